@@ -1,0 +1,1 @@
+"""Resource types of the control plane: shape, defaults, validation, conditions. Pure values."""

@@ -1,0 +1,1 @@
+"""The embeddable reconciler library: controller-runtime's guarantees in asyncio Python. It knows no product."""

@@ -1,0 +1,1 @@
+"""The wire to the Kubernetes API server: credentials, transport, client, watch streams, errors."""

@@ -1,0 +1,1 @@
+"""Use cases without HTTP: operations, claim and hand-off, seeding, queries."""

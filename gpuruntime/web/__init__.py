@@ -1,0 +1,1 @@
+"""REST handlers, one file a resource: parse, call one use case, render."""
