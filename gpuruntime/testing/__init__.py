@@ -1,0 +1,27 @@
+"""The test kit: a real Kubernetes control plane on this machine, for the tests of any operator.
+
+`LocalCluster` starts etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok with fake GPU nodes, and
+leaves nothing behind. Install `gpuruntime[testing]` and ask for the fixtures of `gpuruntime.testing.plugin` in your
+tests: `kube_cluster`, `kube_namespace`, `kube_nodes`, `kube_account`, `kube_audit`. From a shell:
+`python -m gpuruntime.testing --help`.
+"""
+
+from gpuruntime.testing.access import ClusterAccess
+from gpuruntime.testing.admin import AdminClient, RefusedError
+from gpuruntime.testing.audit import AuditLog, Request
+from gpuruntime.testing.cluster import ClusterError, LocalCluster
+from gpuruntime.testing.fake_nodes import FakeNodes
+from gpuruntime.testing.nodes import NodeShape, default_nodes
+
+__all__ = [
+    "AdminClient",
+    "AuditLog",
+    "ClusterAccess",
+    "ClusterError",
+    "FakeNodes",
+    "LocalCluster",
+    "NodeShape",
+    "RefusedError",
+    "Request",
+    "default_nodes",
+]

@@ -1,0 +1,88 @@
+"""The test kit from a shell: get the programs, or run a cluster for as long as somebody needs it."""
+
+import argparse
+import os
+import select
+import signal
+import sys
+import threading
+from pathlib import Path
+
+from gpuruntime.testing import assets
+from gpuruntime.testing.building import BuildError
+from gpuruntime.testing.children import ChildrenError
+from gpuruntime.testing.cluster import ClusterError, LocalCluster
+from gpuruntime.testing.nodes import default_nodes
+from gpuruntime.testing.toolchain import ToolchainError
+
+__all__ = ["main"]
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command; a failure is one line on standard error and exit code 1."""
+    arguments = _parser().parse_args(argv)
+    try:
+        if arguments.command == "assets":
+            print(assets.ensure())
+        else:
+            _cluster(arguments)
+    except (BuildError, ToolchainError, ClusterError, ChildrenError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m gpuruntime.testing",
+        description="A real Kubernetes control plane on this machine, without Docker: etcd, kube-apiserver,"
+        " kube-controller-manager, kube-scheduler, and kwok with fake GPU nodes.",
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser(
+        "assets",
+        help="print the directory with the programs, building them first if need be",
+        description="Print the directory with the programs of the control plane. KUBEBUILDER_ASSETS is taken if it is"
+        " complete, else the cache of this user; an empty cache is filled by a build from Go modules, which takes about"
+        " ten minutes, once.",
+    )
+    cluster = commands.add_parser(
+        "cluster",
+        help="run a cluster in the foreground",
+        description="Run a cluster until Ctrl-C or SIGTERM. The administrator's kubeconfig is"
+        " DIRECTORY/admin.kubeconfig.",
+    )
+    cluster.add_argument("directory", type=Path, help="where its state and logs go; one cluster a directory")
+    cluster.add_argument("--nodes", type=int, default=4, help="number of fake machines (default: %(default)s)")
+    cluster.add_argument("--gpus", type=int, default=8, help="GPUs of each (default: %(default)s)")
+    cluster.add_argument("--audit", action="store_true", help="log every request to DIRECTORY/audit.log")
+    cluster.add_argument("--owner", type=int, metavar="PID", help="end when this process ends, too")
+    return parser
+
+
+def _cluster(arguments: argparse.Namespace) -> None:
+    ended = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    signal.signal(signal.SIGINT, lambda *_: ended.set())
+    nodes = default_nodes(arguments.nodes, arguments.gpus)
+    with LocalCluster(arguments.directory, nodes=nodes, audit=arguments.audit) as cluster:
+        print(f"export KUBECONFIG={cluster.access.kubeconfig}", flush=True)
+        if arguments.owner is not None:
+            threading.Thread(target=_await_end, args=(arguments.owner, ended), daemon=True).start()
+        ended.wait()
+
+
+def _await_end(pid: int, ended: threading.Event) -> None:
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        ended.set()
+        return
+    select.select([descriptor], [], [])
+    ended.set()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,109 @@
+"""The API server's audit log as a counter of requests: who wrote what, exactly."""
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from attrs import field, frozen
+
+__all__ = ["AuditLog", "Recording", "Request"]
+
+WRITE_VERBS = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+_PATIENCE_SECONDS = 30.0
+
+
+@frozen
+class Request:
+    """One request that the API server has answered."""
+
+    verb: str
+    resource: str
+    subresource: str
+    namespace: str
+    name: str
+    user: str
+    code: int
+    user_agent: str
+
+    @classmethod
+    def parse(cls, line: dict[str, Any]) -> Self:
+        target = line.get("objectRef", {})
+        return cls(
+            verb=line["verb"],
+            resource=target.get("resource", ""),
+            subresource=target.get("subresource", ""),
+            namespace=target.get("namespace", ""),
+            name=target.get("name", ""),
+            user=line["user"].get("username", ""),
+            code=line.get("responseStatus", {}).get("code", 0),
+            user_agent=line.get("userAgent", ""),
+        )
+
+    @property
+    def is_write(self) -> bool:
+        """Whether it changed the cluster: a write that the server accepted."""
+        return self.verb in WRITE_VERBS and self.code < 400
+
+
+@frozen
+class Recording:
+    """The requests of one stretch of time; complete once its `with` block has ended."""
+
+    requests: list[Request] = field(factory=list)
+
+    def writes(self, *, namespace: str | None = None, user: str | None = None) -> list[Request]:
+        """The accepted writes, of one namespace or one user where given."""
+        return [
+            request
+            for request in self.requests
+            if request.is_write
+            and (namespace is None or request.namespace == namespace)
+            and (user is None or request.user == user)
+        ]
+
+
+@frozen
+class AuditLog:
+    """Reads the audit log of a cluster that was started with `audit=True`."""
+
+    path: Path
+
+    @contextmanager
+    def recording(self) -> Iterator[Recording]:
+        """Record the requests that the API server receives inside the block.
+
+        Every request whose answer somebody has seen inside the block is in the recording, because its first line is
+        written before it is handled. Leaving the block waits for the requests still being handled, watches excepted.
+        """
+        recording = Recording()
+        start = self.path.stat().st_size if self.path.exists() else 0
+        yield recording
+        recording.requests.extend(self._answered(start))
+
+    def _answered(self, start: int) -> list[Request]:
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        end = self.path.stat().st_size
+        received = {line["auditID"] for line in _lines(self.path, start, end) if line["stage"] == "RequestReceived"}
+        while True:
+            answers: dict[str, dict[str, Any]] = {}
+            for line in _lines(self.path, start, self.path.stat().st_size):
+                if line["auditID"] in received and line["stage"] != "RequestReceived":
+                    answers[line["auditID"]] = line
+            missing = received - answers.keys()
+            if not missing:
+                return [Request.parse(line) for line in answers.values()]
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{len(missing)} requests were not answered within {_PATIENCE_SECONDS:.0f} s")
+            time.sleep(0.02)  # the log is a file: there is no event to await
+
+
+def _lines(path: Path, start: int, end: int) -> Iterator[dict[str, Any]]:
+    with path.open("rb") as log:
+        log.seek(start)
+        content = log.read(end - start)
+    # The last line may be half written; whoever needs it reads again.
+    for line in content[: content.rfind(b"\n") + 1].splitlines():
+        yield json.loads(line)

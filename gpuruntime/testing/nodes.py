@@ -1,0 +1,63 @@
+"""Fake GPU nodes: what kwok shows to the scheduler as machines."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import frozen
+
+__all__ = ["NodeShape", "default_nodes"]
+
+FAKE_NODE_ANNOTATION = "kwok.x-k8s.io/node"
+PRODUCTS = ("RTX4090", "NVIDIA-L40S", "NVIDIA-A100-SXM4-80GB", "NVIDIA-H100-80GB-HBM3")
+
+
+@frozen
+class NodeShape:
+    """A machine as the scheduler sees it. Pods bound to it run at once; no container does."""
+
+    name: str
+    gpus: int = 8
+    product: str = "RTX4090"
+    cpu: str = "128"
+    memory: str = "1Ti"
+    pods: int = 250
+    labels: Mapping[str, str] = {}
+
+    def manifest(self) -> dict[str, Any]:
+        """The Node object to create; kwok brings it to Ready and keeps its lease."""
+        resources = {"cpu": self.cpu, "memory": self.memory, "pods": str(self.pods)}
+        labels = {
+            "kubernetes.io/hostname": self.name,
+            "kubernetes.io/os": "linux",
+            "kubernetes.io/arch": "amd64",
+            "node.kubernetes.io/instance-type": "fake",
+        }
+        if self.gpus:
+            resources["nvidia.com/gpu"] = str(self.gpus)
+            labels["nvidia.com/gpu.product"] = self.product
+        return {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {
+                "name": self.name,
+                "labels": {**labels, **self.labels},
+                "annotations": {FAKE_NODE_ANNOTATION: "fake"},
+            },
+            "status": {"capacity": resources, "allocatable": resources},
+        }
+
+
+def default_nodes(
+    count: int = 4, gpus: int = 8, cpu: str = "128", memory: str = "1Ti", products: tuple[str, ...] = PRODUCTS
+) -> tuple[NodeShape, ...]:
+    """`count` machines of one size, the GPU products dealt out in turn; the first is an RTX4090."""
+    return tuple(
+        NodeShape(
+            name=f"gpu-{number + 1}",
+            gpus=gpus,
+            product=products[number % len(products)],
+            cpu=cpu,
+            memory=memory,
+        )
+        for number in range(count)
+    )

@@ -1,0 +1,37 @@
+"""The certificates of a cluster as values: paths of files, so that whoever only names them needs no cryptography."""
+
+from base64 import b64encode
+from pathlib import Path
+
+from attrs import frozen
+
+__all__ = ["KeyPair", "Pki"]
+
+
+@frozen
+class KeyPair:
+    """The files of one certificate and its key."""
+
+    certificate: Path
+    key: Path
+
+    def inline(self) -> dict[str, str]:
+        """The user of a kubeconfig who proves himself with this pair."""
+        return {
+            "client-certificate-data": b64encode(self.certificate.read_bytes()).decode(),
+            "client-key-data": b64encode(self.key.read_bytes()).decode(),
+        }
+
+
+@frozen
+class Pki:
+    """Every certificate of a cluster; `tokens` signs ServiceAccount tokens, its `certificate` is a bare public key."""
+
+    authority: KeyPair
+    apiserver: KeyPair
+    etcd: KeyPair
+    admin: KeyPair
+    controller_manager: KeyPair
+    scheduler: KeyPair
+    kwok: KeyPair
+    tokens: KeyPair

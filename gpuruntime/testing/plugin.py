@@ -1,0 +1,124 @@
+"""Fixtures for pytest, loaded by installing the package: a real control plane for every test that asks for one.
+
+`kube_cluster` is shared by the whole run, xdist workers included; `kube_namespace` is each test's own.
+"""
+
+import os
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from gpuruntime.testing.access import ClusterAccess
+from gpuruntime.testing.accounts import Account, create_account, delete_account
+from gpuruntime.testing.admin import RefusedError
+from gpuruntime.testing.audit import AuditLog
+from gpuruntime.testing.nodes import NodeShape
+from gpuruntime.testing.shared import SharedCluster
+
+__all__ = ["AccountFactory", "kube_account", "kube_audit", "kube_cluster", "kube_namespace", "kube_nodes"]
+
+_SHARED = pytest.StashKey[SharedCluster]()
+_WORKER_INPUT = "gpuruntime_cluster"
+_PATIENCE_SECONDS = 30.0
+
+
+class AccountFactory(Protocol):
+    """What `kube_account` gives: makes ServiceAccounts in the test's namespace."""
+
+    def __call__(
+        self, *, rules: Sequence[Mapping[str, Any]] = (), cluster_rules: Sequence[Mapping[str, Any]] = ()
+    ) -> Account:
+        """Make one that may do what the RBAC rules say, in the namespace and cluster-wide."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    given = getattr(config, "workerinput", {}).get(_WORKER_INPUT)
+    if given is None:
+        # Only a name: nothing is made before a test needs a cluster.
+        directory = Path(tempfile.gettempdir()) / f"gpuruntime-tests-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        config.stash[_SHARED] = SharedCluster(directory, os.getpid())
+    else:
+        config.stash[_SHARED] = SharedCluster(Path(given["directory"]), given["owner"])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    shared = node.config.stash[_SHARED]
+    node.workerinput[_WORKER_INPUT] = {"directory": str(shared.directory), "owner": shared.owner}
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    shared = config.stash[_SHARED]
+    if shared.owner == os.getpid():
+        shared.stop()
+
+
+@pytest.fixture(scope="session")
+def kube_cluster(pytestconfig: pytest.Config) -> ClusterAccess:
+    """A real control plane with four fake GPU nodes, shared by all tests of the run and gone after it."""
+    return pytestconfig.stash[_SHARED].start()
+
+
+@pytest.fixture
+def kube_namespace(kube_cluster: ClusterAccess) -> Iterator[str]:
+    """A namespace of the test's own, ready for pods; deleted afterwards."""
+    admin = kube_cluster.admin()
+    name = f"test-{uuid.uuid4().hex[:10]}"
+    admin.create("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        # Pods are refused until the controller manager has made the default account.
+        try:
+            admin.get(f"/api/v1/namespaces/{name}/serviceaccounts/default")
+            break
+        except RefusedError as error:
+            if error.status != 404 or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+    yield name
+    admin.delete(f"/api/v1/namespaces/{name}")
+
+
+@pytest.fixture
+def kube_nodes(kube_cluster: ClusterAccess) -> Iterator[Callable[[NodeShape], None]]:
+    """Call it with a shape to add a fake node; removed after the test. Other tests see it, too."""
+    admin = kube_cluster.admin()
+    added: list[str] = []
+
+    def add(shape: NodeShape) -> None:
+        admin.create("/api/v1/nodes", shape.manifest())
+        added.append(shape.name)
+        kube_cluster.kubectl(
+            "wait", f"node/{shape.name}", "--for=condition=Ready", f"--timeout={_PATIENCE_SECONDS:.0f}s"
+        )
+
+    yield add
+    for name in added:
+        admin.delete(f"/api/v1/nodes/{name}")
+
+
+@pytest.fixture
+def kube_account(kube_cluster: ClusterAccess, kube_namespace: str, tmp_path: Path) -> Iterator[AccountFactory]:
+    """Make ServiceAccounts with given RBAC rules, each with a token and a kubeconfig; gone after the test."""
+    made: list[Account] = []
+
+    def make(*, rules: Sequence[Mapping[str, Any]] = (), cluster_rules: Sequence[Mapping[str, Any]] = ()) -> Account:
+        made.append(create_account(kube_cluster, kube_namespace, tmp_path, rules=rules, cluster_rules=cluster_rules))
+        return made[-1]
+
+    yield make
+    for account in made:
+        delete_account(kube_cluster, account)
+
+
+@pytest.fixture
+def kube_audit(kube_cluster: ClusterAccess) -> AuditLog:
+    """Who wrote what: `with kube_audit.recording() as seen:`, then `seen.writes(...)`."""
+    if kube_cluster.audit_log is None:
+        raise RuntimeError("this cluster has no audit log: start it with audit=True")
+    return AuditLog(kube_cluster.audit_log)
