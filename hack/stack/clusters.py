@@ -1,0 +1,86 @@
+"""The three ways to a cluster: one that we start here, one that kind makes in Docker, one that is there already."""
+
+import hashlib
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from attrs import frozen
+
+from gpuruntime.testing import FakeNodes, LocalCluster, NodeShape, assets
+
+__all__ = ["Cluster", "StackError", "given", "kind", "local"]
+
+_PATIENCE_SECONDS = 60.0
+
+
+class StackError(Exception):
+    """The stack cannot be brought up; the message says what to do."""
+
+
+@frozen
+class Cluster:
+    """An administrator's way into a cluster."""
+
+    kubeconfig: Path
+    binaries: Path
+
+    def kubectl(self, *arguments: str) -> str:
+        command = [str(self.binaries / "kubectl"), "--kubeconfig", str(self.kubeconfig), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise StackError(f"kubectl {' '.join(arguments)} failed: {done.stderr.strip()}")
+        return done.stdout
+
+
+@contextmanager
+def local(directory: Path, nodes: tuple[NodeShape, ...], *, audit: bool) -> Iterator[Cluster]:
+    """Start our own control plane; it ends with the block."""
+    with LocalCluster(directory, nodes=nodes, audit=audit, patience=_PATIENCE_SECONDS) as cluster:
+        yield Cluster(cluster.access.kubeconfig, cluster.access.binaries)
+
+
+@contextmanager
+def given(kubeconfig: Path) -> Iterator[Cluster]:
+    """Use the cluster that a kubeconfig leads to; nothing of it is ours but what we install."""
+    if not kubeconfig.is_file():
+        raise StackError(f"--kubeconfig {kubeconfig}: there is no such file")
+    cluster = Cluster(kubeconfig, _kubectl_directory())
+    cluster.kubectl("version", "--request-timeout=10s")
+    yield cluster
+
+
+@contextmanager
+def kind(directory: Path, nodes: tuple[NodeShape, ...]) -> Iterator[Cluster]:
+    """Make a kind cluster, with kwok on this machine playing the GPU nodes in it; both end with the block."""
+    for program, remedy in (
+        ("docker", "install Docker"),
+        ("kind", "install kind (go install sigs.k8s.io/kind@latest)"),
+    ):
+        if shutil.which(program) is None:
+            raise StackError(f"--kind needs {program}, which is not on PATH: {remedy}, or leave --kind out")
+    if subprocess.run(["docker", "info"], capture_output=True, check=False).returncode != 0:
+        raise StackError("--kind needs a running Docker engine and `docker info` fails: start it, or leave --kind out")
+    name = kind_name(directory)
+    kubeconfig = directory / "kind.kubeconfig"
+    try:
+        command = ["kind", "create", "cluster", "--name", name, "--kubeconfig", str(kubeconfig), "--wait", "120s"]
+        if subprocess.run(command, check=False).returncode != 0:
+            raise StackError(f"{' '.join(command)} failed; its words are above")
+        binaries = assets.ensure()
+        with FakeNodes(directory / "kwok", kubeconfig, nodes, binaries):
+            yield Cluster(kubeconfig, binaries)
+    finally:
+        subprocess.run(["kind", "delete", "cluster", "--name", name], check=False)
+
+
+def kind_name(directory: Path) -> str:
+    """A name for this checkout's cluster: two checkouts never share one."""
+    return f"gpuruntime-{hashlib.sha256(str(directory).encode()).hexdigest()[:8]}"
+
+
+def _kubectl_directory() -> Path:
+    on_path = shutil.which("kubectl")
+    return Path(on_path).parent if on_path else assets.ensure()

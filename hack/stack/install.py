@@ -1,0 +1,35 @@
+"""Installing the product into a cluster, and identities for those who use it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from hack.stack.clusters import Cluster
+
+__all__ = ["SYSTEM_NAMESPACE", "account_kubeconfig", "account_token", "install"]
+
+SYSTEM_NAMESPACE = "gpuruntime-system"
+_MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
+_LIFE = "8760h"
+
+
+def install(cluster: Cluster) -> None:
+    """Apply the manifests; a second time changes nothing."""
+    cluster.kubectl("apply", "--kustomize", str(_MANIFESTS))
+
+
+def account_token(cluster: Cluster, account: str) -> str:
+    """A token of a ServiceAccount of ours, for as long as anybody keeps a local stack up."""
+    return cluster.kubectl("create", "token", account, "--namespace", SYSTEM_NAMESPACE, "--duration", _LIFE).strip()
+
+
+def account_kubeconfig(cluster: Cluster, token: str) -> dict[str, Any]:
+    """The administrator's kubeconfig with another user: whoever has `token`."""
+    document: dict[str, Any] = json.loads(
+        cluster.kubectl("config", "view", "--minify", "--flatten", "--raw", "--output", "json")
+    )
+    for user in document["users"]:
+        user["user"] = {"token": token}
+    for context in document["contexts"]:
+        context["context"]["namespace"] = SYSTEM_NAMESPACE
+    return document
