@@ -1,0 +1,50 @@
+"""The checks of this repository, one function each: what `hack/test`, `hack/soak`, tox and CI run."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+RUFF = [sys.executable, "-m", "ruff"]
+PYTEST = [sys.executable, "-m", "pytest"]
+
+
+def main(argv: list[str]) -> int:
+    """Run one check, or with `test` and no further arguments all of them; the first failure ends it."""
+    name, *rest = argv
+    if name == "test" and not rest:
+        steps = ["lint", "types", "imports", "tests"]
+    else:
+        steps = ["tests" if name == "test" else name]
+    for step in steps:
+        began = time.monotonic()
+        print(f"== {step}", flush=True)
+        for command in commands(step, rest):
+            code = subprocess.run(command, cwd=ROOT, check=False).returncode
+            if code != 0:
+                print(f"== {step} failed (exit code {code}): {' '.join(command)}", file=sys.stderr)
+                return code
+        print(f"== {step}: ok, {time.monotonic() - began:.0f} s", flush=True)
+    return 0
+
+
+def commands(step: str, rest: list[str]) -> list[list[str]]:
+    """The command lines of a check; `rest` narrows down the tests."""
+    return {
+        "lint": [
+            [*RUFF, "check", "--config", "hack/ruff.toml", "."],
+            [*RUFF, "format", "--config", "hack/ruff.toml", "--check", "."],
+        ],
+        "types": [[sys.executable, "-m", "mypy", "--config-file", "setup.cfg"]],
+        "imports": [[str(Path(sys.executable).parent / "lint-imports"), "--config", "setup.cfg"]],
+        "tests": [
+            [sys.executable, "-m", "gpuruntime.testing", "assets"],
+            [*PYTEST, *(rest or ["--numprocesses", "auto"])],
+        ],
+        "soak": [[sys.executable, "-m", "gpuruntime.testing", "assets"], [*PYTEST, "-m", "soak", *rest]],
+    }[step]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
