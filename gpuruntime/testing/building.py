@@ -82,6 +82,8 @@ def build(cache: Path, target: Path, progress: Progress) -> Path:
             go = find_go(_pinned((module / "go.mod").read_text(), "go"), cache, progress)
             _build_all(go, module, Path(draft), progress)
             (Path(draft) / "bin").rename(target)
+            for directory in go.private:  # gigabytes that the user did not ask for
+                shutil.rmtree(directory, ignore_errors=True)
     progress.step(f"the control plane is built: {target}")
     return target
 

@@ -1,6 +1,7 @@
 """The owner's side of a keeper: start, stop, signal and watch child processes that never outlive this process."""
 
 import fcntl
+import itertools
 import json
 import os
 import signal
@@ -38,6 +39,7 @@ class Children:
         """Work in `directory`, and give the children of an earlier owner `patience` seconds to end."""
         self._directory = directory
         self._patience = patience
+        self._numbers = itertools.count()
         self._lock: int | None = None
         self._keeper: subprocess.Popen[str] | None = None
 
@@ -97,15 +99,19 @@ class Children:
             raise ChildrenError(f"no processes are kept in {self._directory}: enter the context first")
         assert self._keeper.stdin is not None  # noqa: S101 - Popen was given a pipe
         assert self._keeper.stdout is not None  # noqa: S101 - Popen was given a pipe
+        number = next(self._numbers)
+        answer: dict[str, Any] = {}
         try:
-            self._keeper.stdin.write(json.dumps(request) + "\n")
+            self._keeper.stdin.write(json.dumps({"id": number, **request}) + "\n")
             self._keeper.stdin.flush()
-            line = self._keeper.stdout.readline()
+            # A signal handler that raises may have interrupted an earlier request before its answer was read.
+            while answer.get("id") != number:
+                line = self._keeper.stdout.readline()
+                if not line:
+                    raise ChildrenError(f"the keeper of {self._directory} is gone: it closed its output")
+                answer = json.loads(line)
         except OSError as error:
             raise ChildrenError(f"the keeper of {self._directory} is gone: {error}") from error
-        if not line:
-            raise ChildrenError(f"the keeper of {self._directory} is gone: it closed its output")
-        answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
             raise ChildrenError(f"cannot {request['do']} {request.get('name', 'processes')}: {answer['error']}")
         return answer

