@@ -1,0 +1,98 @@
+"""A dict that cannot change, and deep freezing of JSON values.
+
+`FrozenDict` is a `dict` on purpose: reads run at the speed of a dict, `isinstance(value, dict)` holds, and
+`orjson` writes it natively.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, NoReturn, TypeVar, cast
+
+__all__ = ["EMPTY", "FrozenDict", "freeze", "thaw"]
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
+
+
+class FrozenDict(dict[K, V]):
+    """An immutable dict, hashable when its values are.
+
+    Guarantees: every mutating method raises `TypeError`; `|` gives a new FrozenDict; it survives pickling and
+    deep copies as a FrozenDict.
+
+    Caveats: `copy()` gives a plain dict, the way to begin an edit (`FrozenDict(edited)` ends it). It protects from
+    mistakes, not from malice: `dict.__setitem__(frozen, ...)` and a second `__init__` still reach the inside.
+    """
+
+    __slots__ = ()
+
+    def _refuse(self, *_args: Any, **_kwargs: Any) -> NoReturn:
+        raise TypeError("FrozenDict is immutable; use `frozen | {...}` or edit a `frozen.copy()`")
+
+    __setitem__ = _refuse
+    __delitem__ = _refuse
+    __ior__ = _refuse
+    clear = _refuse
+    pop = _refuse
+    popitem = _refuse
+    setdefault = _refuse
+    update = _refuse
+
+    # dict sets __hash__ to None, which mypy takes for the type of the attribute.
+    def __hash__(self) -> int:  # type: ignore[override]  # see above
+        return hash(frozenset(self.items()))
+
+    # One signature where dict has two: a union of other types has no use here.
+    def __or__(self, other: Mapping[K, V]) -> "FrozenDict[K, V]":  # type: ignore[override]  # see above
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        return FrozenDict({**self, **other})
+
+    def __ror__(self, other: Mapping[K, V]) -> "FrozenDict[K, V]":  # type: ignore[override]  # see above
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        return FrozenDict({**other, **self})
+
+    def __reduce__(self) -> tuple[type["FrozenDict[K, V]"], tuple[dict[K, V]]]:
+        # The inherited protocol refills an empty instance item by item, which is a mutation.
+        return FrozenDict, (dict(self),)
+
+    def __repr__(self) -> str:
+        return f"FrozenDict({dict.__repr__(self)})"
+
+
+EMPTY: Final[FrozenDict[Any, Any]] = FrozenDict()
+
+
+def freeze(value: Any) -> Any:
+    """The JSON value with every dict a FrozenDict and every list a tuple, all the way down.
+
+    What is frozen already is frozen again: only the types of the containers are known, not what is in them.
+
+    Raises:
+        TypeError: something that JSON cannot hold, such as a datetime or a key that is not a string (both are what
+            YAML loaders make of unquoted text). The message names the value's type only.
+    """
+    kind = type(value)
+    if kind in _SCALARS:
+        return value
+    if isinstance(value, dict):
+        if not value:
+            return EMPTY
+        for key in value:
+            if type(key) is not str:
+                raise TypeError(f"expected a string as key of a JSON object, got {type(key).__name__}")
+        return FrozenDict({key: freeze(item) for key, item in value.items()})
+    if kind is list or kind is tuple:
+        return tuple([freeze(item) for item in value])
+    raise TypeError(f"expected a JSON value, got {kind.__name__}")
+
+
+def thaw(value: Any) -> Any:
+    """A deep, mutable copy of a frozen JSON value: plain dicts and lists."""
+    if isinstance(value, dict):
+        return {key: thaw(item) for key, item in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [thaw(item) for item in value]
+    return value

@@ -1,0 +1,92 @@
+"""Which kind, and which object of it: the two identities that everything else is keyed by."""
+
+from typing import NamedTuple, Self
+from urllib.parse import quote
+
+from attrs import frozen
+
+__all__ = ["ObjectKey", "ResourceKind"]
+
+
+@frozen
+class ResourceKind:
+    """One kind of object as one API version serves it; hashable, so it can key caches and registries.
+
+    `group` is empty for the core group. `plural` is the name in the URL ("deployments").
+    """
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool
+
+    @property
+    def api_version(self) -> str:
+        """The value of `apiVersion` in an object: "apps/v1", or "v1" in the core group."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
+        """The URL path of the collection, of one object, or of a subresource of it.
+
+        An empty namespace is no namespace, so `kind.path(key.namespace, key.name)` serves both scopes. Without
+        a namespace and a name the path of a namespaced kind spans all namespaces.
+
+        Raises:
+            ValueError: a namespace for a cluster-scoped kind, a name without the namespace it needs, an empty
+                name (it would address the whole collection), a subresource without a name, or a part that
+                the API server would not take as one path segment.
+        """
+        if namespace and not self.namespaced:
+            raise ValueError(f"{self} is cluster-scoped: expected no namespace, got {namespace!r}")
+        if name is not None and self.namespaced and not namespace:
+            raise ValueError(f"{self} is namespaced: expected a namespace for {name!r}, got none")
+        if subresource is not None and name is None:
+            raise ValueError(f"subresource {subresource!r} of {self} needs the name of an object")
+
+        segments = ["apis", self.group] if self.group else ["api"]
+        segments.append(self.version)
+        if namespace:
+            segments += ["namespaces", namespace]
+        segments.append(self.plural)
+        if name is not None:
+            segments.append(name)
+        if subresource is not None:
+            segments.append(subresource)
+        return "".join("/" + _segment(segment, self) for segment in segments)
+
+    def __str__(self) -> str:
+        return f"{self.api_version} {self.kind}"
+
+
+class ObjectKey(NamedTuple):
+    """Namespace and name of an object of a known kind; the namespace is empty where the kind has none.
+
+    A tuple, because queues and caches hash and compare keys more often than anything else.
+    """
+
+    namespace: str
+    name: str
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The inverse of `str`: "namespace/name" or "name".
+
+        Raises:
+            ValueError: an empty part, or more than one slash.
+        """
+        namespace, slash, name = text.rpartition("/")
+        if not name or "/" in namespace or (slash and not namespace):
+            raise ValueError(f"expected 'namespace/name' or 'name', got {text!r}")
+        return cls(namespace, name)
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+def _segment(text: str, kind: ResourceKind) -> str:
+    # The server decodes the path before it routes, so an encoded slash or dot-dot would still climb out of the
+    # segment; no valid name has one.
+    if not text or text in {".", ".."} or "/" in text or "%" in text:
+        raise ValueError(f"expected a part of the path of {kind} without '/' and '%', got {text!r}")
+    return quote(text, safe="")

@@ -1,0 +1,46 @@
+"""Names that Kubernetes accepts: DNS-1123 checks, and cutting long names without making two of them the same."""
+
+import re
+from hashlib import sha256
+from typing import Final
+
+__all__ = ["LABEL_LIMIT", "SUBDOMAIN_LIMIT", "clamp", "is_dns_label", "is_dns_subdomain"]
+
+LABEL_LIMIT: Final = 63
+SUBDOMAIN_LIMIT: Final = 253
+
+_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_HASH_LENGTH: Final = 10
+# A name needs a character of its own before the dash and the hash.
+_SHORTEST: Final = _HASH_LENGTH + 2
+
+
+def is_dns_label(name: str) -> bool:
+    """Whether the name is a DNS-1123 label: what a Service, a namespace, a container may be called."""
+    return len(name) <= LABEL_LIMIT and _LABEL.fullmatch(name) is not None
+
+
+def is_dns_subdomain(name: str) -> bool:
+    """Whether the name is a DNS-1123 subdomain: labels joined by dots, 253 characters in all.
+
+    As in Kubernetes, the parts between the dots may be longer than 63 characters.
+    """
+    return len(name) <= SUBDOMAIN_LIMIT and all(_LABEL.fullmatch(part) for part in name.split("."))
+
+
+def clamp(name: str, limit: int = LABEL_LIMIT) -> str:
+    """The name itself if it fits, else its beginning and a hash of the whole.
+
+    Guarantees: deterministic, also across versions of this library; at most `limit` characters; a valid label or
+    subdomain if the name is one but for its length; long names that differ anywhere give different results, but for
+    collisions of 40 bits of SHA-256.
+
+    Raises:
+        ValueError: a limit too small for a hash.
+    """
+    if limit < _SHORTEST:
+        raise ValueError(f"expected a limit of at least {_SHORTEST}, got {limit}")
+    if len(name) <= limit:
+        return name
+    digest = sha256(name.encode()).hexdigest()[:_HASH_LENGTH]
+    return f"{name[: limit - _HASH_LENGTH - 1].rstrip('-.')}-{digest}"

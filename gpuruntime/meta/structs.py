@@ -1,0 +1,81 @@
+"""What every type on the wire has in common: names, unknown fields, a short repr.
+
+A wire type is a frozen attrs class derived from `Struct`::
+
+    @frozen
+    class WidgetSpec(Struct):
+        replicas: int | None = None
+        cluster_ip: str | None = field(default=None, metadata=wire("clusterIP"))
+
+Python names are snake_case, wire names camelCase; a trailing underscore keeps clear of keywords (`from_` is "from").
+Allowed field types: str, int, float, bool, Literal, Enum, `Any` (any JSON, deeply frozen), another Struct,
+`tuple[X, ...]`, `FrozenDict[str, X]`, `X | None`, and unions of str, int, float and bool.
+"""
+
+from typing import Any, Final
+
+from attrs import NOTHING, Attribute, Factory, field, fields, frozen
+
+from gpuruntime.meta.frozen_mapping import EMPTY, FrozenDict
+
+__all__ = ["Struct", "default_of", "is_sensitive", "wire", "wire_name"]
+
+_NAME: Final = "gpuruntime.wire_name"
+_SENSITIVE: Final = "gpuruntime.sensitive"
+
+
+def wire(name: str | None = None, *, sensitive: bool = False) -> dict[str, Any]:
+    """Field metadata: the wire name where camelCase does not give it, and whether values may be secrets.
+
+    Decode errors never quote a value inside a sensitive field.
+    """
+    return {_NAME: name, _SENSITIVE: sensitive}
+
+
+def wire_name(attribute: "Attribute[Any]") -> str:
+    """The JSON key of an attrs attribute."""
+    override: str | None = attribute.metadata.get(_NAME)
+    if override is not None:
+        return override
+    head, *tail = attribute.name.rstrip("_").split("_")
+    return head + "".join(part[:1].upper() + part[1:] for part in tail)
+
+
+def is_sensitive(attribute: "Attribute[Any]") -> bool:
+    return bool(attribute.metadata.get(_SENSITIVE, False))
+
+
+def default_of(attribute: "Attribute[Any]") -> Any:
+    """The value of an absent field, or `attrs.NOTHING` if the field is required."""
+    default: Any = attribute.default
+    # attrs declares Factory, a class, as a function to type checkers.
+    return default.factory() if isinstance(default, Factory) else default  # type: ignore[arg-type]  # see above
+
+
+@frozen(repr=False)
+class Struct:
+    """The base of every type that travels as a JSON object.
+
+    Guarantees: decoding and encoding give back the same JSON, key order aside. `extra` holds, under wire names, the
+    fields that the type does not know, and the known ones that were on the wire with their default value (null, an
+    empty list), so that they are written again. A field that equals its default is left out otherwise.
+
+    Caveats: `extra` takes part in equality: an explicit null and an absent field are different objects. Give a default
+    only to a field that the server takes for the same when it is absent, because that is how it will be written.
+    """
+
+    extra: FrozenDict[str, Any] = field(default=EMPTY, kw_only=True)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        # attrs writes a repr of all fields, set or not, unless the class body has one of its own.
+        if "__repr__" not in cls.__dict__:
+            cls.__repr__ = Struct.__repr__  # type: ignore[method-assign]  # see above
+
+    def __repr__(self) -> str:
+        shown = []
+        for attribute in sorted(fields(type(self)), key=lambda attribute: attribute.name == "extra"):
+            value, default = getattr(self, attribute.name), default_of(attribute)
+            if attribute.repr and (default is NOTHING or value != default):
+                shown.append(f"{attribute.name}={'***' if is_sensitive(attribute) else repr(value)}")
+        return f"{type(self).__qualname__}({', '.join(shown)})"

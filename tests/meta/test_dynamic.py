@@ -1,0 +1,125 @@
+import pickle
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuruntime.meta.codec import DecodeError, encode, encode_bytes
+from gpuruntime.meta.dynamic import DynamicObject, PartialObject
+from gpuruntime.meta.frozen_mapping import FrozenDict, freeze
+from gpuruntime.meta.identity import ObjectKey, ResourceKind
+from gpuruntime.meta.objects import KubeObject, ObjectMeta
+
+GADGET = ResourceKind("example.org", "v1", "Gadget", "gadgets", namespaced=True)
+WIRE: dict[str, Any] = {
+    "apiVersion": "example.org/v1",
+    "kind": "Gadget",
+    "metadata": {"name": "x", "namespace": "ns", "resourceVersion": "7"},
+    "spec": {"parts": [{"a": None}, []]},
+}
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+)
+
+
+def keys_of(*objects: KubeObject) -> set[ObjectKey]:
+    return {obj.key for obj in objects}
+
+
+def test_a_dynamic_object_keeps_the_whole_body_frozen() -> None:
+    gadget = DynamicObject.decode(GADGET, WIRE)
+
+    assert gadget.body["spec"] == freeze(WIRE["spec"])
+    assert type(gadget.body["spec"]) is FrozenDict
+    assert encode(gadget) == WIRE
+
+
+def test_metadata_is_typed_and_computed_once() -> None:
+    gadget = DynamicObject.decode(GADGET, WIRE)
+
+    assert gadget.metadata == ObjectMeta(name="x", namespace="ns", resource_version="7")
+    assert gadget.metadata is gadget.metadata
+
+
+def test_dynamic_objects_are_values() -> None:
+    gadget = DynamicObject.decode(GADGET, WIRE)
+
+    twin = pickle.loads(pickle.dumps(gadget))  # noqa: S301  # our own bytes
+
+    assert twin == gadget
+    assert len({gadget, twin}) == 1
+
+
+@given(st.dictionaries(st.text(max_size=3), json_values))
+def test_any_body_survives(body: dict[str, Any]) -> None:
+    gadget = DynamicObject.decode(GADGET, body)
+
+    assert encode(gadget) == {"apiVersion": "example.org/v1", "kind": "Gadget", **body}
+
+
+def test_a_partial_object_is_read_from_either_form() -> None:
+    partial = {"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": WIRE["metadata"]}
+
+    from_partial, from_whole = PartialObject.decode(GADGET, partial), PartialObject.decode(GADGET, WIRE)
+
+    assert from_partial == from_whole == PartialObject(GADGET, DynamicObject.decode(GADGET, WIRE).metadata)
+    assert keys_of(from_partial, DynamicObject.decode(GADGET, WIRE)) == {ObjectKey("ns", "x")}
+
+
+def test_a_partial_object_is_written_as_its_kind() -> None:
+    patch = PartialObject(GADGET, ObjectMeta(name="x", finalizers=("example.org/guard",)))
+
+    assert encode(patch) == {
+        "apiVersion": "example.org/v1",
+        "kind": "Gadget",
+        "metadata": {"name": "x", "finalizers": ["example.org/guard"]},
+    }
+    assert encode_bytes(patch).startswith(b'{"apiVersion":')
+
+
+@pytest.mark.parametrize("form", [DynamicObject, PartialObject])
+@pytest.mark.parametrize(
+    ("value", "complaint"),
+    [
+        (None, "expected an object, got NoneType"),
+        ([], "expected an object, got list"),
+        (
+            {"kind": "Widget"},
+            "expected apiVersion and kind ('example.org/v1', 'Gadget'), got ('example.org/v1', 'Widget')",
+        ),
+        ({"apiVersion": "v1"}, "expected apiVersion and kind"),
+    ],
+)
+def test_what_is_not_of_the_kind_is_refused(
+    form: type[DynamicObject] | type[PartialObject], value: Any, complaint: str
+) -> None:
+    with pytest.raises(DecodeError) as caught:
+        form.decode(GADGET, value)
+
+    assert complaint in str(caught.value)
+
+
+def test_a_dynamic_object_takes_nothing_that_json_cannot_hold() -> None:
+    nested: Any = []
+    for _ in range(100_000):
+        nested = [nested]
+
+    with pytest.raises(DecodeError, match="expected a JSON value, got datetime"):
+        DynamicObject.decode(GADGET, {"when": datetime.now(UTC)})
+    with pytest.raises(DecodeError, match="nested too deeply"):
+        DynamicObject.decode(GADGET, {"deep": nested})
+
+
+def test_malformed_metadata_is_reported_with_its_path() -> None:
+    broken = {"metadata": {"labels": {"a": 1}}}
+
+    gadget = DynamicObject.decode(GADGET, broken)
+
+    with pytest.raises(DecodeError, match=r"expected a string, got 1 @ \$\.metadata\.labels\.a"):
+        _ = gadget.metadata
+    with pytest.raises(DecodeError, match=r"@ \$\.metadata\.labels\.a"):
+        PartialObject.decode(GADGET, broken)

@@ -1,0 +1,83 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuruntime.meta.identity import ObjectKey, ResourceKind
+
+DEPLOYMENT = ResourceKind("apps", "v1", "Deployment", "deployments", namespaced=True)
+POD = ResourceKind("", "v1", "Pod", "pods", namespaced=True)
+NODE = ResourceKind("", "v1", "Node", "nodes", namespaced=False)
+
+names = st.from_regex(r"[a-z0-9]([-a-z0-9.]{0,20}[a-z0-9])?", fullmatch=True)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        (DEPLOYMENT.path(), "/apis/apps/v1/deployments"),
+        (DEPLOYMENT.path("ns"), "/apis/apps/v1/namespaces/ns/deployments"),
+        (DEPLOYMENT.path("ns", "x"), "/apis/apps/v1/namespaces/ns/deployments/x"),
+        (DEPLOYMENT.path("ns", "x", "status"), "/apis/apps/v1/namespaces/ns/deployments/x/status"),
+        (POD.path("ns", "x", "log"), "/api/v1/namespaces/ns/pods/x/log"),
+        (NODE.path(), "/api/v1/nodes"),
+        (NODE.path("", "x"), "/api/v1/nodes/x"),
+        (NODE.path(None, "system:node a?b#c"), "/api/v1/nodes/system%3Anode%20a%3Fb%23c"),
+    ],
+)
+def test_a_kind_knows_its_paths(path: str, expected: str) -> None:
+    assert path == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "complaint"),
+    [
+        (NODE, ("ns", "x"), "v1 Node is cluster-scoped: expected no namespace, got 'ns'"),
+        (POD, (None, "x"), "v1 Pod is namespaced: expected a namespace for 'x', got none"),
+        (POD, ("ns", ""), "got ''"),
+        (POD, ("ns", None, "status"), "subresource 'status' of v1 Pod needs the name"),
+        (POD, ("ns", "x", ""), "got ''"),
+        (POD, ("ns", ".."), "got '..'"),
+        (POD, ("..", "x"), "got '..'"),
+        (POD, ("ns", "a/b"), "got 'a/b'"),
+        (POD, ("ns", "a%2fb"), "got 'a%2fb'"),
+    ],
+)
+def test_a_path_that_would_address_something_else_is_refused(
+    kind: ResourceKind, arguments: tuple[str | None, ...], complaint: str
+) -> None:
+    with pytest.raises(ValueError, match=r".") as caught:
+        kind.path(*arguments)
+
+    assert complaint in str(caught.value)
+
+
+def test_the_core_group_has_no_prefix_in_api_version() -> None:
+    assert (DEPLOYMENT.api_version, POD.api_version) == ("apps/v1", "v1")
+    assert (str(DEPLOYMENT), str(POD)) == ("apps/v1 Deployment", "v1 Pod")
+
+
+def test_kinds_and_keys_can_key_a_cache() -> None:
+    cache = {(POD, ObjectKey("ns", "x")): 1}
+
+    found = cache[ResourceKind("", "v1", "Pod", "pods", namespaced=True), ObjectKey("ns", "x")]
+
+    assert found == 1
+
+
+def test_keys_sort_by_namespace_and_then_by_name() -> None:
+    keys = [ObjectKey("b", "a"), ObjectKey("a", "b"), ObjectKey("a", "a"), ObjectKey("", "z")]
+
+    assert list(map(str, sorted(keys))) == ["z", "a/a", "a/b", "b/a"]
+
+
+@given(st.just("") | names, names)
+def test_a_key_survives_its_text(namespace: str, name: str) -> None:
+    key = ObjectKey(namespace, name)
+
+    assert ObjectKey.parse(str(key)) == key
+
+
+@pytest.mark.parametrize("text", ["", "/", "ns/", "/name", "a/b/c"])
+def test_a_text_that_is_no_key_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="expected 'namespace/name' or 'name'"):
+        ObjectKey.parse(text)
