@@ -17,6 +17,7 @@ from gpuruntime.testing import assets, components
 from gpuruntime.testing.access import ClusterAccess, kubeconfig_document
 from gpuruntime.testing.admin import RefusedError
 from gpuruntime.testing.children import Children
+from gpuruntime.testing.etcd_history import compact_history
 from gpuruntime.testing.nodes import NodeShape, default_nodes
 
 __all__ = ["ClusterError", "LocalCluster"]
@@ -141,6 +142,13 @@ class LocalCluster:
     def signal_component(self, name: str, number: signal.Signals) -> None:
         """Send a signal to one part: SIGKILL to crash it, SIGSTOP to hang it."""
         self._running().signal(name, number)
+
+    def forget_history(self) -> None:
+        """Compact etcd and restart the API server: every resource version so far is now too old to watch from."""
+        assert self._layout is not None  # noqa: S101 - set by start, as _running checks
+        self.stop_component("kube-apiserver")
+        compact_history(f"https://{components.HOST}:{self._layout.etcd_port}", self._layout.pki)
+        self.start_component("kube-apiserver")
 
     def _running(self) -> Children:
         if self._children is None:

@@ -46,17 +46,17 @@ def _bind_to(parent: int) -> Callable[[], None] | None:
 
 
 class Keeper:
-    """The children of one keeper, in the order in which they were started."""
+    """The children of one keeper, in the order in which they were started first: a restart does not change it."""
 
     def __init__(self, inherited: tuple[int, ...]) -> None:
         """Hand the descriptors `inherited` (a lock that tells whether anything is left) down to every child."""
         self._inherited = inherited
         self._children: dict[str, subprocess.Popen[bytes]] = {}
+        self._stopped: set[str] = set()
 
     def start(self, name: str, argv: list[str], log: str, env: Mapping[str, str] | None = None) -> dict[str, int]:
         if name in self._children and self._children[name].poll() is None:
             raise ValueError(f"{name} is running already")
-        self._children.pop(name, None)
         with Path(log).open("ab") as output:
             child = subprocess.Popen(
                 argv,
@@ -69,10 +69,12 @@ class Keeper:
                 preexec_fn=_bind_to(os.getpid()),  # noqa: PLW1509
             )
         self._children[name] = child
+        self._stopped.discard(name)
         return {"pid": child.pid}
 
     def stop(self, name: str, grace: float = _GRACE_SECONDS) -> dict[str, int]:
-        child = self._children.pop(name)
+        child = self._children[name]
+        self._stopped.add(name)
         if child.poll() is None:
             child.terminate()
             child.send_signal(signal.SIGCONT)  # a stopped process would never see the first signal
@@ -88,7 +90,8 @@ class Keeper:
         return {}
 
     def exits(self) -> dict[str, dict[str, int]]:
-        return {"exits": {name: code for name, child in self._children.items() if (code := child.poll()) is not None}}
+        unexpected = {name: child.poll() for name, child in self._children.items() if name not in self._stopped}
+        return {"exits": {name: code for name, code in unexpected.items() if code is not None}}
 
     def stop_all(self) -> None:
         for name in reversed(list(self._children)):

@@ -57,6 +57,18 @@ def test_leaving_stops_the_youngest_first(tmp_path: Path) -> None:
     assert order.read_text().split() == ["third", "second", "first"]
 
 
+def test_a_restart_does_not_change_the_order(tmp_path: Path) -> None:
+    order = tmp_path / "order"
+
+    with Children(tmp_path) as children:
+        for name in ("first", "second"):
+            start_ready(children, name, announcing(name, order), tmp_path / f"{name}.log")
+        children.stop("first")
+        start_ready(children, "first", announcing("first again", order), tmp_path / "restarted.log")
+
+    assert order.read_text().splitlines() == ["first", "second", "first again"]
+
+
 def test_a_process_that_ignores_sigterm_is_killed_after_its_grace(tmp_path: Path) -> None:
     with Children(tmp_path) as children:
         pid = start_ready(children, "stubborn", STUBBORN, tmp_path / "log")
