@@ -1,0 +1,24 @@
+"""The Retry-After header: seconds, or the date of an HTTP server."""
+
+import re
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+__all__ = ["parse_retry_after"]
+
+_SECONDS: Final = re.compile(r"[0-9]{1,9}")
+
+
+def parse_retry_after(value: str, now: datetime) -> float | None:
+    """How many seconds to wait from `now` on; 0 for a date in the past, None for what is neither form."""
+    value = value.strip()
+    if _SECONDS.fullmatch(value):
+        return float(value)
+    try:
+        date = parsedate_to_datetime(value)
+        # A date without a zone is in UTC, as all dates of HTTP are.
+        date = date.replace(tzinfo=UTC) if date.tzinfo is None else date
+        return max(0.0, (date - now).total_seconds())
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
