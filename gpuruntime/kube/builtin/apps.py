@@ -5,8 +5,8 @@ from attrs import field, frozen
 from gpuruntime.kube.builtin.pods import PodTemplateSpec
 from gpuruntime.meta.conditions import Condition
 from gpuruntime.meta.identity import ResourceKind
-from gpuruntime.meta.objects import TypedObject
 from gpuruntime.meta.label_selectors import LabelSelector
+from gpuruntime.meta.objects import TypedObject
 from gpuruntime.meta.structs import Struct
 
 __all__ = [

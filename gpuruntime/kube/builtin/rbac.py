@@ -3,8 +3,8 @@
 from attrs import field, frozen
 
 from gpuruntime.meta.identity import ResourceKind
-from gpuruntime.meta.objects import TypedObject
 from gpuruntime.meta.label_selectors import LabelSelector
+from gpuruntime.meta.objects import TypedObject
 from gpuruntime.meta.structs import Struct, wire
 
 __all__ = [

@@ -8,8 +8,8 @@ from gpuruntime.kube.builtin.containers import Container
 from gpuruntime.kube.builtin.pods import PodSpec, PodTemplateSpec
 from gpuruntime.meta.codec import DecodeError, decode, encode
 from gpuruntime.meta.frozen_mapping import FrozenDict
-from gpuruntime.meta.objects import ObjectMeta
 from gpuruntime.meta.label_selectors import LabelSelector
+from gpuruntime.meta.objects import ObjectMeta
 
 WIRE: dict[str, Any] = {
     "apiVersion": "apps/v1",

@@ -10,8 +10,8 @@ from gpuruntime.kube.builtin.networking import (
     NetworkPolicySpec,
 )
 from gpuruntime.meta.codec import decode, encode
-from gpuruntime.meta.objects import ObjectMeta
 from gpuruntime.meta.label_selectors import LabelSelector
+from gpuruntime.meta.objects import ObjectMeta
 
 
 def test_names_that_are_keywords_in_python_are_written_without_the_underscore() -> None:

@@ -1,0 +1,147 @@
+"""In which form objects of a kind are read: as a typed class, as free JSON, or their metadata alone.
+
+Wherever the library asks for a form, the class of a typed kind will do: `client.get(Pod, ...)`.
+"""
+
+from typing import Any, Final, Protocol, TypeVar, cast
+
+from attrs import frozen
+
+from gpuruntime.meta.codec import decode
+from gpuruntime.meta.dynamic import DynamicObject, PartialObject
+from gpuruntime.meta.identity import ResourceKind
+from gpuruntime.meta.objects import KubeObject, TypedObject
+
+__all__ = ["Form", "as_form", "dynamic", "form_of", "metadata_only", "typed"]
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+K = TypeVar("K", bound=TypedObject)
+
+_JSON: Final = "application/json"
+# There is no fallback to whole objects behind these: an API server that cannot cut them down says 406.
+_PARTIAL: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+_PARTIAL_LIST: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
+
+class Form(Protocol[T_co]):
+    """What to ask the server for, and what to make of it. Forms are hashable, and equal if they do the same.
+
+    `accept` is for one object and for a watch, `list_accept` for a list: a server answers 406 to the wrong one of the
+    two, and takes no header that names both.
+    """
+
+    @property
+    def kind(self) -> ResourceKind: ...
+
+    @property
+    def accept(self) -> str: ...
+
+    @property
+    def list_accept(self) -> str: ...
+
+    def decode(self, raw: dict[str, Any]) -> T_co:
+        """The object. Items of a list may come without apiVersion and kind.
+
+        Raises:
+            DecodeError: the JSON does not fit.
+        """
+
+    def __hash__(self) -> int: ...
+
+
+@frozen
+class _Typed(Form[K]):
+    cls: type[K]
+
+    @property
+    def kind(self) -> ResourceKind:
+        return self.cls.KIND
+
+    @property
+    def accept(self) -> str:
+        return _JSON
+
+    @property
+    def list_accept(self) -> str:
+        return _JSON
+
+    def decode(self, raw: dict[str, Any]) -> K:
+        return decode(self.cls, raw)
+
+
+@frozen
+class _Dynamic(Form[DynamicObject]):
+    kind: ResourceKind
+
+    @property
+    def accept(self) -> str:
+        return _JSON
+
+    @property
+    def list_accept(self) -> str:
+        return _JSON
+
+    def decode(self, raw: dict[str, Any]) -> DynamicObject:
+        # An object from a list is equal to the same object by itself.
+        return DynamicObject.decode(self.kind, {"apiVersion": self.kind.api_version, "kind": self.kind.kind, **raw})
+
+
+@frozen
+class _MetadataOnly(Form[PartialObject]):
+    kind: ResourceKind
+
+    @property
+    def accept(self) -> str:
+        return _PARTIAL
+
+    @property
+    def list_accept(self) -> str:
+        return _PARTIAL_LIST
+
+    def decode(self, raw: dict[str, Any]) -> PartialObject:
+        return PartialObject.decode(self.kind, raw)
+
+
+def typed(cls: type[K]) -> Form[K]:
+    """Objects of a typed kind."""
+    return _Typed(cls)
+
+
+def dynamic(kind: ResourceKind) -> Form[DynamicObject]:
+    """Objects of any kind, whole, as frozen JSON."""
+    return _Dynamic(kind)
+
+
+def metadata_only(kind: ResourceKind) -> Form[PartialObject]:
+    """The metadata of objects of any kind; the server does not send the rest."""
+    return _MetadataOnly(kind)
+
+
+def as_form(form: type[T] | Form[T]) -> Form[T]:
+    """The form itself, or the form of a typed kind.
+
+    Raises:
+        TypeError: a class that is no typed kind.
+    """
+    if not isinstance(form, type):
+        return form
+    if not issubclass(form, TypedObject) or not hasattr(form, "KIND"):
+        raise TypeError(f"expected a Form or a subclass of TypedObject with a KIND, got {form.__qualname__}")
+    return cast("Form[T]", _Typed(form))
+
+
+def form_of(obj: KubeObject) -> Form[Any]:
+    """The form that an object is in.
+
+    Raises:
+        TypeError: the object is neither typed nor dynamic nor partial.
+    """
+    match obj:
+        case TypedObject():
+            return _Typed(type(obj))
+        case DynamicObject():
+            return _Dynamic(obj.kind)
+        case PartialObject():
+            return _MetadataOnly(obj.kind)
+    raise TypeError(f"expected a typed, dynamic or partial object, got {type(obj).__qualname__}")

@@ -1,0 +1,86 @@
+"""A session of the HTTP library that does what it is told and nothing on its own.
+
+No environment, no netrc, no cookies, no compression, no limit of connections, and no request is ever sent twice.
+"""
+
+import socket
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, Final
+
+import aiohttp
+from attrs import define
+
+__all__ = ["ConnectionLostError", "Sending", "open_session"]
+
+_READ_BUFFER: Final = 2**18
+# Well below the time that a request usually has, so that a read can try another connection.
+_CONNECT_SECONDS: Final = 10.0
+_KEEPALIVE: Final = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
+
+
+class ConnectionLostError(Exception):
+    """The connection failed; the cause says how. It never leaves the transport."""
+
+
+@define(eq=False)
+class Sending:
+    """How far a request got: whether it was tried at all, and whether any of it may have left this machine."""
+
+    tried: bool = False
+    started: bool = False
+
+
+def open_session() -> aiohttp.ClientSession:
+    """A session for the running loop. A request with a `Sending` as trace_request_ctx tells there how far it got."""
+    trace = aiohttp.TraceConfig()
+    trace.on_request_headers_sent.append(_note_start)
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, socket_factory=_kept_alive),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),
+        trust_env=False,
+        auto_decompress=False,
+        read_bufsize=_READ_BUFFER,
+        trace_configs=[trace],
+        middlewares=(_send_once,),
+    )
+
+
+async def _send_once(
+    request: aiohttp.ClientRequest, handler: Callable[[aiohttp.ClientRequest], Any]
+) -> aiohttp.ClientResponse:
+    # aiohttp repeats a PUT or a DELETE (a GET, too) by itself when the connection breaks, even after the server got all
+    # of it. It does so for errors of these types only.
+    try:
+        response: aiohttp.ClientResponse = await handler(request)
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        raise ConnectionLostError from error
+    return response
+
+
+async def _note_start(
+    _session: aiohttp.ClientSession, context: SimpleNamespace, _parameters: aiohttp.TraceRequestHeadersSentParams
+) -> None:
+    # Called before the bytes are flushed: what did not start was certainly not received.
+    sending = context.trace_request_ctx
+    if isinstance(sending, Sending):
+        sending.started = True
+
+
+def _kept_alive(address: tuple[Any, ...]) -> socket.socket:
+    """A socket on which a peer that vanished is noticed within 90 seconds."""
+    family, kind, protocol, *_ = address
+    made = socket.socket(family, kind, protocol)
+    try:
+        made.setblocking(False)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in _KEEPALIVE.items():
+            # Not every platform has all three.
+            option = getattr(socket, name, None)
+            if option is not None:
+                made.setsockopt(socket.IPPROTO_TCP, option, value)
+    except OSError:
+        made.close()
+        raise
+    return made

@@ -1,0 +1,279 @@
+"""Requests and streams to one API server, over one pool of connections."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager
+from io import BytesIO
+from types import TracebackType
+from typing import Final, Self, TypeVar
+from urllib.parse import quote, urlencode
+
+import aiohttp
+from attrs import frozen
+from multidict import CIMultiDict
+from yarl import URL
+
+from gpuruntime.kube.answers import Answer
+from gpuruntime.kube.credentials import Authorization, Credentials
+from gpuruntime.kube.errors import KubeError, UnauthorizedError, UnavailableError
+from gpuruntime.kube.http_failures import FAILURES, error_from_answer, error_from_failure, error_from_foreign_stream
+from gpuruntime.kube.http_session import Sending, open_session
+from gpuruntime.kube.retrying import Retrier, RetryPolicy
+from gpuruntime.kube.server_warnings import WarningLog
+
+__all__ = ["Params", "Transport"]
+
+Params = Mapping[str, str] | Sequence[tuple[str, str]]
+T = TypeVar("T")
+
+_JSON: Final = "application/json"
+_PATH_CHARACTERS: Final = "/%:@!$&'()*+,;=-._~"
+# From this size on aiohttp warns about bytes and wants something it can read piece by piece.
+_LARGE_BODY: Final = 2**20
+
+
+@frozen
+class _Request:
+    method: str
+    path: str
+    params: Params
+    accept: str
+    timeout: float
+    body: bytes | None = None
+    content_type: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+
+class Transport:
+    """Sends what it is given, with the credentials of the moment.
+
+    Guarantees: what fails raises a KubeError and nothing else. No redirect is followed, no proxy is used but the
+    endpoint's. At most `max_in_flight` requests are under way at a time; streams are neither counted nor held up.
+    A 401 makes the credentials refresh and is tried once more. `retries` says what else is tried again; no write
+    is, once it may have been executed, unless the server asked for it with Retry-After.
+
+    Use it as an async context manager, or call `close`. `sleep` is how retries wait.
+    """
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        *,
+        user_agent: str,
+        max_in_flight: int = 64,
+        retries: RetryPolicy = RetryPolicy(),  # a frozen value
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._credentials = credentials
+        self._user_agent = user_agent
+        self._slots = asyncio.Semaphore(max_in_flight)
+        self._retrier = Retrier(retries, sleep)
+        self._warnings = WarningLog()
+        self._session: aiohttp.ClientSession | None = None
+        self._closed = False
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._in_flight = 0
+
+    @property
+    def counts(self) -> Mapping[tuple[str, str], int]:
+        """How often a request was sent, by (code, method); the code is "<error>" where there was no answer."""
+        return self._counts
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests are under way now, streams not counted."""
+        return self._in_flight
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Params = (),
+        body: bytes | None = None,
+        content_type: str = _JSON,
+        accept: str = _JSON,
+        timeout: float = 30.0,  # noqa: ASYNC109  # it spans retries and the waits between them
+    ) -> Answer:
+        """The answer, of status 2xx; or the error, after at most `timeout` seconds, retries and all.
+
+        Raises:
+            KubeError: no answer, or one that is an error.
+        """
+        request = _Request(method, path, params, accept, timeout, body, content_type)
+        outcome = await self._retrier.run(lambda left: self._attempt(request, left), method, timeout)
+        return _answer(outcome)
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        path: str,
+        *,
+        params: Params = (),
+        accept: str = _JSON,
+        idle_timeout: float,
+        connect_timeout: float = 30.0,
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The chunks of a GET as they arrive, for as long as they do; the end of the iteration is a clean end.
+
+        Nothing is tried again, a 401 excepted. Leaving the context drops the connection.
+
+        Raises:
+            KubeError: there is no stream of JSON within `connect_timeout` seconds; or, from the iterator, silence for
+                `idle_timeout` seconds or a lost connection.
+        """
+        request = _Request("GET", path, params, accept, connect_timeout)
+        response = _answer(await self._attempt_stream(request))
+        try:
+            yield _Chunks(response, str(request), idle_timeout)
+        finally:
+            response.close()
+
+    async def close(self) -> None:
+        """Drop all connections; what is under way fails."""
+        self._closed = True
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _attempt(self, request: _Request, left: float) -> Answer | KubeError:
+        sending = Sending()
+        try:
+            async with asyncio.timeout(left):
+                async with self._slots:
+                    self._in_flight += 1
+                    try:
+                        return await self._authorized(lambda used: self._exchange(request, used, sending))
+                    finally:
+                        self._in_flight -= 1
+        except KubeError as error:
+            return error
+        except FAILURES as error:
+            return self._failed(request, error, sending)
+
+    async def _attempt_stream(self, request: _Request) -> aiohttp.ClientResponse | KubeError:
+        sending = Sending()
+        try:
+            async with asyncio.timeout(request.timeout):
+                return await self._authorized(lambda used: self._open_stream(request, used, sending))
+        except KubeError as error:
+            return error
+        except FAILURES as error:
+            return self._failed(request, error, sending)
+
+    async def _authorized(self, send: Callable[[Authorization], Awaitable[T | KubeError]]) -> T | KubeError:
+        used = await self._credentials.authorize()
+        outcome = await send(used)
+        if isinstance(outcome, UnauthorizedError) and await self._credentials.refused(used):
+            outcome = await send(await self._credentials.authorize())
+        return outcome
+
+    async def _exchange(self, request: _Request, used: Authorization, sending: Sending) -> Answer | KubeError:
+        response = await self._respond(request, used, sending)
+        # Released once all of it was read, the connection is used again; any other end closes it.
+        async with response:
+            body = await response.read()
+        self._note(request, response)
+        if 200 <= response.status < 300:
+            return Answer(response.status, response.headers, body, str(request))
+        return error_from_answer(response.status, body, response.headers, str(request))
+
+    async def _open_stream(
+        self, request: _Request, used: Authorization, sending: Sending
+    ) -> aiohttp.ClientResponse | KubeError:
+        with ExitStack() as stack:
+            response = await self._respond(request, used, sending)
+            stack.callback(response.close)
+            if response.status != 200:
+                body = await response.read()
+                self._note(request, response)
+                return error_from_answer(response.status, body, response.headers, str(request))
+            self._note(request, response)
+            if response.content_type != _JSON:
+                page = await response.content.readany()
+                return error_from_foreign_stream(response.content_type, page, str(request))
+            stack.pop_all()
+            return response
+
+    async def _respond(self, request: _Request, used: Authorization, sending: Sending) -> aiohttp.ClientResponse:
+        if self._closed:
+            raise UnavailableError(f"{request}: the transport is closed")
+        if self._session is None:
+            self._session = open_session()
+        endpoint = self._credentials.endpoint
+        headers = CIMultiDict(used.headers)
+        headers["User-Agent"] = self._user_agent
+        headers["Accept"] = request.accept
+        headers["Accept-Encoding"] = "identity"
+        if request.body is not None:
+            headers["Content-Type"] = request.content_type
+        large = request.body is not None and len(request.body) >= _LARGE_BODY
+        sending.tried, sending.started = True, False
+        return await self._session.request(
+            request.method,
+            _url(endpoint.server, request),
+            headers=headers,
+            data=BytesIO(request.body or b"") if large else request.body,
+            allow_redirects=False,
+            proxy=endpoint.proxy,
+            ssl=used.ssl or True,
+            server_hostname=endpoint.tls_server_name,
+            trace_request_ctx=sending,
+        )
+
+    def _note(self, request: _Request, response: aiohttp.ClientResponse) -> None:
+        self._counts[str(response.status), request.method] += 1
+        self._warnings.note(response.headers.getall("Warning", ()))
+
+    def _failed(self, request: _Request, error: Exception, sending: Sending) -> KubeError:
+        if sending.tried:
+            self._counts["<error>", request.method] += 1
+        return error_from_failure(error, str(request), outcome_unknown=sending.started, seconds=request.timeout)
+
+
+class _Chunks(AsyncIterator[bytes]):
+    """A class and no generator: nothing is left to be finalized when the consumer stops halfway."""
+
+    def __init__(self, response: aiohttp.ClientResponse, request: str, idle_timeout: float) -> None:
+        self._response = response
+        self._request = request
+        self._idle_timeout = idle_timeout
+
+    async def __anext__(self) -> bytes:
+        try:
+            async with asyncio.timeout(self._idle_timeout):
+                chunk = await self._response.content.readany()
+        except TimeoutError as error:
+            raise UnavailableError(f"{self._request}: no data for {self._idle_timeout:g} s") from error
+        except FAILURES as error:
+            raise error_from_failure(error, self._request, outcome_unknown=False) from error
+        if not chunk:
+            raise StopAsyncIteration
+        return chunk
+
+
+def _url(server: str, request: _Request) -> URL:
+    query = urlencode(request.params, quote_via=quote)
+    path = quote(request.path, safe=_PATH_CHARACTERS)
+    return URL(f"{server}{path}?{query}" if query else f"{server}{path}", encoded=True)
+
+
+def _answer(outcome: T | KubeError) -> T:
+    if not isinstance(outcome, KubeError):
+        return outcome
+    try:
+        raise outcome
+    finally:
+        # An error in a variable of a frame in its own traceback is garbage that only the collector finds.
+        del outcome
