@@ -1,0 +1,87 @@
+"""Faults come, are done, and go."""
+
+import asyncio
+
+from gpuruntime.testing.fault_board import FaultBoard, Subject
+from gpuruntime.testing.faults import DieAfterWrites, DropRequests, Fault, HoldEvents, StallRequests
+from gpuruntime.testing.request_pattern import RequestPattern
+
+READ = Subject("GET", "/api/v1/pods", {})
+WATCH = Subject("GET", "/api/v1/pods", {"watch": "1"})
+WRITE = Subject("POST", "/api/v1/pods", {})
+EVERYTHING = RequestPattern()
+
+
+def met_by(board: FaultBoard, subject: Subject) -> list[Fault]:
+    return [active.fault for active in board.meeting(subject)]
+
+
+async def test_a_request_meets_the_faults_that_match_in_the_order_of_their_coming() -> None:
+    board = FaultBoard()
+    board.inject(StallRequests(), EVERYTHING)
+    board.inject(DropRequests(), RequestPattern(method="POST"))
+    board.inject(HoldEvents(), RequestPattern(watch=True))
+
+    assert met_by(board, READ) == [StallRequests()]
+    assert met_by(board, WRITE) == [StallRequests(), DropRequests()]
+    assert met_by(board, WATCH) == [StallRequests(), HoldEvents()]
+
+
+async def test_a_fault_is_gone_when_it_is_lifted_or_its_block_ends() -> None:
+    board = FaultBoard()
+
+    lifted = board.inject(DropRequests(), EVERYTHING)
+    with board.inject(StallRequests(), EVERYTHING) as stall:
+        inside = met_by(board, READ)
+        lifted.lift()
+        after_lifting = met_by(board, READ)
+
+    assert inside == [DropRequests(), StallRequests()]
+    assert after_lifting == [StallRequests()]
+    assert met_by(board, READ) == []
+    assert stall.lifted
+
+
+async def test_a_fault_with_a_number_of_times_is_spent_after_that_many() -> None:
+    board = FaultBoard()
+    drop = board.inject(DropRequests(times=2), EVERYTHING)
+
+    seen = []
+    for _ in range(3):
+        seen.append(met_by(board, READ))
+        drop.note()
+
+    assert seen == [[DropRequests(times=2)], [DropRequests(times=2)], []]
+    assert not drop.lifted
+
+
+async def test_whoever_waits_for_a_fault_to_be_done_is_told() -> None:
+    drop = FaultBoard().inject(DropRequests(), EVERYTHING)
+
+    async with asyncio.TaskGroup() as group:
+        once, twice = group.create_task(drop.met()), group.create_task(drop.met(2))
+        await asyncio.sleep(0)
+        drop.note()
+        await once
+        assert not twice.done()
+        drop.note()
+
+    assert drop.count == 2
+
+
+async def test_only_writes_that_match_count_and_the_last_one_ends_everything_until_the_fault_is_lifted() -> None:
+    board = FaultBoard()
+    death = board.inject(DieAfterWrites(2), RequestPattern(path=".*/pods"))
+
+    others = [board.writes_left(READ), board.writes_left(Subject("POST", "/api/v1/nodes", {}))]
+    last = []
+    for _ in range(2):
+        (left,) = board.writes_left(WRITE)
+        last.append(left.accepted())
+    dead = board.dead
+    death.lift()
+
+    assert others == [[], []]
+    assert (last, dead) == ([False, True], True)
+    assert not board.dead
+    assert board.writes_left(WRITE) == []
