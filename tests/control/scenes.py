@@ -1,0 +1,54 @@
+"""What tests of informers have in common."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from gpuruntime.control.cache import Cache
+from gpuruntime.control.changes import Change
+from gpuruntime.control.informer import Informer
+from gpuruntime.kube.kubeconfig import from_kubeconfig
+from gpuruntime.kube.transport import Transport
+from gpuruntime.testing import ClusterAccess
+
+
+@asynccontextmanager
+async def open_transport(access: ClusterAccess) -> AsyncIterator[Transport]:
+    async with Transport(from_kubeconfig(access.kubeconfig), user_agent="tests") as transport:
+        yield transport
+
+
+@asynccontextmanager
+async def running(cache: Cache) -> AsyncIterator[Cache]:
+    """The cache, at work for the length of the block."""
+    task = asyncio.create_task(cache.run())
+    try:
+        yield cache
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+class Witness:
+    """A subscriber that remembers everything and can be waited for."""
+
+    def __init__(self) -> None:
+        self.changes: list[tuple[str, str]] = []
+        self._heard = asyncio.Event()
+
+    def __call__(self, change: Change[Any]) -> None:
+        self.changes.append((change.type, change.key.name))
+        self._heard.set()
+
+    async def until(self, condition: Callable[[list[tuple[str, str]]], bool]) -> None:
+        """Returns when the changes so far fulfil the condition; the test's timeout catches one that never do."""
+        while not condition(self.changes):
+            self._heard.clear()
+            await self._heard.wait()
+
+
+async def watch(informer: Informer[Any]) -> Witness:
+    witness = Witness()
+    await informer.subscribe(witness)
+    return witness
