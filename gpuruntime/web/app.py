@@ -1,21 +1,14 @@
-"""The HTTP application: every route on one screen."""
+"""The HTTP application: every route of the product on one screen, beside the manager's own probes and metrics."""
 
 from aiohttp import web
 
 from gpuruntime.web.docs_page import docs_page
 from gpuruntime.web.errors import errors_as_json
-from gpuruntime.web.probes import livez, readyz
 
-__all__ = ["application"]
+__all__ = ["install"]
 
 
-def application() -> web.Application:
-    app = web.Application(middlewares=[errors_as_json])
-    app.add_routes(
-        [
-            web.get("/", docs_page),
-            web.get("/livez", livez),
-            web.get("/readyz", readyz),
-        ]
-    )
-    return app
+def install(app: web.Application) -> None:
+    """Add the product's routes to an application."""
+    app.middlewares.append(errors_as_json)
+    app.add_routes([web.get("/", docs_page)])

@@ -1,0 +1,125 @@
+"""The contender's side of the bench: what it is asked to do, and how it measures itself.
+
+It runs in every peer's environment, so it needs nothing but the standard library.
+"""
+
+import argparse
+import asyncio
+import importlib
+import json
+import os
+import re
+import sys
+import time
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+__all__ = ["Meter", "Order", "contend"]
+
+_TICK_SECONDS = 0.001
+
+
+class Order(NamedTuple):
+    """What the bench wants: `objects` to wait for, `seconds` to go on, and, of ours, the `form` to keep objects in."""
+
+    objects: int
+    seconds: float
+    form: str
+
+
+class Meter:
+    """Measures this process from its making on. Memory is what the kernel counts as resident (Linux only)."""
+
+    def __init__(self) -> None:
+        self._stall = 0.0
+        self._busy = 0.0
+        self._ticked: tuple[float, float] | None = None
+        self._before = _memory("VmRSS")
+        self._spent = time.process_time()
+        self._began = time.perf_counter()
+
+    @asynccontextmanager
+    async def watching_stalls(self) -> AsyncIterator[None]:
+        """Measure how long the running loop is ever kept from a task that wants to run every millisecond.
+
+        On a busy machine other processes keep it from running as well, so the CPU time that the loop's thread spent
+        between two ticks is measured, too: that part is its own doing.
+        """
+        ticker = asyncio.create_task(self._tick())
+        try:
+            yield
+        finally:
+            ticker.cancel()
+            await asyncio.wait([ticker])
+
+    def finish(self, objects: int) -> NoReturn:
+        """Print the result as of this moment and end the process: nobody is measured by how it cleans up."""
+        now = time.perf_counter()
+        spent = time.process_time()
+        after = _memory("VmRSS")
+        watched = self._ticked is not None
+        self._note_tick()
+        result = {
+            "seconds": now - self._began,
+            "cpu_seconds": spent - self._spent,
+            "rss_before_kb": self._before,
+            "rss_after_kb": after,
+            "peak_rss_kb": _memory("VmHWM"),
+            "longest_stall_ms": self._stall * 1000 if watched else None,
+            "longest_busy_ms": self._busy * 1000 if watched else None,
+            "objects": objects,
+        }
+        print(json.dumps(result), flush=True)
+        os._exit(0)
+
+    async def _tick(self) -> None:
+        while True:
+            self._note_tick()
+            await asyncio.sleep(_TICK_SECONDS)
+
+    def _note_tick(self) -> None:
+        now, spent = time.perf_counter(), time.thread_time()
+        if self._ticked is not None:
+            self._stall = max(self._stall, now - self._ticked[0])
+            self._busy = max(self._busy, spent - self._ticked[1])
+        self._ticked = (now, spent)
+
+
+def contend(works: Mapping[str, Callable[[Order], Awaitable[None]]]) -> None:
+    """Do the work that the command line names; a failure is the last line that is printed."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("scenario", choices=sorted(works))
+    parser.add_argument("--objects", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=0.0)
+    parser.add_argument("--form", default="")
+    parser.add_argument("--loop", choices=("asyncio", "uvloop"), default="asyncio")
+    arguments = parser.parse_args()
+    loop_factory = importlib.import_module("uvloop").new_event_loop if arguments.loop == "uvloop" else None
+
+    async def work() -> None:
+        await works[arguments.scenario](Order(arguments.objects, arguments.seconds, arguments.form))
+
+    try:
+        with asyncio.Runner(loop_factory=loop_factory) as runner:
+            runner.run(work())
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is this contender's failure
+        traceback.print_exception(error)
+        sys.exit(_in_one_line(error))
+
+
+def _in_one_line(error: Exception) -> str:
+    """The first cause in a group of them: the bench shows a contender's last line."""
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    words = str(error).splitlines() or [""]
+    return f"{type(error).__name__}: {words[0]}"
+
+
+def _memory(line: str) -> int:
+    match = re.search(rf"^{line}:\s+(\d+) kB$", Path("/proc/self/status").read_text(), re.MULTILINE)
+    if match is None:
+        raise RuntimeError(f"/proc/self/status has no line {line}: the bench needs Linux")
+    return int(match.group(1))
