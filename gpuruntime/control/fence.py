@@ -1,0 +1,102 @@
+"""The local deadline of leadership: until when this process may write.
+
+A lease in the API server says who leads, but a process that was paused, cut off or starved does not hear that it leads
+no more. Its own clock tells it: no write begins after the deadline, and one that is under way is given up there.
+"""
+
+import asyncio
+import math
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from gpuruntime.kube.errors import KubeError
+
+__all__ = ["Fence", "NotLeaderError", "seconds_since_boot"]
+
+
+class NotLeaderError(KubeError):
+    """This process does not lead, or not long enough for the write. Not to be tried again: somebody else leads."""
+
+    def __init__(self, message: str, *, outcome_unknown: bool = False) -> None:
+        super().__init__(message)
+        self.outcome_unknown = outcome_unknown
+
+
+def seconds_since_boot() -> float:
+    """A clock that never goes back and, where the platform has such a clock, runs on while the machine is suspended."""
+    # Python's monotonic clock stands still during a suspend on Linux: a laptop, or a migrated virtual machine, would
+    # wake up and believe that it still leads.
+    boot = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if boot is None else time.clock_gettime(boot)
+
+
+class Fence:
+    """Open until a deadline that whoever renews the leadership moves on; shut at first.
+
+    Assumptions:
+        One loop and its thread.
+
+    Caveats:
+        A write that the network delivers after its client gave it up is out of reach. The deadline is to be so early
+        that the server is done with such a write before anybody else can lead.
+    """
+
+    def __init__(self, clock: Callable[[], float] = seconds_since_boot) -> None:
+        self._clock = clock
+        self._deadline = -math.inf
+        self._passing: set[asyncio.Timeout] = set()
+
+    def now(self) -> float:
+        """The time by the clock that deadlines are given in."""
+        return self._clock()
+
+    def remaining(self) -> float:
+        """For how many seconds writes may still be under way; 0 if the fence is shut or the deadline has passed."""
+        return max(0.0, self._deadline - self._clock())
+
+    def open_until(self, deadline: float) -> None:
+        """Let writes pass until then. Writes under way keep the deadline that they began with."""
+        self._deadline = deadline
+
+    def shut(self) -> None:
+        """Let nothing pass from now on, and give up every write under way."""
+        self._deadline = -math.inf
+        for limit in self._passing:
+            # One that has just run out by itself cannot be moved any more.
+            if not limit.expired():
+                limit.reschedule(-math.inf)
+
+    def check(self, what: str) -> float:
+        """The seconds that remain for a write.
+
+        Raises:
+            NotLeaderError: there are none.
+        """
+        remaining = self.remaining()
+        if remaining <= 0:
+            raise NotLeaderError(f"{what}: not sent, because this process does not hold the lease (any more)")
+        return remaining
+
+    @asynccontextmanager
+    async def passing(self, what: str) -> AsyncIterator[float]:
+        """The place for one write; gives the seconds that it may take, and cancels it when they are over.
+
+        Raises:
+            NotLeaderError: the fence is shut, or it shut or ran out while the write was under way.
+        """
+        remaining = self.check(what)
+        limit = asyncio.timeout(remaining)
+        try:
+            async with limit:
+                self._passing.add(limit)
+                try:
+                    yield remaining
+                finally:
+                    self._passing.discard(limit)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise NotLeaderError(
+                f"{what}: given up, because this process ceased to hold the lease meanwhile", outcome_unknown=True
+            ) from error
