@@ -130,7 +130,7 @@ class Transport:
         try:
             yield _Chunks(response, str(request), idle_timeout)
         finally:
-            response.close()
+            _drop(response)
 
     async def close(self) -> None:
         """Drop all connections; what is under way fails."""
@@ -240,6 +240,16 @@ class Transport:
         if sending.tried:
             self._counts["<error>", request.method] += 1
         return error_from_failure(error, str(request), outcome_unknown=sending.started, seconds=request.timeout)
+
+
+def _drop(response: aiohttp.ClientResponse) -> None:
+    """Give a response up at once. A TLS connection that is merely closed says goodbye in the background, and nobody
+    waits for that: a loop that ends soon would leave its socket open.
+    """
+    connection = response.connection
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()
+    response.close()
 
 
 class _Chunks(AsyncIterator[bytes]):

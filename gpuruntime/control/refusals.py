@@ -1,0 +1,74 @@
+"""Why a write is not even tried; each says what to do about it."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from gpuruntime.meta.objects import KubeObject, OwnerReference
+
+__all__ = [
+    "BeingDeletedError",
+    "ForeignObjectError",
+    "ImmutableDifferenceError",
+    "StaleOwnerError",
+    "WriteRefusedError",
+]
+
+
+class WriteRefusedError(Exception):
+    """We did not touch the object; `object` is the state that was seen."""
+
+    def __init__(self, obj: KubeObject, message: str) -> None:
+        super().__init__(obj, message)
+        self.object: Final = obj
+        self.message: Final = message
+
+    def __str__(self) -> str:
+        return f"{self.object.kind.kind} {self.object.key} {self.message}"
+
+
+class ForeignObjectError(WriteRefusedError):
+    """The object is somebody else's, or nobody's; `found` is its controller. It stays so until somebody acts."""
+
+    def __init__(self, obj: KubeObject, found: OwnerReference | None, owner: KubeObject | None) -> None:
+        expected = f"{owner.kind.kind} {owner.key}" if owner is not None else "nobody"
+        who = "nobody" if found is None else f"{found.kind} {found.name} (uid {found.uid})"
+        what = "adopt it, delete it, or use another name" if found is None else "delete it, or use another name"
+        super().__init__(obj, f"is controlled by {who}, expected {expected}; it is left alone: {what}")
+        self.found: Final = found
+
+
+class StaleOwnerError(WriteRefusedError):
+    """The object belongs to a namesake of the owner that is gone; the garbage collector removes it. Try again then."""
+
+    def __init__(self, obj: KubeObject, found: OwnerReference, owner: KubeObject) -> None:
+        super().__init__(
+            obj,
+            f"is controlled by an earlier {found.kind} {found.name} (uid {found.uid}), expected the one with uid "
+            f"{owner.metadata.uid}; the garbage collector is going to remove it: try again when it is gone",
+        )
+        self.found: Final = found
+
+
+class BeingDeletedError(WriteRefusedError):
+    """The object is on its way out. Try again when it is gone."""
+
+    def __init__(self, obj: KubeObject) -> None:
+        holders = ", ".join(obj.metadata.finalizers)
+        waits = f", which waits for {holders}" if holders else ""
+        super().__init__(
+            obj,
+            f"is being deleted since {obj.metadata.deletion_timestamp}{waits}; it is left alone: "
+            "try again when it is gone",
+        )
+
+
+class ImmutableDifferenceError(WriteRefusedError):
+    """The object differs where the API server allows no change; `paths` says where. Trying again does not help."""
+
+    def __init__(self, obj: KubeObject, paths: Iterable[str]) -> None:
+        self.paths: Final = tuple(paths)
+        super().__init__(
+            obj,
+            f"differs in {', '.join(self.paths)}, which cannot be changed after creation; "
+            "delete it so that it is made again, or desire what it has",
+        )

@@ -1,0 +1,77 @@
+"""What tests of metrics, probes and debug pages have in common."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+from aiohttp import web
+from attrs import field, frozen
+from multidict import CIMultiDict, CIMultiDictProxy
+
+from gpuruntime.control.cache import Cache
+from gpuruntime.control.probes import serving
+from gpuruntime.control.reconcile_counters import ReconcileCounters
+from gpuruntime.control.workqueue import WorkQueue
+from gpuruntime.kube.credentials import Authorization, Endpoint
+from gpuruntime.kube.transport import Transport
+from gpuruntime.meta.identity import ObjectKey
+from gpuruntime.testing.scripted_answers import Answer, Stall, watch_stream
+from gpuruntime.testing.scripted_server import ScriptedServer
+from gpuruntime.testing.watch_events import added, initial_events_end
+
+MAPS = "/api/v1/configmaps"
+
+
+@frozen
+class Anonymous:
+    """Credentials for a server that lets in everybody."""
+
+    endpoint: Endpoint
+
+    async def authorize(self) -> Authorization:
+        return Authorization(CIMultiDictProxy(CIMultiDict()), None)
+
+    async def refused(self, used: Authorization) -> bool:  # noqa: ARG002 - there is nothing else to try
+        return False
+
+
+def open_transport(url: str) -> Transport:
+    return Transport(Anonymous(Endpoint(url)), user_agent="tests")
+
+
+@asynccontextmanager
+async def scripted_cache() -> AsyncIterator[tuple[ScriptedServer, Cache]]:
+    """A server to be scripted, and a cache of its objects, not yet running."""
+    async with ScriptedServer() as server, open_transport(server.url) as transport:
+        yield server, Cache(transport)
+
+
+def two_maps() -> Answer:
+    """A watch that begins with two config maps, of which the second cannot be read, and says nothing more."""
+    return watch_stream(
+        added({"metadata": {"name": "good", "namespace": "a", "resourceVersion": "5"}}),
+        added({"metadata": {"name": "odd", "namespace": "a", "resourceVersion": "6"}, "data": 7}),
+        initial_events_end("9", kind="ConfigMap"),
+        Stall(),
+    )
+
+
+@frozen
+class Inspected:
+    """What the debug pages know of a controller."""
+
+    name: str
+    queue: WorkQueue[Any]
+    parse_key: Callable[[str], Any] = ObjectKey.parse
+    counters: ReconcileCounters = field(factory=ReconcileCounters)
+
+
+@asynccontextmanager
+async def browsing(application: web.Application) -> AsyncIterator[aiohttp.ClientSession]:
+    """A client of an application that is served for the length of the block."""
+    async with (
+        serving(application, "127.0.0.1", 0) as port,
+        aiohttp.ClientSession(f"http://127.0.0.1:{port}") as client,
+    ):
+        yield client
