@@ -47,7 +47,7 @@ def test_up_detached_then_env_then_down(checkout: dict[str, str], tmp_path: Path
         assert f"API          http://127.0.0.1:{port}" in up.stdout
         nodes = json.loads(shell("kubectl get nodes -o json", checkout))["items"]
         assert [node["status"]["allocatable"]["nvidia.com/gpu"] for node in nodes] == ["4", "4"]
-        assert shell("curl -s $GPURUNTIME_URL/readyz", checkout) == "ok\n"
+        assert shell("curl -s $GPURUNTIME_URL/readyz", checkout) == "ok"
         config = json.loads(shell("kubectl config view --raw -o json", checkout))
         config["users"][0]["user"] = {"token": shell("echo -n $GPURUNTIME_TOKEN", checkout)}
         developer = tmp_path / "developer.kubeconfig"
@@ -103,7 +103,7 @@ def test_the_manager_runs_as_its_own_account_on_a_cluster_that_is_there_already(
         identity = json.loads((Path(checkout["GPURUNTIME_STATE"]) / "manager.kubeconfig").read_text())
         assert list(identity["users"][0]["user"]) == ["token"]
         url = shell("echo $GPURUNTIME_URL", checkout).strip()
-        with urllib.request.urlopen(f"{url}/livez") as response:  # noqa: S310 - an http address
+        with urllib.request.urlopen(f"{url}/healthz") as response:  # noqa: S310 - an http address
             assert response.status == 200
     finally:
         assert hack("down", env=checkout).returncode == 0

@@ -1,1 +1,148 @@
-"""The embeddable reconciler library: controller-runtime's guarantees in asyncio Python. It knows no product."""
+"""The embeddable reconciler library: controller-runtime's guarantees in asyncio Python. It knows no product.
+
+The rooms, in the order in which a change travels::
+
+    informers     a change on the server reaches a store, and those who asked to be told
+    queueing      the keys that it concerns wait for a worker, each once
+    controllers   a worker reconciles a key: sources, triggers, predicates, what follows from each run
+    writing       what a run writes: real differences only, and nothing that belongs to others
+    events        what a run has to say
+    leadership    who may write
+    operations    what people see of all this: probes, metrics, debug pages
+    manager       everything together, started and stopped in order
+
+What is listed here is the public face; import from here.
+"""
+
+from gpuruntime.control.controllers.controller import Controller, ControllerOptions, ReconcileTimeoutError
+from gpuruntime.control.controllers.freshness import StaleCacheError
+from gpuruntime.control.controllers.log_context import ReconcileFields
+from gpuruntime.control.controllers.predicates import (
+    Predicate,
+    all_of,
+    annotations_changed,
+    any_of,
+    generation_changed,
+    labels_changed,
+    matching,
+    negated,
+    resource_version_changed,
+)
+from gpuruntime.control.controllers.reconcile import (
+    Cause,
+    Context,
+    ObjectReconciler,
+    Reconciler,
+    Result,
+    TerminalError,
+)
+from gpuruntime.control.controllers.sources import Channel, Source, Timer, Watch
+from gpuruntime.control.controllers.triggers import Trigger, itself, mapped, owner
+from gpuruntime.control.events.recorder import Recorder
+from gpuruntime.control.informers.cache import Cache, CacheError, NotSyncedError
+from gpuruntime.control.informers.changes import Change
+from gpuruntime.control.informers.indexes import Index, by_controller, by_field, by_label, by_owner
+from gpuruntime.control.informers.informer import Informer
+from gpuruntime.control.informers.storage import Storage, compact, eager, projected
+from gpuruntime.control.informers.store import Listing, QuarantinedError, Store
+from gpuruntime.control.informers.waiting import WaitTimeoutError, condition_true, deleted, wait_for
+from gpuruntime.control.leadership.election import LeaseElection
+from gpuruntime.control.leadership.election_terms import ElectionTiming
+from gpuruntime.control.leadership.fence import NotLeaderError
+from gpuruntime.control.manager import Election, Manager, ManagerOptions
+from gpuruntime.control.operations.health_checks import NotHealthyError, caches_fresh, caches_synced
+from gpuruntime.control.operations.http_site import HttpAddress, ListenError
+from gpuruntime.control.queueing.priorities import LOW
+from gpuruntime.control.queueing.rate_limits import RateLimits
+from gpuruntime.control.queueing.workqueue import QueueClosedError, WorkQueue
+from gpuruntime.control.writing.fights import FightError
+from gpuruntime.control.writing.finalizers import add_finalizer, remove_finalizer, with_finalizer
+from gpuruntime.control.writing.refusals import (
+    BeingDeletedError,
+    ForeignObjectError,
+    ImmutableDifferenceError,
+    StaleOwnerError,
+    WriteRefusedError,
+)
+from gpuruntime.control.writing.status_writing import write_status
+from gpuruntime.control.writing.writing import Outcome, Writer
+
+__all__ = [
+    "LOW",
+    "BeingDeletedError",
+    "Cache",
+    "CacheError",
+    "Cause",
+    "Change",
+    "Channel",
+    "Context",
+    "Controller",
+    "ControllerOptions",
+    "Election",
+    "ElectionTiming",
+    "FightError",
+    "ForeignObjectError",
+    "HttpAddress",
+    "ImmutableDifferenceError",
+    "Index",
+    "Informer",
+    "LeaseElection",
+    "ListenError",
+    "Listing",
+    "Manager",
+    "ManagerOptions",
+    "NotHealthyError",
+    "NotLeaderError",
+    "NotSyncedError",
+    "ObjectReconciler",
+    "Outcome",
+    "Predicate",
+    "QuarantinedError",
+    "QueueClosedError",
+    "RateLimits",
+    "ReconcileFields",
+    "ReconcileTimeoutError",
+    "Reconciler",
+    "Recorder",
+    "Result",
+    "Source",
+    "StaleCacheError",
+    "StaleOwnerError",
+    "Storage",
+    "Store",
+    "TerminalError",
+    "Timer",
+    "Trigger",
+    "WaitTimeoutError",
+    "Watch",
+    "WorkQueue",
+    "WriteRefusedError",
+    "Writer",
+    "add_finalizer",
+    "all_of",
+    "annotations_changed",
+    "any_of",
+    "by_controller",
+    "by_field",
+    "by_label",
+    "by_owner",
+    "caches_fresh",
+    "caches_synced",
+    "compact",
+    "condition_true",
+    "deleted",
+    "eager",
+    "generation_changed",
+    "itself",
+    "labels_changed",
+    "mapped",
+    "matching",
+    "negated",
+    "owner",
+    "projected",
+    "remove_finalizer",
+    "resource_version_changed",
+    "wait_for",
+    "with_finalizer",
+    "write_status",
+]

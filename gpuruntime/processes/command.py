@@ -3,10 +3,16 @@
 import argparse
 import asyncio
 import sys
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
 
 from gpuruntime import __version__
+from gpuruntime.control.operations.http_site import HttpAddress, ListenError
+from gpuruntime.kube.errors import CredentialsError
+from gpuruntime.kube.kubeconfig import find, from_kubeconfig
 from gpuruntime.processes.logs import configure_logging
-from gpuruntime.processes.manager import HttpAddress, StartError, run_manager
+from gpuruntime.processes.manager import run_manager
 
 __all__ = ["http_address", "main"]
 
@@ -16,11 +22,23 @@ def main(argv: list[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     configure_logging()
     try:
-        asyncio.run(run_manager(arguments.http_addr))
-    except StartError as error:
+        credentials = find() if arguments.kubeconfig is None else from_kubeconfig(arguments.kubeconfig)
+        _run(run_manager(credentials, arguments.http_addr))
+    except (CredentialsError, ListenError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def _run(process: Coroutine[Any, Any, None]) -> None:
+    """Run on uvloop where it is installed: it saves a quarter of the CPU."""
+    try:
+        from uvloop import new_event_loop  # noqa: PLC0415 - the extra `fast`
+    except ImportError:
+        asyncio.run(process)
+    else:
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
+            runner.run(process)
 
 
 def http_address(text: str) -> HttpAddress:
@@ -43,8 +61,8 @@ def _parser() -> argparse.ArgumentParser:
     manager = commands.add_parser(
         "manager",
         help="run everything in one process",
-        description="Run everything in one process until SIGTERM or Ctrl-C. / lists the routes, /livez and /readyz"
-        " are for probes.",
+        description="Run everything in one process until SIGTERM or Ctrl-C. / lists the routes, /healthz and /readyz"
+        " are for probes, /metrics for Prometheus.",
     )
     manager.add_argument(
         "--http-addr",
@@ -52,6 +70,12 @@ def _parser() -> argparse.ArgumentParser:
         default=http_address("127.0.0.1:8080"),
         metavar="HOST:PORT",
         help="where the API listens; :8080 is port 8080 of every interface (default: 127.0.0.1:8080)",
+    )
+    manager.add_argument(
+        "--kubeconfig",
+        type=Path,
+        metavar="FILE",
+        help="the cluster and who we are in it (default: KUBECONFIG, else ~/.kube/config, else the pod's own account)",
     )
     return parser
 

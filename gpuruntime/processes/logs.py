@@ -6,6 +6,8 @@ from typing import TextIO
 
 from pythonjsonlogger.json import JsonFormatter
 
+from gpuruntime.control.controllers.log_context import ReconcileFields
+
 __all__ = ["configure_logging"]
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
@@ -31,4 +33,5 @@ def configure_logging(stream: TextIO = sys.stderr, level: int = logging.INFO) ->
         fields = "{asctime}{levelname}{name}{message}"
         renamed = {"asctime": "time", "levelname": "level", "name": "logger"}
         handler.setFormatter(JsonFormatter(fields, style="{", rename_fields=renamed))
+    handler.addFilter(ReconcileFields())
     logging.basicConfig(handlers=[handler], level=level, force=True)

@@ -10,10 +10,10 @@ from typing import Self
 import orjson
 from attrs import define, field
 
-from gpuruntime.control.election import LeaseElection
-from gpuruntime.control.election_terms import ElectionTiming, Term
-from gpuruntime.control.fence import Fence, NotLeaderError
-from gpuruntime.control.fenced_transport import FencedCredentials, FencedTransport
+from gpuruntime.control.leadership.election import LeaseElection
+from gpuruntime.control.leadership.election_terms import ElectionTiming, Term
+from gpuruntime.control.leadership.fence import Fence, NotLeaderError
+from gpuruntime.control.leadership.fenced_transport import FencedCredentials, FencedTransport
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import KubeError
 from gpuruntime.kube.kubeconfig import from_kubeconfig

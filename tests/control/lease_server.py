@@ -8,9 +8,9 @@ from random import Random
 
 from attrs import define, evolve, field, frozen
 
-from gpuruntime.control.election import LeaseElection
-from gpuruntime.control.election_terms import ElectionTiming
-from gpuruntime.control.fence import Fence
+from gpuruntime.control.leadership.election import LeaseElection
+from gpuruntime.control.leadership.election_terms import ElectionTiming
+from gpuruntime.control.leadership.fence import Fence
 from gpuruntime.kube.builtin.coordination import Lease, LeaseSpec
 from gpuruntime.kube.errors import AlreadyExistsError, ConflictError, KubeError, NotFoundError, Status, UnavailableError
 from gpuruntime.meta.objects import ObjectMeta

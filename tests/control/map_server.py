@@ -29,7 +29,7 @@ class MapServer:
     """A wire to the server and the server at once.
 
     `asked` has all requests but watches. `lost` is how many answers to writes get lost from now on, `slow` how many
-    seconds an answer takes.
+    seconds an answer takes to arrive.
     """
 
     asked: list[tuple[str, str]] = field(factory=list)
@@ -77,15 +77,15 @@ class MapServer:
         self, method: str, path: str, *, params: Params = (), body: bytes | None = None, **_options: Any
     ) -> Answer:
         self.asked.append((method, path))
-        if self.slow:
-            await asyncio.sleep(self.slow)
         namespace, name = _place(path)
-        if method == "GET" and not name:
-            return answer(self._list(namespace, dict(params)))
-        if method == "GET":
-            return answer(self._existing(ObjectKey(namespace, name)))
-        done = answer(self._write(method, namespace, name, orjson.loads(body or b"{}")))
-        if self.lost:
+        if method != "GET":
+            done = answer(self._write(method, namespace, name, orjson.loads(body or b"{}")))
+        elif name:
+            done = answer(self._existing(ObjectKey(namespace, name)))
+        else:
+            done = answer(self._list(namespace, dict(params)))
+        await asyncio.sleep(self.slow)
+        if method != "GET" and self.lost:
             self.lost -= 1
             raise UnavailableError(f"{method} {path}: connection lost", outcome_unknown=True)
         return done

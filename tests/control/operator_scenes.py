@@ -9,10 +9,10 @@ from aiohttp import web
 from attrs import field, frozen
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from gpuruntime.control.cache import Cache
-from gpuruntime.control.probes import serving
-from gpuruntime.control.reconcile_counters import ReconcileCounters
-from gpuruntime.control.workqueue import WorkQueue
+from gpuruntime.control.controllers.reconcile_counters import ReconcileCounters
+from gpuruntime.control.informers.cache import Cache
+from gpuruntime.control.operations.http_site import HttpAddress, serving
+from gpuruntime.control.queueing.workqueue import WorkQueue
 from gpuruntime.kube.credentials import Authorization, Endpoint
 from gpuruntime.kube.transport import Transport
 from gpuruntime.meta.identity import ObjectKey
@@ -71,7 +71,7 @@ class Inspected:
 async def browsing(application: web.Application) -> AsyncIterator[aiohttp.ClientSession]:
     """A client of an application that is served for the length of the block."""
     async with (
-        serving(application, "127.0.0.1", 0) as port,
-        aiohttp.ClientSession(f"http://127.0.0.1:{port}") as client,
+        serving(application, HttpAddress()) as bound,
+        aiohttp.ClientSession(bound.url) as client,
     ):
         yield client

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from gpuruntime.control.cache import Cache
-from gpuruntime.control.changes import Change
-from gpuruntime.control.informer import Informer
+from gpuruntime.control.informers.cache import Cache
+from gpuruntime.control.informers.changes import Change
+from gpuruntime.control.informers.informer import Informer
 from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.kube.transport import Transport
 from gpuruntime.testing import ClusterAccess

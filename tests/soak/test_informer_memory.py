@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gpuruntime.control.cache import Cache
-from gpuruntime.control.catching_up import catch_up
-from gpuruntime.control.storage import compact
+from gpuruntime.control.informers.cache import Cache
+from gpuruntime.control.informers.catching_up import catch_up
+from gpuruntime.control.informers.storage import compact
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.kube.transport import Transport
 from gpuruntime.testing import LocalCluster

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from gpuruntime.control.cache import Cache
-from gpuruntime.control.storage import compact
+from gpuruntime.control.informers.cache import Cache
+from gpuruntime.control.informers.storage import compact
 from gpuruntime.kube import Transport, find
 from gpuruntime.kube.builtin.pods import Pod
 from hack.benching.contending import Meter, Order, contend

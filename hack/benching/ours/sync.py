@@ -6,9 +6,9 @@ from typing import Any
 
 from attrs import frozen
 
-from gpuruntime.control.cache import Cache
-from gpuruntime.control.informer import Informer
-from gpuruntime.control.storage import compact, projected
+from gpuruntime.control.informers.cache import Cache
+from gpuruntime.control.informers.informer import Informer
+from gpuruntime.control.informers.storage import compact, projected
 from gpuruntime.kube import Transport, find
 from gpuruntime.kube.builtin.pods import Pod
 from gpuruntime.kube.forms import as_form

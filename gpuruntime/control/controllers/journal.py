@@ -1,0 +1,189 @@
+"""What the runs of a controller wrote, so that the next run of the same key does not act before it can see it.
+
+The journal sits between the client and the transport: nobody has to remember to use it. Which run a write belongs to is
+known by the task that makes it, tasks that the run started included.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Hashable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
+from contextvars import ContextVar
+from typing import Any, Literal
+from urllib.parse import unquote
+
+from attrs import frozen
+
+from gpuruntime.kube.answers import Answer
+from gpuruntime.kube.errors import KubeError
+from gpuruntime.kube.rehearsals import is_dry_run
+from gpuruntime.kube.transport import Params
+from gpuruntime.kube.wire import Wire
+from gpuruntime.meta.identity import ObjectKey
+from gpuruntime.meta.resource_version import ResourceVersionError, newer
+
+__all__ = ["Journal", "JournalingTransport", "Written"]
+
+# Longer than the longest backoff, so that a key whose runs fail is still remembered when it is tried again.
+_MEMORY_SECONDS = 1800.0
+_READS = frozenset({"GET", "HEAD"})
+_OF_NAMESPACES = frozenset({"status", "finalize"})
+Fate = Literal["present", "gone", "unknown"]
+
+
+@frozen
+class Written:
+    """What a write left behind: an object at a version, an object that is to vanish, or nobody knows what.
+
+    `collection` is the path of the kind in its namespace ("/api/v1/namespaces/a/pods"); `key` is None where the outcome
+    is unknown.
+    """
+
+    collection: str
+    fate: Fate
+    key: ObjectKey | None = None
+    uid: str = ""
+    version: str = ""
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the collection, "" if it has none."""
+        return self.collection.partition("/namespaces/")[2].partition("/")[0]
+
+
+_Traces = dict[tuple[str, ObjectKey | None], Written]
+_current: ContextVar[_Traces | None] = ContextVar("gpuruntime_journal", default=None)
+
+
+class Journal:
+    """The traces that each key's last run left, the newest of each object, until the next run has seen them.
+
+    Traces of keys that nobody asks for are forgotten after half an hour.
+    """
+
+    def __init__(self) -> None:
+        self._traces: OrderedDict[Hashable, tuple[float, _Traces]] = OrderedDict()
+
+    @contextmanager
+    def recording(self, key: Hashable) -> Iterator[None]:
+        """Note what is written inside the block as the writes of `key`, however the block ends."""
+        traces: _Traces = {}
+        token = _current.set(traces)
+        try:
+            yield
+        finally:
+            _current.reset(token)
+            if traces:
+                self._keep(key, traces)
+            self._forget_the_old()
+
+    def traces(self, key: Hashable) -> Sequence[Written]:
+        """What the last run of `key` wrote, if nobody has seen it yet."""
+        known = self._traces.get(key)
+        if known is None:
+            return ()
+        self._keep(key, known[1])
+        return tuple(known[1].values())
+
+    def settled(self, key: Hashable) -> None:
+        """Everything that was written can be seen."""
+        self._traces.pop(key, None)
+
+    def __len__(self) -> int:
+        return len(self._traces)
+
+    def _keep(self, key: Hashable, traces: _Traces) -> None:
+        self._traces[key] = (asyncio.get_running_loop().time(), traces)
+        self._traces.move_to_end(key)
+
+    def _forget_the_old(self) -> None:
+        oldest = asyncio.get_running_loop().time() - _MEMORY_SECONDS
+        while self._traces and next(iter(self._traces.values()))[0] < oldest:
+            self._traces.popitem(last=False)
+
+
+@frozen
+class JournalingTransport:
+    """A transport that notes what its writes left behind, in the journal of the run that makes them.
+
+    A write that is cancelled or gets no answer may have been executed: its outcome is unknown. So are the outcomes of
+    writes whose answers do not tell them: deletions of whole collections, evictions, bindings. Dry runs, and writes
+    that store no object, such as reviews, leave no trace.
+    """
+
+    transport: Wire
+
+    async def request(
+        self, method: str, path: str, *, params: Params = (), body: bytes | None = None, **options: Any
+    ) -> Answer:
+        """See `Transport.request`."""
+        traces = None if method in _READS else _current.get()
+        if traces is None or is_dry_run(method, params, body):
+            return await self.transport.request(method, path, params=params, body=body, **options)
+        collection, name = _place(path)
+        try:
+            answer = await self.transport.request(method, path, params=params, body=body, **options)
+        except asyncio.CancelledError:
+            _note(traces, Written(collection, "unknown"))
+            raise
+        except KubeError as error:
+            if error.outcome_unknown:
+                _note(traces, Written(collection, "unknown"))
+            raise
+        _note(traces, _read(method, collection, name, answer))
+        return answer
+
+    def stream(self, path: str, **options: Any) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """See `Transport.stream`."""
+        return self.transport.stream(path, **options)
+
+
+def _note(traces: _Traces, written: Written | None) -> None:
+    if written is None:
+        return
+    known = traces.get((written.collection, written.key))
+    if known is None or written.fate != "present" or not _is_newer(known.version, written.version):
+        traces[written.collection, written.key] = written
+
+
+def _is_newer(version: str, than: str) -> bool:
+    """Whether a version is newer for sure: answers to writes made side by side come in any order."""
+    try:
+        return newer(version, than)
+    except ResourceVersionError:
+        return False
+
+
+def _read(method: str, collection: str, name: str, answer: Answer) -> Written | None:
+    unknown = Written(collection, "unknown")
+    if method == "DELETE" and not name:
+        return unknown
+    try:
+        value = answer.json_object()
+    except KubeError:
+        return unknown
+    if value.get("kind") == "Status":
+        if method != "DELETE":
+            return unknown
+        # A deletion that is complete: the answer has the UID, and not the object.
+        uid = str((value.get("details") or {}).get("uid", ""))
+        return Written(collection, "gone", ObjectKey(unknown.namespace, name), uid)
+    metadata = value.get("metadata") or {}
+    key = ObjectKey(str(metadata.get("namespace", "")), str(metadata.get("name", "")))
+    version, uid = str(metadata.get("resourceVersion", "")), str(metadata.get("uid", ""))
+    if not version or not key.name:
+        return None
+    # An update that takes the last finalizer from an object that is to be deleted deletes it.
+    ending = method == "DELETE" or bool(metadata.get("deletionTimestamp"))
+    held = metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds")
+    return Written(collection, "gone" if ending and not held else "present", key, uid, version)
+
+
+def _place(path: str) -> tuple[str, str]:
+    """The path of the collection that a write goes to, and the object's name if the path has one."""
+    parts = path.strip("/").split("/")
+    root = 2 if parts[0] == "api" else 3
+    if len(parts) > root + 2 and parts[root] == "namespaces" and parts[root + 2] not in _OF_NAMESPACES:
+        root += 2
+    name = parts[root + 1] if len(parts) > root + 1 else ""
+    return "/" + "/".join(parts[: root + 1]), unquote(name)

@@ -1,0 +1,26 @@
+"""A histogram in plain numbers, cheap enough for the hottest path."""
+
+from bisect import bisect_left
+from itertools import accumulate
+
+__all__ = ["Durations"]
+
+
+class Durations:
+    """Counts seconds by buckets; `bounds` are their upper bounds, in order."""
+
+    __slots__ = ("_bounds", "counts", "total")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self._bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def observe(self, seconds: float) -> None:
+        self.counts[bisect_left(self._bounds, seconds)] += 1
+        self.total += seconds
+
+    def cumulative(self) -> list[tuple[str, float]]:
+        """The buckets as Prometheus wants them: each counts all that is not above its bound."""
+        names = (*map(repr, self._bounds), "+Inf")
+        return list(zip(names, accumulate(map(float, self.counts)), strict=True))

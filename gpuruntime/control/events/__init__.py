@@ -1,0 +1,1 @@
+"""Kubernetes Events about the work: series, combined, within a budget, never in the way."""

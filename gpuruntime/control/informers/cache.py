@@ -1,0 +1,135 @@
+"""The informers of one cluster, each shared by all who need it."""
+
+import asyncio
+from collections.abc import Sequence
+from random import Random
+from typing import Any, TypeVar, cast
+
+from gpuruntime.control.informers.indexes import Index
+from gpuruntime.control.informers.informer import Informer, InformerScope
+from gpuruntime.control.informers.reflection import ReflectorSettings
+from gpuruntime.control.informers.storage import Eager, Storage
+from gpuruntime.kube.forms import Form, as_form
+from gpuruntime.kube.wire import Wire
+from gpuruntime.meta.field_selectors import FieldSelector, parse_field_selector
+from gpuruntime.meta.label_selectors import Selector, parse_selector
+
+__all__ = ["Cache", "CacheError", "NotSyncedError"]
+
+T = TypeVar("T")
+
+
+class CacheError(Exception):
+    """The cache was asked for something that it cannot give; the message says what to do."""
+
+
+class NotSyncedError(CacheError):
+    """Some informers have not seen a full state yet; the message names them and the last error of each."""
+
+
+class Cache:
+    """Hands out informers and runs them.
+
+    Guarantees:
+        - Whoever asks for the same kind in the same form, namespaces and selectors gets the same informer: one watch,
+          one store.
+        - An informer that is asked for while the cache runs starts at once.
+
+    Caveats:
+        One kind in two forms is two stores that may be at different versions. Ask for one.
+    """
+
+    def __init__(self, wire: Wire, *, settings: ReflectorSettings | None = None, random: Random | None = None) -> None:
+        self._wire = wire
+        self._settings = settings or ReflectorSettings()
+        self._random = random or Random()
+        self._informers: dict[InformerScope[Any], tuple[Informer[Any], tuple[Index, ...]]] = {}
+        self._tasks: asyncio.TaskGroup | None = None
+
+    def informer(
+        self,
+        what: type[T] | Form[T] | Storage[T],
+        *,
+        namespaces: Sequence[str] = (),
+        labels: str | Selector = "",
+        fields: str | FieldSelector = "",
+        indexes: Sequence[Index] = (),
+    ) -> Informer[T]:
+        """The informer of a kind: a typed class or a form (kept decoded), or a storage that says how to keep it.
+
+        Without namespaces, all of them are watched.
+
+        Raises:
+            CacheError: the informer exists without one of the indexes (they are fixed by whoever asks first), or a
+                namespace is empty.
+            ValueError: namespaces of a kind that has none, or a selector that cannot be parsed.
+        """
+        storage = _storage(what)
+        if "" in namespaces:
+            raise CacheError(f"one of the namespaces of {storage.kind} is empty: name none to watch all of them")
+        scope = InformerScope(
+            storage,
+            tuple(sorted(set(namespaces))),
+            parse_selector(labels) if isinstance(labels, str) else labels,
+            parse_field_selector(fields) if isinstance(fields, str) else fields,
+        )
+        known = self._informers.get(scope)
+        if known is None:
+            informer: Informer[T] = Informer(self._wire, scope, indexes, settings=self._settings, random=self._random)
+            self._informers[scope] = (informer, tuple(indexes))
+            if self._tasks is not None:
+                self._start(informer)
+            return informer
+        informer, has = known
+        missing = {index.name for index in indexes} - {index.name for index in has}
+        if missing:
+            raise CacheError(
+                f"the informer of {storage.kind} exists without the index {', '.join(sorted(missing))}:"
+                " declare all indexes of a kind where it is asked for first"
+            )
+        return informer
+
+    @property
+    def informers(self) -> tuple[Informer[Any], ...]:
+        return tuple(informer for informer, _ in self._informers.values())
+
+    async def run(self) -> None:
+        """Run all informers until cancelled. Call it once."""
+        async with asyncio.TaskGroup() as tasks:
+            self._tasks = tasks
+            try:
+                for informer in self.informers:
+                    self._start(informer)
+                await asyncio.Event().wait()
+            finally:
+                self._tasks = None
+
+    async def synced(self, within: float | None = None) -> None:
+        """Returns when every informer asked for so far is complete and its subscribers have been told.
+
+        Raises:
+            NotSyncedError: that took longer than `within` seconds.
+        """
+        try:
+            async with asyncio.timeout(within):
+                for informer in self.informers:
+                    await informer.synced()
+        except TimeoutError:
+            late = [_lateness(informer) for informer in self.informers if not informer.has_synced]
+            reason = "; ".join(late) or "subscribers are still being told"
+            raise NotSyncedError(f"not synced within {within} s: {reason}") from None
+
+    def _start(self, informer: Informer[Any]) -> None:
+        assert self._tasks is not None  # noqa: S101 - callers check
+        self._tasks.create_task(informer.run(), name=f"informer {informer.scope.storage.kind}")
+
+
+def _storage(what: type[T] | Form[T] | Storage[T]) -> Storage[T]:
+    if hasattr(what, "keep"):
+        return cast("Storage[T]", what)
+    return Eager(as_form(what))
+
+
+def _lateness(informer: Informer[Any]) -> str:
+    errors = {str(health.last_error) for health in informer.health if health.last_error is not None}
+    return f"{informer.scope.storage.kind} ({', '.join(sorted(errors)) or 'no answer yet'})"

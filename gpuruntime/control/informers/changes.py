@@ -1,0 +1,82 @@
+"""What happened to one object, as the subscribers of an informer are told it."""
+
+from typing import Generic, Literal, TypeVar
+
+from gpuruntime.control.informers.shelf import Entry
+from gpuruntime.control.informers.storage import Storage
+from gpuruntime.meta.decode_errors import DecodeError
+from gpuruntime.meta.identity import ObjectKey
+
+__all__ = ["Change", "ChangeType"]
+
+T = TypeVar("T")
+ChangeType = Literal["added", "modified", "deleted"]
+
+
+class Change(Generic[T]):
+    """One step of one object's life.
+
+    An object that was deleted and made again under its name is two changes, whatever the server's events looked like.
+    `initial` marks objects that were there when the subscriber joined or when the store was first filled. A deletion
+    that happened while nobody was looking is told all the same; `before` is then the last state that was seen, which
+    need not be the final one.
+
+    Caveats:
+        A store of bytes tells of states that cannot be decoded, too: whoever asks for such an `after` gets the error.
+    """
+
+    __slots__ = ("_new", "_old", "_storage", "initial")
+
+    def __init__(self, storage: Storage[T], old: Entry | None, new: Entry | None, *, initial: bool = False) -> None:
+        self._storage = storage
+        self._old = old
+        self._new = new
+        self.initial = initial
+
+    @property
+    def type(self) -> ChangeType:
+        if self._old is None:
+            return "added"
+        return "deleted" if self._new is None else "modified"
+
+    @property
+    def key(self) -> ObjectKey:
+        return self._present.key
+
+    @property
+    def uid(self) -> str:
+        return self._present.uid
+
+    @property
+    def resource_version(self) -> str:
+        """That of the new state, or of the last one seen if the object is gone."""
+        return self._present.version
+
+    @property
+    def before(self) -> T | None:
+        """The state before the change, None if there was none that can be read; decoded only if it is asked for."""
+        if self._old is None or self._old.kept is None:
+            return None
+        try:
+            return self._storage.read(self._old.kept)
+        except DecodeError:
+            # An object that can be read at last must not be lost on subscribers that compare it with what was before.
+            return None
+
+    @property
+    def after(self) -> T | None:
+        """The state after the change, None if the object is gone; decoded only if it is asked for.
+
+        Raises:
+            DecodeError: the state does not fit its type.
+        """
+        return None if self._new is None else self._storage.read(self._new.kept)
+
+    @property
+    def _present(self) -> Entry:
+        entry = self._old if self._new is None else self._new
+        assert entry is not None  # noqa: S101 - a change has at least one side
+        return entry
+
+    def __repr__(self) -> str:
+        return f"<{self.type} {self._storage.kind.kind} {self.key} at {self.resource_version}>"

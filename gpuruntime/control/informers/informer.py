@@ -1,0 +1,203 @@
+"""An informer: a store of one kind that follows the server, and tells its subscribers what changes."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Generic, TypeVar
+
+from attrs import field, frozen
+
+from gpuruntime.control.informers.audience import Audience, Handler
+from gpuruntime.control.informers.changes import Change
+from gpuruntime.control.informers.indexes import Index
+from gpuruntime.control.informers.milestones import Milestones
+from gpuruntime.control.informers.reflection import Collection, ReflectorHealth, ReflectorSettings
+from gpuruntime.control.informers.reflector import Reflector
+from gpuruntime.control.informers.shelf import Memory, Shelf
+from gpuruntime.control.informers.storage import Storage
+from gpuruntime.control.informers.store import Store
+from gpuruntime.control.informers.store_writer import StoreWriter
+from gpuruntime.kube.watching import WatchEvent
+from gpuruntime.kube.wire import Wire
+from gpuruntime.meta.field_selectors import FieldSelector
+from gpuruntime.meta.label_selectors import Selector
+
+__all__ = ["Informer", "InformerScope"]
+
+_LOG = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+@frozen
+class InformerScope(Generic[T]):
+    """What an informer covers; informers of equal scope are one. No namespaces means all of them."""
+
+    storage: Storage[T]
+    namespaces: tuple[str, ...] = ()
+    labels: Selector = Selector()
+    fields: FieldSelector = FieldSelector()
+
+    @property
+    def parts(self) -> tuple[str | None, ...]:
+        """The collections to watch: one for each namespace, or one for all."""
+        return self.namespaces or (None,)
+
+    def collection(self, part: str | None) -> Collection:
+        selectors = {"labelSelector": str(self.labels), "fieldSelector": str(self.fields)}
+        chosen = tuple((name, text) for name, text in selectors.items() if text)
+        storage = self.storage
+        return Collection(storage.kind.path(part), storage.accept, storage.list_accept, chosen)
+
+
+class Informer(Generic[T]):
+    """Follows the objects of one scope.
+
+    Guarantees:
+        - `store` is empty until the first full state has arrived, and complete from then on.
+        - The store is updated before subscribers are told. Each subscriber is told in order, one change at a time; an
+          object's changes are never skipped, merged or repeated.
+        - A subscriber that raises is reported in the log and counted, and told the next change all the same.
+
+    Caveats:
+        Handlers are plain functions and run on the loop: they should note what is to be done, and do it elsewhere.
+    """
+
+    def __init__(
+        self,
+        wire: Wire,
+        scope: InformerScope[T],
+        indexes: Sequence[Index] = (),
+        *,
+        settings: ReflectorSettings | None = None,
+        random: Random | None = None,
+    ) -> None:
+        self.scope = scope
+        self._memory = Memory(scope.storage, indexes, scope.parts)
+        self.store: Store[T] = Store(self._memory)
+        self._audience: Audience[T] = Audience()
+        self._milestones = Milestones()
+        self._unsynced = set(scope.parts)
+        self._synced = asyncio.Event()
+        self._told = asyncio.Event()
+        writer: StoreWriter[T] = StoreWriter(self._memory)
+        self._parts = [
+            _Part(writer, self._audience, self._milestones, part, self._filled, self._told_all) for part in scope.parts
+        ]
+        self._reflectors = [
+            Reflector(wire, scope.collection(part.scope), part, settings or ReflectorSettings(), random or Random())
+            for part in self._parts
+        ]
+
+    async def run(self) -> None:
+        """Follow the server until cancelled. Call it once."""
+        async with asyncio.TaskGroup() as tasks:
+            for reflector in self._reflectors:
+                tasks.create_task(reflector.run(), name=f"reflector {reflector.collection.path}")
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether the store is complete."""
+        return self._synced.is_set()
+
+    async def store_synced(self) -> None:
+        """Returns when the store is complete; subscribers may still be hearing of what is in it."""
+        await self._synced.wait()
+
+    async def synced(self) -> None:
+        """Returns when the store is complete and the subscribers so far have been told of everything in it."""
+        await self._told.wait()
+
+    async def until(self, condition: Callable[[Store[T]], bool]) -> None:
+        """Returns as soon as the store fulfils a condition, which is looked at after every change and bookmark."""
+        await self._milestones.reached(lambda: condition(self.store))
+
+    async def subscribe(self, handler: Handler[T]) -> None:
+        """Tell `handler` every change from now on, after one `initial` addition for each object that is there.
+
+        Returns when these additions have been told.
+        """
+        await self._audience.join(handler, self._present)
+
+    def unsubscribe(self, handler: Handler[T]) -> None:
+        """Tell `handler` nothing more."""
+        self._audience.leave(handler)
+
+    @property
+    def health(self) -> tuple[ReflectorHealth, ...]:
+        """The figures of the watches, one for each namespace."""
+        return tuple(reflector.health for reflector in self._reflectors)
+
+    @property
+    def handler_failures(self) -> int:
+        """How often a subscriber raised."""
+        return self._audience.failures
+
+    @property
+    def events(self) -> int:
+        """How many events came after the first state."""
+        return sum(part.counter.events for part in self._parts)
+
+    def age(self, now: float) -> float:
+        """Seconds since the server was last heard of, by the watch that has waited longest; `now` in loop time."""
+        return now - min(health.last_contact for health in self.health)
+
+    def _present(self) -> list[Change[T]]:
+        entries = self._memory.shelf.entries.values()
+        return [Change(self.scope.storage, None, entry, initial=True) for entry in entries if entry.fault is None]
+
+    def _filled(self, scope: str | None) -> None:
+        self._unsynced.discard(scope)
+        if not self._unsynced:
+            self._synced.set()
+
+    def _told_all(self) -> None:
+        if not self._unsynced:
+            self._told.set()
+
+
+class _Counter:
+    def __init__(self) -> None:
+        self.events = 0
+
+
+@frozen
+class _Part(Generic[T]):
+    """What one namespace's reflector writes to."""
+
+    writer: StoreWriter[T]
+    audience: Audience[T]
+    milestones: Milestones
+    scope: str | None
+    filled: Callable[[str | None], None]
+    told: Callable[[], None]
+    counter: _Counter = field(factory=_Counter)
+
+    def draft(self) -> Shelf:
+        return self.writer.draft()
+
+    async def replace(self, draft: Shelf, version: str) -> None:
+        async with self.audience.telling:
+            changes = self.writer.replace(self.scope, draft, version)
+            self.filled(self.scope)
+            self.milestones.step()
+            await self.audience.tell_many(changes)
+            self.told()
+
+    async def take(self, event: WatchEvent) -> None:
+        async with self.audience.telling:
+            self.counter.events += 1
+            try:
+                if event.type == "DELETED":
+                    changes = self.writer.remove(self.scope, event.raw)
+                else:
+                    changes = self.writer.apply(self.scope, event.raw, event.size)
+            except ValueError as error:
+                _LOG.warning("object without a name passed over", extra={"error": str(error)})
+                return
+            self.audience.tell(changes)
+            self.milestones.step()
+
+    def reached(self, version: str) -> None:
+        self.writer.reached(self.scope, version)
+        self.milestones.step()

@@ -1,0 +1,276 @@
+"""Keeping a copy of one collection up to date, for ever: list it, watch it, and know what to do when either fails.
+
+The rules, in order of what can happen:
+
+- The first state is streamed (WatchList): objects are collected on the side and shown all at once when the server says
+  that they are complete; the same stream then goes on as the watch. A server that cannot do that is listed in pages.
+- A watch that ends is opened again where it stopped. One that delivered an event or lived five seconds is opened again
+  at once, at most once a second; a shorter one, and every error, backs off.
+- 410 means that the server forgot the place: the state is fetched anew, not older than what is known, and compared.
+- Anything else (403, 404, 429, 5xx, an HTML page, half a line) is no reason to fetch anew: the place is still good.
+  Only a stream that breaks at the same place three times in a row is.
+- Nothing ends this but cancellation.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+from random import Random
+from typing import Any
+
+import orjson
+from attrs import field, frozen
+
+from gpuruntime.aio.backoff import Backoff
+from gpuruntime.aio.collector import relaxed_collector
+from gpuruntime.control.informers.reflection import Collection, ReflectorHealth, ReflectorSettings, Sink
+from gpuruntime.control.informers.shelf import Shelf
+from gpuruntime.kube.errors import (
+    BadRequestError,
+    ExpiredError,
+    InvalidError,
+    KubeError,
+    TooLargeResourceVersionError,
+    UnavailableError,
+)
+from gpuruntime.kube.watching import BrokenStreamError, Lines, WatchEvent, parse_event
+from gpuruntime.kube.wire import Wire
+
+__all__ = ["Reflector"]
+
+_LOG = logging.getLogger(__name__)
+
+
+class _SilentStartError(Exception):
+    """The server ignores the wish for initial events: it answers, but never says that they are complete."""
+
+
+@frozen
+class Reflector:
+    """Copies one collection into a sink."""
+
+    wire: Wire
+    collection: Collection
+    sink: Sink
+    settings: ReflectorSettings = field(factory=ReflectorSettings)
+    random: Random = field(factory=Random)
+    health: ReflectorHealth = field(factory=ReflectorHealth)
+
+    async def run(self) -> None:
+        """Copy until cancelled."""
+        await _Run(self).forever()
+
+
+class _Run:
+    """The state of one run: where we are in the collection's history."""
+
+    def __init__(self, reflector: Reflector) -> None:
+        self._wire = reflector.wire
+        self._collection = reflector.collection
+        self._sink = reflector.sink
+        self._settings = reflector.settings
+        self._random = reflector.random
+        self._health = reflector.health
+        self._backoff = Backoff(reflector.settings.backoff, reflector.random)
+        self._version = ""
+        self._relist_cause: str | None = "start"
+        self._progress = 0
+        self._breaks = 0
+        self._streams_lists = True
+
+    async def forever(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            began, self._progress = loop.time(), 0
+            error: KubeError | None = None
+            try:
+                if self._relist_cause is not None:
+                    await self._sync()
+                else:
+                    await self._watch()
+            except KubeError as failure:
+                error = failure
+                self._learn_from(failure)
+            self._health.last_error = error
+            await asyncio.sleep(self._pause(began, loop.time(), error))
+
+    def _pause(self, began: float, now: float, error: KubeError | None) -> float:
+        lived = now - began
+        broken_off = error is None or isinstance(error, UnavailableError)
+        if broken_off and (self._progress or lived >= self._settings.worthwhile_seconds):
+            return max(0.0, self._settings.resume_seconds - lived)
+        hint = getattr(error, "retry_after", None) or 0.0
+        delay = max(self._backoff.next(now), hint)
+        if error is not None:
+            _LOG.warning(
+                "watch failed, will retry",
+                extra={"path": self._collection.path, "error": str(error), "delay_seconds": round(delay, 2)},
+            )
+        return delay
+
+    def _learn_from(self, error: KubeError) -> None:
+        if isinstance(error, ExpiredError):
+            if self._relist_cause is not None:
+                self._version = ""  # even the state "not older than this" is gone
+            self._relist_cause = self._relist_cause or "expired"
+        elif isinstance(error, TooLargeResourceVersionError):
+            # The server's history starts anew below what we saw: it was restored from a backup.
+            self._version = ""
+            self._relist_cause = self._relist_cause or "restored"
+        elif isinstance(error, BrokenStreamError):
+            self._breaks = 0 if self._progress else self._breaks + 1
+            if self._breaks >= self._settings.breaks_before_relist:
+                self._breaks = 0
+                self._relist_cause = self._relist_cause or "broken"
+
+    async def _sync(self) -> None:
+        """Fetch the full state and go on watching on the same stream where the server can do that."""
+        if self._streams_lists:
+            try:
+                await self._stream_list()
+            except (BadRequestError, InvalidError):
+                pass  # this server does not know streamed lists, or has them switched off
+            except _SilentStartError:
+                self._streams_lists = False
+            else:
+                return
+        with relaxed_collector():
+            await self._page_list()
+
+    def _synced(self, version: str) -> None:
+        cause, self._relist_cause = self._relist_cause, None
+        self._health.relists[cause or "start"] = self._health.relists.get(cause or "start", 0) + 1
+        self._version = version
+        self._progress += 1
+
+    async def _stream_list(self) -> None:
+        loop = asyncio.get_running_loop()
+        draft = self._sink.draft()
+        collecting = True
+        with ExitStack() as relaxation:
+            relaxation.enter_context(relaxed_collector())
+            try:
+                async with asyncio.timeout(None) as patience:
+
+                    async def handle(event: WatchEvent) -> None:
+                        nonlocal collecting
+                        if not collecting:
+                            await self._take(event)
+                        elif event.ends_initial_events:
+                            collecting = False
+                            patience.reschedule(None)
+                            await self._sink.replace(draft, event.resource_version)
+                            self._synced(event.resource_version)
+                            relaxation.close()
+                        elif event.type != "BOOKMARK":
+                            # Initial objects come in any order: their versions say nothing about how far we are.
+                            _collect(draft, event)
+
+                    def contact() -> None:
+                        if collecting:
+                            patience.reschedule(loop.time() + self._settings.silent_start_seconds)
+
+                    await self._follow(
+                        {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}, handle, contact
+                    )
+            except TimeoutError:
+                raise _SilentStartError from None
+
+    async def _page_list(self) -> None:
+        draft = self._sink.draft()
+        params = {"limit": str(self._settings.page_size)}
+        pages = 0
+        while True:
+            try:
+                answer = await self._list(params)
+            except ExpiredError:
+                if pages == 0:
+                    raise
+                # The pages took longer than the server remembers. One request for everything cannot expire.
+                draft = self._sink.draft()
+                answer = await self._list({})
+            pages += 1
+            metadata = answer.get("metadata") or {}
+            for item in answer.get("items") or ():
+                if isinstance(item, dict):
+                    _collect(draft, WatchEvent("ADDED", item, len(orjson.dumps(item))))
+            if not metadata.get("continue"):
+                version = str(metadata.get("resourceVersion", ""))
+                await self._sink.replace(draft, version)
+                self._synced(version)
+                return
+            params = {"limit": str(self._settings.page_size), "continue": metadata["continue"]}
+
+    async def _list(self, params: dict[str, str]) -> dict[str, Any]:
+        self._health.requests += 1
+        answer = await self._wire.request(
+            "GET",
+            self._collection.path,
+            params=[*params.items(), *self._collection.selectors],
+            accept=self._collection.list_accept,
+            timeout=self._settings.list_seconds,
+        )
+        self._contact()
+        return answer.json_object()
+
+    async def _watch(self) -> None:
+        await self._follow({}, self._take, lambda: None)
+
+    async def _take(self, event: WatchEvent) -> None:
+        if event.type == "BOOKMARK":
+            self._sink.reached(event.resource_version)
+        else:
+            await self._sink.take(event)
+        if event.resource_version:
+            self._version = event.resource_version
+        self._progress += 1
+
+    async def _follow(
+        self, extra: dict[str, str], handle: Callable[[WatchEvent], Awaitable[None]], contact: Callable[[], None]
+    ) -> None:
+        """Open a stream where we are and hand on its events, letting others run every few milliseconds."""
+        loop = asyncio.get_running_loop()
+        params = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": self._version,
+            "timeoutSeconds": str(self._random.randint(*self._settings.watch_seconds)),
+            **extra,
+        }
+        self._health.requests += 1
+        lines = Lines()
+        async with self._wire.stream(
+            self._collection.path,
+            params=[*params.items(), *self._collection.selectors],
+            accept=self._collection.accept,
+            idle_timeout=self._settings.idle_seconds,
+        ) as chunks:
+            contact()
+            async for chunk in chunks:
+                self._contact()
+                contact()
+                slice_end = loop.time() + self._settings.slice_seconds
+                for line in lines.feed(chunk):
+                    event = parse_event(line)
+                    if event is not None:
+                        await handle(event)
+                    if loop.time() > slice_end:
+                        await asyncio.sleep(0)
+                        slice_end = loop.time() + self._settings.slice_seconds
+        lines.end()
+
+    def _contact(self) -> None:
+        self._health.last_contact = asyncio.get_running_loop().time()
+
+
+def _collect(draft: Shelf, event: WatchEvent) -> None:
+    try:
+        entry = draft.entry(event.raw, event.size)
+    except ValueError as error:
+        _LOG.warning("object without a name passed over", extra={"error": str(error)})
+        return
+    if event.type == "DELETED":
+        draft.drop(entry.key)
+    else:
+        draft.put(entry)

@@ -1,0 +1,167 @@
+"""The bare memory of a store: entries by key, and the buckets of its indexes, always in step with each other."""
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable, Iterator, Sequence
+from sys import intern
+from typing import Any
+
+from gpuruntime.control.informers.indexes import Index
+from gpuruntime.control.informers.storage import Storage
+from gpuruntime.meta.identity import ObjectKey
+
+__all__ = ["Entry", "Memory", "Shelf"]
+
+
+class Entry:
+    """One object as it is kept.
+
+    `fault` says why the newest state of the object cannot be read; `kept` is then the last state that could, or None.
+    """
+
+    __slots__ = ("fault", "kept", "key", "size", "uid", "values", "version")
+
+    def __init__(
+        self,
+        key: ObjectKey,
+        uid: str,
+        version: str,
+        size: int,
+        kept: Any,
+        values: tuple[tuple[str, ...], ...],
+        fault: str | None,
+    ) -> None:
+        self.key = key
+        self.uid = uid
+        self.version = version
+        self.size = size
+        self.kept = kept
+        self.values = values
+        self.fault = fault
+
+
+class Shelf:
+    """Entries with their indexes. The first bucket set is the namespaces'."""
+
+    def __init__(self, storage: Storage[Any], indexes: Sequence[Index]) -> None:
+        self.storage = storage
+        self.indexes = tuple(indexes)
+        self.entries: dict[ObjectKey, Entry] = {}
+        self.size = 0
+        self.faults = 0
+        self._namespaces: dict[str, set[ObjectKey]] = {}
+        self._buckets: dict[str, dict[str, set[ObjectKey]]] = {index.name: {} for index in indexes}
+        self._order: list[ObjectKey] | None = None
+
+    def entry(self, raw: dict[str, Any], size: int) -> Entry:
+        """Make an entry of an object from the wire; one that cannot be kept has a fault.
+
+        Raises:
+            ValueError: it has no name, so that there is no telling which object it is.
+        """
+        metadata = raw.get("metadata")
+        if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
+            raise ValueError(f"expected an object with metadata.name, got {str(raw)[:128]}")  # noqa: TRY004 - data, not code
+        namespace, version, uid = (
+            metadata.get("namespace", ""),
+            metadata.get("resourceVersion", ""),
+            metadata.get("uid", ""),
+        )
+        key = ObjectKey(intern(namespace) if type(namespace) is str else "", metadata["name"])
+        kept: Any = None
+        values: tuple[tuple[str, ...], ...] = ()
+        fault: str | None = None
+        try:
+            raw = self.storage.transform(raw)
+            if self.indexes:
+                values = tuple([tuple(index.values(raw)) for index in self.indexes])
+            kept = self.storage.keep(raw)
+        except Exception as error:  # noqa: BLE001 - transforms, projections and indexes are other people's code
+            kept, values, fault = None, (), f"{type(error).__name__}: {error}"
+        return Entry(key, str(uid), str(version), size, kept, values, fault)
+
+    def put(self, entry: Entry) -> Entry | None:
+        """Take in an entry; gives the one that it replaces."""
+        key = entry.key
+        old = self.entries.get(key)
+        if old is None:
+            if self._order is not None:
+                insort(self._order, key)
+            self._namespaces.setdefault(key.namespace, set()).add(key)
+        else:
+            self._forget_values(old)
+        self.entries[key] = entry
+        self.size += entry.size
+        if entry.fault is not None:
+            self.faults += 1
+        for index, values in zip(self.indexes, entry.values, strict=False):
+            buckets = self._buckets[index.name]
+            for value in values:
+                bucket = buckets.get(value)
+                if bucket is None:
+                    buckets[value] = {key}
+                else:
+                    bucket.add(key)
+        return old
+
+    def drop(self, key: ObjectKey) -> Entry | None:
+        """Remove an entry; gives it if it was there."""
+        old = self.entries.pop(key, None)
+        if old is not None:
+            if self._order is not None:
+                del self._order[bisect_left(self._order, key)]
+            _remove(self._namespaces, key.namespace, key)
+            self._forget_values(old)
+        return old
+
+    def keys(
+        self, namespace: str | None, where: Iterable[tuple[str, str]], after: ObjectKey | None = None
+    ) -> Iterator[ObjectKey]:
+        """Keys in order, beyond `after`: all, or those of a namespace that are in all the buckets named.
+
+        Raises:
+            KeyError: there is no such index.
+        """
+        sets: list[set[ObjectKey] | frozenset[ObjectKey]] = [
+            self._buckets[index].get(value, frozenset()) for index, value in where
+        ]
+        if namespace is not None:
+            sets.append(self._namespaces.get(namespace, frozenset()))
+        if sets:
+            sets.sort(key=len)
+            order = sorted(sets[0].intersection(*sets[1:]))
+        else:
+            if self._order is None:
+                self._order = sorted(self.entries)
+            order = self._order
+        # A copy: whoever iterates may change the shelf.
+        return iter(order[0 if after is None else bisect_right(order, after) :])
+
+    def of_namespace(self, namespace: str | None) -> Iterable[ObjectKey]:
+        """Keys in no order: of one namespace, or all."""
+        return self.entries.keys() if namespace is None else self._namespaces.get(namespace, frozenset())
+
+    def _forget_values(self, old: Entry) -> None:
+        self.size -= old.size
+        if old.fault is not None:
+            self.faults -= 1
+        for index, values in zip(self.indexes, old.values, strict=False):
+            for value in values:
+                _remove(self._buckets[index.name], value, old.key)
+
+
+def _remove(buckets: dict[str, set[ObjectKey]], value: str, key: ObjectKey) -> None:
+    # Empty buckets are removed: values such as UIDs come and go for ever.
+    bucket = buckets.get(value)
+    if bucket is not None:
+        bucket.discard(key)
+        if not bucket:
+            del buckets[value]
+
+
+class Memory:
+    """What a store and its writer have in common: the shelf in use, and how far each scope of it has come."""
+
+    def __init__(self, storage: Storage[Any], indexes: Sequence[Index], scopes: Sequence[str | None]) -> None:
+        self.storage = storage
+        self.shelf = Shelf(storage, indexes)
+        self.versions: dict[str | None, str] = dict.fromkeys(scopes, "")

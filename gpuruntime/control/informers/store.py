@@ -1,0 +1,177 @@
+"""The local copy of the objects of one kind: many readers, one writer.
+
+Reads are synchronous and the loop has one thread, so a query sees one moment of the store, never half of a change.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from typing import Any, Generic, TypeVar
+
+from attrs import frozen
+
+from gpuruntime.control.informers.shelf import Entry, Memory
+from gpuruntime.control.informers.storage import Compact, Storage
+from gpuruntime.meta.decode_errors import DecodeError
+from gpuruntime.meta.identity import ObjectKey
+from gpuruntime.meta.label_selectors import Selector, parse_selector
+from gpuruntime.meta.resource_version import ResourceVersionError, compare
+
+__all__ = ["Listing", "QuarantinedError", "Store"]
+
+T = TypeVar("T")
+_RECENT = 256
+
+
+class QuarantinedError(Exception):
+    """The object is there, but its newest state cannot be read; the message says why."""
+
+
+@frozen
+class Listing(Generic[T]):
+    """Objects in the order of their keys, as of one `resource_version` of the store.
+
+    `next` continues a limited listing: pass it as `after`. `quarantined` counts objects that match but cannot be read.
+    """
+
+    items: tuple[T, ...]
+    resource_version: str
+    next: ObjectKey | None = None
+    quarantined: int = 0
+
+
+class Store(Generic[T]):
+    """What is known of the objects of one kind.
+
+    Guarantees:
+        - Objects are deeply immutable, and shared: reading costs no copy.
+        - The states of one object only ever move forward.
+        - `resource_version` never names a version whose effects are not in the store.
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._storage: Storage[T] = memory.storage
+        self._recent: OrderedDict[tuple[ObjectKey, str], T] = OrderedDict()
+
+    @property
+    def resource_version(self) -> str:
+        """The version of the kind that the store has reached; empty before it was filled.
+
+        A store of several namespaces has reached the oldest of their versions.
+        """
+        versions = list(self._memory.versions.values())
+        if not versions or "" in versions:
+            return ""
+        try:
+            oldest = versions[0]
+            for version in versions[1:]:
+                if compare(version, oldest) < 0:
+                    oldest = version
+        except ResourceVersionError:
+            return ""
+        return oldest
+
+    def __len__(self) -> int:
+        return len(self._memory.shelf.entries)
+
+    def __contains__(self, key: ObjectKey) -> bool:
+        return key in self._memory.shelf.entries
+
+    @property
+    def size(self) -> int:
+        """The bytes that the objects had on the wire."""
+        return self._memory.shelf.size
+
+    @property
+    def quarantined(self) -> int:
+        """How many objects cannot be read."""
+        return self._memory.shelf.faults
+
+    def __iter__(self) -> Iterator[ObjectKey]:
+        """All keys, in order."""
+        return self._memory.shelf.keys(None, ())
+
+    def get(self, key: ObjectKey) -> T | None:
+        """The object, or None if there is none.
+
+        Raises:
+            QuarantinedError: there is one, but it cannot be read. It must not be taken for deleted.
+        """
+        entry = self._memory.shelf.entries.get(key)
+        return None if entry is None else self._read(entry)
+
+    def version_of(self, key: ObjectKey) -> tuple[str, str] | None:
+        """UID and resource version of an object, quarantined or not, without decoding it."""
+        entry = self._memory.shelf.entries.get(key)
+        return None if entry is None else (entry.uid, entry.version)
+
+    def list(
+        self,
+        namespace: str | None = None,
+        *,
+        where: Mapping[str, str] | None = None,
+        labels: str | Selector | None = None,
+        limit: int | None = None,
+        after: ObjectKey | None = None,
+    ) -> Listing[T]:
+        """The objects of a namespace (or all) that have every index value of `where` and match the labels.
+
+        Only what the page needs is decoded; a label selector needs all that the indexes leave, so index what you select
+        often.
+
+        Raises:
+            LookupError: `where` names an index that the store does not have.
+        """
+        requirements = list((where or {}).items())
+        known = {index.name for index in self._memory.shelf.indexes}
+        for name, _ in requirements:
+            if name not in known:
+                raise LookupError(
+                    f"no index {name!r} of {self._storage.kind}: it has {', '.join(sorted(known)) or 'none'}"
+                )
+        selector = parse_selector(labels) if isinstance(labels, str) else labels
+        items: list[T] = []
+        quarantined = 0
+        following: ObjectKey | None = None
+        last = after
+        for key in self._memory.shelf.keys(namespace, requirements, after):
+            if limit is not None and len(items) >= limit:
+                following = last
+                break
+            last = key
+            try:
+                item = self._read(self._memory.shelf.entries[key])
+            except QuarantinedError:
+                quarantined += 1
+                continue
+            if selector is None or selector.matches(_labels(item)):
+                items.append(item)
+        return Listing(tuple(items), self.resource_version, following, quarantined)
+
+    def _read(self, entry: Entry) -> T:
+        if entry.fault is not None:
+            raise QuarantinedError(f"{self._storage.kind} {entry.key}: {entry.fault}")
+        if not isinstance(self._storage, Compact):
+            return self._storage.read(entry.kept)
+        name = (entry.key, entry.version)
+        known = self._recent.get(name)
+        if known is not None:
+            self._recent.move_to_end(name)
+            return known
+        try:
+            item: T = self._storage.read(entry.kept)
+        except DecodeError as error:
+            entry.fault = f"{type(error).__name__}: {error}"
+            self._memory.shelf.faults += 1
+            raise QuarantinedError(f"{self._storage.kind} {entry.key}: {entry.fault}") from error
+        self._recent[name] = item
+        if len(self._recent) > _RECENT:
+            self._recent.popitem(last=False)
+        return item
+
+
+def _labels(item: Any) -> Mapping[str, str]:
+    labels = getattr(getattr(item, "metadata", None), "labels", None)
+    if not isinstance(labels, Mapping):
+        raise TypeError(f"a {type(item).__name__} has no labels to select by: index them instead")
+    return labels

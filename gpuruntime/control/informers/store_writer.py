@@ -1,0 +1,85 @@
+"""The writing half of a store: replace everything at once, take in one change at a time, tell what changed."""
+
+from collections.abc import Iterable
+from itertools import chain
+from typing import Any, Generic, TypeVar
+
+from gpuruntime.control.informers.changes import Change
+from gpuruntime.control.informers.shelf import Entry, Memory, Shelf
+
+__all__ = ["StoreWriter"]
+
+T = TypeVar("T")
+
+
+class StoreWriter(Generic[T]):
+    """The one who fills a store. A scope is a namespace, or None for a store of all namespaces."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    def draft(self) -> Shelf:
+        """An empty shelf to collect a full listing on; nobody reads it before `replace`."""
+        return Shelf(self._memory.storage, self._memory.shelf.indexes)
+
+    def replace(self, scope: str | None, draft: Shelf, version: str) -> Iterable[Change[T]]:
+        """Make the store hold what the draft holds, all at once; gives what that changed, deletions first.
+
+        Of a first filling, the changes are made as they are taken: ten thousand at once would stall the loop.
+        """
+        memory = self._memory
+        shelf, storage = memory.shelf, memory.storage
+        first = memory.versions[scope] == ""
+        gone = [key for key in shelf.of_namespace(scope) if key not in draft.entries]
+        changes: list[Change[T]] = [Change(storage, shelf.drop(key), None) for key in gone]
+        memory.versions[scope] = version
+        if not shelf.entries:
+            memory.shelf = draft
+            entries = tuple(draft.entries.values())
+            added = (Change(storage, None, entry, initial=first) for entry in entries if entry.fault is None)
+            return chain(changes, added)
+        for entry in draft.entries.values():
+            changes.extend(self._put(entry, initial=first))
+        return changes
+
+    def apply(self, scope: str | None, raw: dict[str, Any], size: int) -> list[Change[T]]:
+        """Take in a new state of an object; gives what that changed.
+
+        Raises:
+            ValueError: the object has no name.
+        """
+        entry = self._memory.shelf.entry(raw, size)
+        changes = self._put(entry, initial=False)
+        self.reached(scope, entry.version)
+        return changes
+
+    def remove(self, scope: str | None, raw: dict[str, Any]) -> list[Change[T]]:
+        """Take in that an object is gone; gives what that changed.
+
+        Raises:
+            ValueError: the object has no name.
+        """
+        entry = self._memory.shelf.entry(raw, 0)
+        old = self._memory.shelf.drop(entry.key)
+        self.reached(scope, entry.version)
+        return [] if old is None else [Change(self._memory.storage, old, None)]
+
+    def reached(self, scope: str | None, version: str) -> None:
+        """The store holds everything up to this version."""
+        self._memory.versions[scope] = version
+
+    def _put(self, entry: Entry, *, initial: bool) -> list[Change[T]]:
+        shelf, storage = self._memory.shelf, self._memory.storage
+        old = shelf.entries.get(entry.key)
+        if old is not None and old.uid == entry.uid and old.version == entry.version:
+            return []
+        if old is not None and old.uid == entry.uid and entry.fault is not None:
+            # What controllers were told last stays known, so that they can be told the difference later.
+            entry.kept, entry.values = old.kept, old.values
+        shelf.put(entry)
+        if old is not None and old.uid != entry.uid:
+            deleted = Change(storage, old, None)
+            return [deleted] if entry.fault is not None else [deleted, Change(storage, None, entry)]
+        if entry.fault is not None:
+            return []
+        return [Change(storage, None if old is None or old.kept is None else old, entry, initial=initial)]

@@ -1,0 +1,137 @@
+"""Waiting until an object is what we hope for, by listening to its informer."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeVar
+
+from attrs import frozen
+
+from gpuruntime.control.informers.changes import Change
+from gpuruntime.control.informers.informer import Informer
+from gpuruntime.meta.conditions import Condition, find_condition
+from gpuruntime.meta.dynamic import DynamicObject
+from gpuruntime.meta.identity import ObjectKey
+from gpuruntime.meta.objects import KubeObject
+
+__all__ = ["Predicate", "WaitTimeoutError", "condition_true", "deleted", "wait_for"]
+
+K = TypeVar("K", bound=KubeObject)
+
+
+class WaitTimeoutError(TimeoutError):
+    """It did not happen in time; the message says what was waited for and what was last seen."""
+
+
+@frozen
+class Predicate(Generic[K]):
+    """A question about an object, or about None where there is none; `text` is how people read it."""
+
+    text: str
+    holds: Callable[[K | None], bool]
+
+    def and_(self, other: "Predicate[K]") -> "Predicate[K]":
+        return Predicate(f"({self} and {other})", lambda obj: self.holds(obj) and other.holds(obj))
+
+    def or_(self, other: "Predicate[K]") -> "Predicate[K]":
+        return Predicate(f"({self} or {other})", lambda obj: self.holds(obj) or other.holds(obj))
+
+    def not_(self) -> "Predicate[K]":
+        return Predicate(f"not {self}", lambda obj: not self.holds(obj))
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def condition_true(type_: str) -> Predicate[Any]:
+    """The object is there and has a condition of this type that is "True" and not about an older generation of it."""
+
+    def holds(obj: KubeObject | None) -> bool:
+        found = None if obj is None else find_condition(_conditions(obj), type_)
+        if obj is None or found is None or found.status != "True":
+            return False
+        return found.observed_generation is None or found.observed_generation >= obj.metadata.generation
+
+    return Predicate(f"condition {type_} is True", holds)
+
+
+def deleted(uid: str) -> Predicate[Any]:
+    """The object with this UID is gone; a namesake that was made since does not count."""
+    return Predicate(f"the object with uid {uid} is gone", lambda obj: obj is None or obj.metadata.uid != uid)
+
+
+async def wait_for(informer: Informer[K], key: ObjectKey, predicate: Predicate[K], *, within: float) -> K | None:
+    """The object in the first state for which the predicate holds, None if that is its absence.
+
+    Guarantees: every state that the informer sees from now on is looked at, also one that lasts only until the next
+    event; nothing is concluded from a store that is not filled yet; there is no polling, and no request.
+
+    Raises:
+        WaitTimeoutError: there was no such state within so many seconds.
+        QuarantinedError: the object is there but cannot be read.
+        Exception: whatever the predicate raises.
+    """
+    outcome: asyncio.Future[K | None] = asyncio.get_running_loop().create_future()
+
+    def handle(change: Change[K]) -> None:
+        if change.key != key or outcome.done():
+            return
+        try:
+            obj = change.after
+            if predicate.holds(obj):
+                outcome.set_result(obj)
+        except Exception as error:  # noqa: BLE001  # it belongs to whoever waits, not to the informer
+            outcome.set_exception(error)
+
+    limit = asyncio.timeout(within)
+    try:
+        async with limit:
+            await informer.subscribe(handle)
+            try:
+                await informer.store_synced()
+                present = informer.store.get(key)
+                if not outcome.done() and predicate.holds(present):
+                    return present
+                return await outcome
+            finally:
+                informer.unsubscribe(handle)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise WaitTimeoutError(_late(informer, key, predicate, within)) from None
+
+
+def _late(informer: Informer[K], key: ObjectKey, predicate: Predicate[K], within: float) -> str:
+    kind = informer.scope.storage.kind.kind
+    if not informer.has_synced:
+        seen = "nothing was seen, the informer has no full state yet"
+    else:
+        obj = informer.store.get(key)
+        seen = "last seen: " + ("no such object" if obj is None else _state(obj))
+    return f"{kind} {key}: expected within {within:g} s that {predicate}; {seen}"
+
+
+def _state(obj: KubeObject) -> str:
+    meta = obj.metadata
+    conditions = [f"{item.type}={item.status} {item.reason}".rstrip() for item in _conditions(obj)]
+    going = f", being deleted since {meta.deletion_timestamp}" if meta.deletion_timestamp is not None else ""
+    told = f", {', '.join(conditions)}" if conditions else ", no conditions"
+    return f"uid {meta.uid} at version {meta.resource_version}{going}{told}"
+
+
+def _conditions(obj: KubeObject) -> tuple[Condition, ...]:
+    if isinstance(obj, DynamicObject):
+        status = obj.body.get("status")
+        found = status.get("conditions") if isinstance(status, Mapping) else None
+        return tuple(_condition(item) for item in found or () if isinstance(item, Mapping))
+    conditions: tuple[Condition, ...] = getattr(getattr(obj, "status", None), "conditions", ())
+    return conditions
+
+
+def _condition(value: Mapping[str, Any]) -> Condition:
+    generation = value.get("observedGeneration")
+    return Condition(
+        type=str(value.get("type", "")),
+        status="True" if value.get("status") == "True" else "False" if value.get("status") == "False" else "Unknown",
+        reason=str(value.get("reason", "")),
+        observed_generation=generation if isinstance(generation, int) else None,
+    )

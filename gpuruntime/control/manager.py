@@ -1,0 +1,301 @@
+"""The manager: one process's controllers with everything they need, started and stopped in order, in the caller's loop.
+
+::
+
+    manager = Manager(find(), ManagerOptions(name="widgets"))
+    widgets = manager.cache.informer(Widget)
+    manager.add_controller("widget", WidgetReconciler(widgets.store, manager.client), [Watch(widgets, itself())])
+    await manager.run()
+"""
+
+import asyncio
+import logging
+import signal
+import socket
+import uuid
+from collections.abc import Callable, Coroutine, Hashable, Sequence
+from contextlib import AsyncExitStack
+from typing import Any, Literal, TypeVar
+
+from aiohttp import web
+from attrs import field, frozen
+
+from gpuruntime.control.controllers.controller import Controller, ControllerOptions
+from gpuruntime.control.controllers.freshness import Freshness
+from gpuruntime.control.controllers.journal import JournalingTransport
+from gpuruntime.control.controllers.reconcile import Reconciler
+from gpuruntime.control.controllers.sources import Source
+from gpuruntime.control.crew import Crew
+from gpuruntime.control.events.recorder import Recorder
+from gpuruntime.control.informers.cache import Cache
+from gpuruntime.control.informers.catching_up import catch_up
+from gpuruntime.control.leadership.election import LeaseElection
+from gpuruntime.control.leadership.election_terms import ElectionTiming, Term
+from gpuruntime.control.leadership.fence import Fence
+from gpuruntime.control.leadership.fenced_transport import FencedCredentials, FencedTransport
+from gpuruntime.control.operations.http_site import HttpAddress, HttpSite
+from gpuruntime.control.operations.operations import Operations
+from gpuruntime.control.operations.watchdog import LoopWatchdog
+from gpuruntime.control.writing.fights import FightGuard
+from gpuruntime.kube.client import Client
+from gpuruntime.kube.credentials import Credentials
+from gpuruntime.kube.errors import KubeError
+from gpuruntime.kube.retrying import RetryPolicy
+from gpuruntime.kube.transport import Transport
+from gpuruntime.kube.wire import Wire
+
+__all__ = ["Election", "Group", "Manager", "ManagerOptions"]
+
+_LOG = logging.getLogger(__name__)
+_RETRY_SECONDS = 1.0
+_REACH_SECONDS = 0.9
+K = TypeVar("K", bound=Hashable)
+Group = Literal["http", "always", "leader"]
+
+
+@frozen
+class Election:
+    """Which lease decides who leads. The identity is this process's own."""
+
+    namespace: str
+    name: str
+    identity: str = field(factory=lambda: f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}")
+    timing: ElectionTiming = field(factory=ElectionTiming)
+
+
+@frozen
+class ManagerOptions:
+    """What a manager is and how it behaves.
+
+    Args:
+        name: the field manager, the user agent and the name in events: a word such as "widget-operator".
+        http: where probes, metrics and debug pages are served; None serves none.
+        election: without it, the process leads as soon as it runs.
+        grace: seconds that everything together gets to stop.
+        signals: stop on SIGTERM and SIGINT. Off, because a loop may belong to somebody else.
+        stall: seconds after which a blocked loop is reported.
+    """
+
+    name: str
+    http: HttpAddress | None = None
+    election: Election | None = None
+    grace: float = 30.0
+    signals: bool = False
+    stall: float = 0.25
+
+
+class Manager:
+    """Starts HTTP, the event recorder, the caches, what runs always, what runs on the leader; stops in reverse.
+
+    Guarantees:
+        - Runs in the caller's loop, beside other managers and foreign tasks, and touches none of them.
+        - Starts while the API server is down, and begins to work when it is there.
+        - Leader-only work begins when the caches have reached the state of the server at that time, so that a new
+          leader never repeats what the last one did. Losing the lease stops that work, not the process.
+        - The client's writes belong to the leader: past the local deadline of the lease none begins. They are noted, so
+          that a run sees the writes of the last one, and held back when somebody keeps undoing them.
+        - What fails takes the manager down in order; the error is raised by `run`.
+    """
+
+    def __init__(self, credentials: Credentials, options: ManagerOptions) -> None:
+        """Make a manager, in a running loop."""
+        self.options = options
+        self._fence = Fence()
+        self._transport = Transport(FencedCredentials(credentials), user_agent=options.name)
+        # Renewals must not wait behind anything else, nor be tried again by anybody but the election.
+        self._renewals = Transport(credentials, user_agent=f"{options.name}/election", retries=RetryPolicy.none())
+        writes: Wire = self._transport if options.election is None else FencedTransport(self._transport, self._fence)
+        guarded = FightGuard(writes, options.name)
+        self.client = Client(JournalingTransport(guarded), field_manager=options.name)
+        self.cache = Cache(self._transport)
+        instance = options.election.identity if options.election else socket.gethostname()
+        self.recorder = Recorder(
+            Client(self._transport, field_manager=options.name), controller=options.name, instance=instance
+        )
+        self.election = None if options.election is None else self._make_election(options.election)
+        self.operations = Operations(self.cache, credentials.endpoint.server, self._transport, self._renewals)
+        if options.election is not None and self.election is not None:
+            self.operations.watch_election(options.election.name, self.election)
+        self._controllers: list[Controller[Any]] = []
+        self._works: list[tuple[Group, str, Callable[[], Coroutine[Any, Any, None]]]] = []
+        self.sites: list[HttpSite] = []
+        self._stop = asyncio.Event()
+        self._failure: BaseException | None = None
+        self._stop_at = float("inf")
+        if options.http is not None:
+            self.serve(self.operations.app, options.http)
+
+    def add_controller(
+        self,
+        name: str,
+        reconciler: Reconciler[K],
+        sources: Sequence[Source[K]],
+        options: ControllerOptions | None = None,
+    ) -> Controller[K]:
+        """Have a controller run, on the leader. Before `run`.
+
+        Raises:
+            ValueError: there is one of this name.
+        """
+        if any(known.name == name for known in self._controllers):
+            raise ValueError(f"there is a controller {name!r} already: give each a name of its own")
+        freshness = Freshness(self.cache, self._transport)
+        controller = Controller(name, reconciler, sources, options=options, freshness=freshness)
+        self._controllers.append(controller)
+        self.operations.watch_controller(controller)
+        return controller
+
+    def add(self, work: Callable[[], Coroutine[Any, Any, None]], name: str, *, group: Group = "leader") -> None:
+        """Have `work` run until the manager stops. Before `run`."""
+        self._works.append((group, name, work))
+
+    def serve(self, app: web.Application, address: HttpAddress) -> HttpSite:
+        """Serve an application from the first moment to the last. Before `run`."""
+        site = HttpSite(app, address)
+        self.sites.append(site)
+        self.add(site.run, f"http {address.url}", group="http")
+        return site
+
+    async def reach_server(self) -> None:
+        """Returns if the API server answers now; for a check of readiness.
+
+        Raises:
+            KubeError: it does not.
+        """
+        await self._transport.request("GET", "/version", timeout=_REACH_SECONDS)
+
+    def stop(self) -> None:
+        """Begin to stop; `run` returns when that is done."""
+        self._stop.set()
+
+    async def run(self) -> None:
+        """Run everything until `stop`, cancellation, or a failure.
+
+        Raises:
+            Exception: whatever failed first.
+        """
+        try:
+            async with AsyncExitStack() as stack:
+                if self.options.signals:
+                    stack.enter_context(_StopSignals(self.stop))
+                await stack.enter_async_context(self._transport)
+                await stack.enter_async_context(self._renewals)
+                watchdog = LoopWatchdog(threshold=self.options.stall)
+                self.operations.watch_loop(await stack.enter_async_context(watchdog))
+                for name, works in self._floors():
+                    crew = await stack.enter_async_context(Crew(name, self._alarm, self._grace))
+                    for label, work in works:
+                        crew.start(work(), label)
+                    if name == "http":
+                        await self._until_listening()
+                await self._stop.wait()
+                self._begin_to_stop()
+        finally:
+            self._begin_to_stop()
+        if self._failure is not None:
+            raise self._failure
+
+    def _floors(self) -> list[tuple[str, list[tuple[str, Callable[[], Coroutine[Any, Any, None]]]]]]:
+        """What runs, from the first to start to the last: the order of stopping is the reverse."""
+
+        def works(group: Group) -> list[tuple[str, Callable[[], Coroutine[Any, Any, None]]]]:
+            return [(name, work) for known, name, work in self._works if known == group]
+
+        return [
+            ("http", works("http")),
+            ("recorder", [("event recorder", self.recorder.run)]),
+            ("caches", [("caches", self.cache.run)]),
+            ("always", works("always")),
+            ("leader", [("leadership", self._campaign)]),
+        ]
+
+    async def _until_listening(self) -> None:
+        """Probes must answer before anything that takes long begins; a failure to listen is heard of by the alarm."""
+        listening = [asyncio.ensure_future(site.listening()) for site in self.sites]
+        stopping = asyncio.ensure_future(self._stop.wait())
+        try:
+            for site in listening:
+                await asyncio.wait([site, stopping], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for waiter in (*listening, stopping):
+                waiter.cancel()
+            await asyncio.wait([*listening, stopping])
+
+    async def _campaign(self) -> None:
+        if self.election is None:
+            await self._lead(None)
+        else:
+            await self.election.run(self._lead)
+
+    async def _lead(self, term: Term | None) -> None:
+        _LOG.info("leading", extra={"term": str(term)})
+        async with asyncio.TaskGroup() as tasks:
+            for group, name, work in self._works:
+                if group == "leader":
+                    tasks.create_task(work(), name=name)
+            for controller in self._controllers:
+                tasks.create_task(self._run_controller(controller, term), name=f"controller {controller.name}")
+            await asyncio.get_running_loop().create_future()
+
+    async def _run_controller(self, controller: Controller[Any], term: Term | None) -> None:
+        for informer in controller.informers:
+            await informer.store_synced()
+        if term is not None:
+            await self._catch_up(controller)
+        await controller.run()
+
+    async def _catch_up(self, controller: Controller[Any]) -> None:
+        while True:
+            try:
+                for informer in controller.informers:
+                    await catch_up(informer, self._transport)
+            except KubeError as error:
+                _LOG.warning("caches cannot be compared with the server yet", extra={"error": str(error)})
+                await asyncio.sleep(_RETRY_SECONDS)
+            else:
+                return
+
+    def _make_election(self, election: Election) -> LeaseElection:
+        return LeaseElection(
+            Client(self._renewals, field_manager=self.options.name),
+            name=election.name,
+            namespace=election.namespace,
+            identity=election.identity,
+            timing=election.timing,
+            fence=self._fence,
+        )
+
+    def _alarm(self, error: BaseException) -> None:
+        if self._failure is None:
+            self._failure = error
+            _LOG.error("a part of the manager failed, stopping", exc_info=error)
+        self._stop.set()
+
+    def _begin_to_stop(self) -> None:
+        self._stop_at = min(self._stop_at, asyncio.get_running_loop().time() + self.options.grace)
+
+    def _grace(self) -> float:
+        return self._stop_at - asyncio.get_running_loop().time()
+
+
+class _StopSignals:
+    """SIGTERM and SIGINT stop the manager; a second one gives the process its usual death."""
+
+    def __init__(self, stop: Callable[[], None]) -> None:
+        self._stop = stop
+        self._loop = asyncio.get_running_loop()
+
+    def __enter__(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self._loop.add_signal_handler(number, self._signalled)
+
+    def __exit__(self, *_: object) -> None:
+        self._restore()
+
+    def _signalled(self) -> None:
+        self._restore()
+        self._stop()
+
+    def _restore(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self._loop.remove_signal_handler(number)

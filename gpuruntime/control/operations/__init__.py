@@ -1,0 +1,1 @@
+"""What people who run a manager see of it: probes, metrics, debug pages, a watchdog."""

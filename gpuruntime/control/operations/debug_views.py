@@ -1,0 +1,98 @@
+"""What the debug pages show of queues and informers, ready to be written as JSON."""
+
+import math
+from collections.abc import Callable, Hashable
+from typing import Any, Protocol
+
+from gpuruntime.control.controllers.reconcile_counters import ReconcileCounters
+from gpuruntime.control.informers.informer import Informer
+from gpuruntime.control.informers.reflection import ReflectorHealth
+from gpuruntime.control.operations.informer_metrics import InformerLabels
+from gpuruntime.control.queueing.queue_item import KeyView
+from gpuruntime.control.queueing.workqueue import WorkQueue
+
+__all__ = ["InspectedController", "informer_page", "key_page", "queue_page"]
+
+
+class InspectedController(Protocol):
+    """What the debug pages need of a controller."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def queue(self) -> WorkQueue[Any]: ...
+
+    @property
+    def counters(self) -> ReconcileCounters: ...
+
+    @property
+    def parse_key(self) -> Callable[[str], Any]:
+        """The key that a text stands for, the inverse of `str`; raises ValueError where it stands for none."""
+
+
+def queue_page(controller: InspectedController, keys: tuple[KeyView[Any], ...]) -> dict[str, Any]:
+    """A controller and its keys: those with workers first, then in the order in which they are due, idle ones last."""
+    counters = controller.counters
+    return {
+        "controller": controller.name,
+        "workers": counters.max_concurrent,
+        "active_workers": counters.active_workers,
+        "results": dict(counters.results),
+        "keys": [key_page(view) for view in sorted(keys, key=_position)],
+    }
+
+
+def key_page(view: KeyView[Hashable]) -> dict[str, Any]:
+    """One key. Times are in seconds from now; `due_in_seconds` is when its next run may start, null if none is asked
+    for and negative if one is overdue.
+    """
+    return {
+        "key": str(view.key),
+        "state": view.state.value,
+        "paused": view.paused,
+        "priority": view.priority,
+        "failures": view.failures,
+        "age_seconds": _rounded(view.age),
+        "due_in_seconds": _rounded(view.due_in),
+        "running_seconds": _rounded(view.running_for),
+    }
+
+
+def informer_page(informer: Informer[Any], now: float) -> dict[str, Any]:
+    """One informer; `now` in loop time. Ages are null where there was no contact yet."""
+    store = informer.store
+    return {
+        **InformerLabels.of(informer.scope)._asdict(),
+        "form": type(informer.scope.storage).__name__.lower(),
+        "synced": informer.has_synced,
+        "objects": len(store),
+        "bytes": store.size,
+        "quarantined": store.quarantined,
+        "resource_version": store.resource_version,
+        "age_seconds": _rounded(informer.age(now)),
+        "events": informer.events,
+        "handler_failures": informer.handler_failures,
+        "watches": [
+            _watch_page(part, health, now) for part, health in zip(informer.scope.parts, informer.health, strict=True)
+        ],
+    }
+
+
+def _watch_page(namespace: str | None, health: ReflectorHealth, now: float) -> dict[str, Any]:
+    return {
+        "namespace": namespace or "",
+        "age_seconds": _rounded(now - health.last_contact),
+        "requests": health.requests,
+        "relists": dict(health.relists),
+        "last_error": None if health.last_error is None else str(health.last_error),
+    }
+
+
+def _position(view: KeyView[Any]) -> tuple[bool, float, str]:
+    due_in = math.inf if view.due_in is None else view.due_in
+    return view.running_for is None, due_in, str(view.key)
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None or math.isinf(seconds) else round(seconds, 3)

@@ -1,0 +1,93 @@
+"""Serving HTTP from the manager's loop."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+from attrs import frozen
+
+__all__ = ["HttpAddress", "HttpSite", "ListenError", "serving"]
+
+_DRAIN_SECONDS = 10.0
+
+
+class ListenError(Exception):
+    """The address cannot be listened on; the message says why."""
+
+
+@frozen
+class HttpAddress:
+    """Where to listen; port 0 is any free one."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+
+    @property
+    def url(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+
+@asynccontextmanager
+async def serving(app: web.Application, address: HttpAddress, *, drain: float = 0.5) -> AsyncIterator[HttpAddress]:
+    """Serve an application for the length of the block; gives the address with the port that it got.
+
+    Guarantees:
+        When the block is left nothing listens any more; requests under way get `drain` seconds to end. Signals are left
+        alone.
+
+    Raises:
+        ListenError: the address cannot be listened on.
+    """
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=drain)
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, address.host, address.port).start()
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise ListenError(f"cannot listen on {address.host}:{address.port}: {reason}") from error
+        yield HttpAddress(address.host, int(runner.addresses[0][1]))
+    finally:
+        await runner.cleanup()
+
+
+class HttpSite:
+    """An application on an address, for a manager to run. Requests under way at its end get ten seconds to finish."""
+
+    def __init__(self, app: web.Application, address: HttpAddress) -> None:
+        self._app = app
+        self._address = address
+        self._bound: HttpAddress | None = None
+        self._listening = asyncio.Event()
+
+    @property
+    def bound(self) -> HttpAddress:
+        """Where it listens.
+
+        Raises:
+            RuntimeError: it does not listen now.
+        """
+        if self._bound is None:
+            raise RuntimeError(f"{self._address.url} is not served now")
+        return self._bound
+
+    async def listening(self) -> None:
+        """Returns when it accepts connections."""
+        await self._listening.wait()
+
+    async def run(self) -> None:
+        """Serve until cancelled.
+
+        Raises:
+            ListenError: the address cannot be listened on.
+        """
+        async with serving(self._app, self._address, drain=_DRAIN_SECONDS) as bound:
+            self._bound = bound
+            self._listening.set()
+            try:
+                await asyncio.get_running_loop().create_future()
+            finally:
+                self._listening.clear()
+                self._bound = None

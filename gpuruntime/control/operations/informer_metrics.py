@@ -1,0 +1,109 @@
+"""The metrics of informers: how much they hold, how fresh it is, and what it costs to keep it so."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from gpuruntime.control.informers.cache import Cache
+from gpuruntime.control.informers.informer import Informer, InformerScope
+
+__all__ = ["InformerCollector", "InformerLabels"]
+
+# Shown before they happen, so that a rate can be taken of the first one.
+_CAUSES: Final = ("start", "expired", "restored", "broken")
+
+
+class InformerLabels(NamedTuple):
+    """The names of an informer's series."""
+
+    kind: str
+    """As in "apps/v1 Deployment"."""
+    namespaces: str
+    """Separated by commas; empty for all."""
+    selector: str
+    """The label selector, then the field selector in "fields(...)"; empty for everything."""
+
+    @classmethod
+    def of(cls, scope: InformerScope[Any]) -> "InformerLabels":
+        fields = f"fields({scope.fields})" if str(scope.fields) else ""
+        selector = ",".join(filter(None, (str(scope.labels), fields)))
+        return cls(str(scope.storage.kind), ",".join(scope.namespaces), selector)
+
+
+class InformerCollector(Collector):
+    """Shows the informers of a cache in a registry.
+
+    Guarantees:
+        Numbers are those of the moment of the scrape; informers that are asked for later appear by themselves. No
+        series appears twice: informers that differ in nothing but the form they keep objects in are shown as one, with
+        the sums of their numbers, the age of the oldest, and synced once all are.
+
+    Caveats:
+        `now` is the time of the cache's loop, and its thread is the one to scrape in.
+    """
+
+    def __init__(self, registry: CollectorRegistry, cache: Cache, now: Callable[[], float]) -> None:
+        self._cache = cache
+        self._now = now
+        registry.register(self)
+
+    def describe(self) -> Iterable[Metric]:
+        return _Families().all()
+
+    def collect(self) -> Iterable[Metric]:
+        alike: dict[InformerLabels, list[Informer[Any]]] = {}
+        for informer in self._cache.informers:
+            alike.setdefault(InformerLabels.of(informer.scope), []).append(informer)
+        families, now = _Families(), self._now()
+        for labels, informers in alike.items():
+            families.fill(labels, informers, now)
+        return families.all()
+
+
+class _Families:
+    """The metrics of one scrape."""
+
+    def __init__(self) -> None:
+        self._synced = _gauge("synced", "1 once the first full state has arrived, 0 before.")
+        self._objects = _gauge("objects", "Objects in the store.")
+        self._bytes = _gauge("bytes", "Bytes that the objects in the store had on the wire.")
+        self._quarantined = _gauge("quarantined", "Objects in the store that cannot be read.")
+        self._age = _gauge(
+            "last_contact_age_seconds", "Seconds since the server was last heard of; +Inf if it never was."
+        )
+        self._relists = _counter("relists", "Full states that were fetched, by cause.", "cause")
+        self._requests = _counter("requests", "Lists and watches that were begun.")
+        self._events = _counter("events", "Events that came after the first state.")
+        self._failures = _counter("handler_failures", "Times that a subscriber raised.")
+
+    def all(self) -> Iterator[Metric]:
+        yield from (self._synced, self._objects, self._bytes, self._quarantined, self._age)
+        yield from (self._relists, self._requests, self._events, self._failures)
+
+    def fill(self, labels: InformerLabels, informers: Sequence[Informer[Any]], now: float) -> None:
+        watches = [health for informer in informers for health in informer.health]
+        relists = Counter(dict.fromkeys(_CAUSES, 0))
+        for health in watches:
+            relists.update(health.relists)
+        for cause, count in relists.items():
+            self._relists.add_metric((*labels, cause), count)
+        self._synced.add_metric(labels, all(informer.has_synced for informer in informers))
+        self._objects.add_metric(labels, sum(len(informer.store) for informer in informers))
+        self._bytes.add_metric(labels, sum(informer.store.size for informer in informers))
+        self._quarantined.add_metric(labels, sum(informer.store.quarantined for informer in informers))
+        self._age.add_metric(labels, max(informer.age(now) for informer in informers))
+        self._requests.add_metric(labels, sum(health.requests for health in watches))
+        self._events.add_metric(labels, sum(informer.events for informer in informers))
+        self._failures.add_metric(labels, sum(informer.handler_failures for informer in informers))
+
+
+def _gauge(name: str, meaning: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"gpuruntime_informer_{name}", meaning, labels=InformerLabels._fields)
+
+
+def _counter(name: str, meaning: str, *more: str) -> CounterMetricFamily:
+    return CounterMetricFamily(f"gpuruntime_informer_{name}", meaning, labels=(*InformerLabels._fields, *more))

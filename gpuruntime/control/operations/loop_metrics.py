@@ -1,0 +1,31 @@
+"""The metrics of the event loop, as its watchdog sees it."""
+
+from collections.abc import Iterable
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from gpuruntime.control.operations.watchdog import LoopWatchdog
+
+__all__ = ["LoopCollector"]
+
+
+class LoopCollector(Collector):
+    """Shows in a registry what a watchdog counts."""
+
+    def __init__(self, registry: CollectorRegistry, watchdog: LoopWatchdog) -> None:
+        self._watchdog = watchdog
+        registry.register(self)
+
+    def collect(self) -> Iterable[Metric]:
+        return (
+            CounterMetricFamily(
+                "gpuruntime_loop_stalls", "Times that something blocked the event loop.", self._watchdog.stalls
+            ),
+            GaugeMetricFamily(
+                "gpuruntime_loop_longest_stall_seconds",
+                "Seconds that the event loop was blocked for, at the worst time since the start.",
+                self._watchdog.longest_seconds,
+            ),
+        )

@@ -1,0 +1,84 @@
+"""What people who run a manager see of it: probes, metrics and debug pages, put together."""
+
+import asyncio
+from typing import Any
+
+from aiohttp import web
+from attrs import frozen
+from prometheus_client import CollectorRegistry
+
+from gpuruntime.control.controllers.controller import Controller
+from gpuruntime.control.controllers.reconcile_counters import ReconcileCounters
+from gpuruntime.control.informers.cache import Cache
+from gpuruntime.control.leadership.election import LeaseElection
+from gpuruntime.control.operations.client_metrics import ClientCollector
+from gpuruntime.control.operations.controller_metrics import ControllerCollector
+from gpuruntime.control.operations.debug_pages import debug_application
+from gpuruntime.control.operations.election_metrics import ElectionCollector
+from gpuruntime.control.operations.health_checks import HealthChecks, caches_synced, loop_alive
+from gpuruntime.control.operations.informer_metrics import InformerCollector
+from gpuruntime.control.operations.loop_metrics import LoopCollector
+from gpuruntime.control.operations.probes import build_application
+from gpuruntime.control.operations.watchdog import LoopWatchdog
+from gpuruntime.control.queueing.queue_metrics import QueueCollector, QueueCounters
+from gpuruntime.kube.transport import Transport
+
+__all__ = ["Operations"]
+
+
+class Operations:
+    """The figures and pages of one manager. `live` and `ready` take further checks at any time."""
+
+    def __init__(self, cache: Cache, server: str, *transports: Transport) -> None:
+        self.registry = CollectorRegistry()
+        self.live = HealthChecks()
+        self.ready = HealthChecks()
+        self.ready.add("caches", caches_synced(cache))
+        self._counters: dict[str, ReconcileCounters] = {}
+        self._controllers: list[Controller[Any]] = []
+        self._queues = QueueCollector(self.registry)
+        self._elections = ElectionCollector(self.registry)
+        ControllerCollector(self.registry, self._counters)
+        InformerCollector(self.registry, cache, asyncio.get_running_loop().time)
+        clients = ClientCollector(self.registry)
+        for transport in transports:
+            clients.add(transport, server)
+        self.app: web.Application = build_application(
+            live=self.live,
+            ready=self.ready,
+            registry=self.registry,
+            debug=debug_application(self._controllers, cache),
+        )
+
+    def watch_controller(self, controller: Controller[Any]) -> None:
+        """Show a controller and its queue."""
+        self._controllers.append(controller)
+        self._counters[controller.name] = controller.counters
+        self._queues.add(_CurrentQueue(controller))
+
+    def watch_election(self, lease: str, election: LeaseElection) -> None:
+        """Show who leads."""
+        self._elections.add(lease, election)
+
+    def watch_loop(self, watchdog: LoopWatchdog) -> None:
+        """Be alive only while the loop turns, and count its stalls."""
+        LoopCollector(self.registry, watchdog)
+        self.live.add("loop", loop_alive(watchdog))
+
+
+@frozen
+class _CurrentQueue:
+    """The queue that a controller has now: it gets a new one in each term of leadership."""
+
+    controller: Controller[Any]
+
+    @property
+    def name(self) -> str:
+        return self.controller.name
+
+    @property
+    def counters(self) -> QueueCounters:
+        return self.controller.queue.counters
+
+    def running_seconds(self) -> list[float]:
+        return self.controller.queue.running_seconds()

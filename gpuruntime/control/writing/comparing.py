@@ -1,0 +1,221 @@
+"""Does a live object already hold what we desire? A comparison that knows what the API server does to objects."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from attrs import frozen
+
+from gpuruntime.control.writing.field_rules import (
+    BUILT_IN_GROUPS,
+    CLOSED,
+    EXTENDED_BY_ADMISSION,
+    EXTENDED_BY_OTHERS,
+    FREE_MAPS,
+    INT_OR_STRING,
+    KEY_DEFAULTS,
+    LEFT_TO_SERVER,
+    MERGE_KEYS,
+    OMITTED_STRUCTS,
+    OMITTED_ZEROS,
+    ORDERED,
+    OWNED_LISTS,
+    QUANTITIES,
+    QUANTITY_MAPS,
+)
+from gpuruntime.meta.quantities import QuantityError, parse_quantity
+
+__all__ = ["differences"]
+
+Json = Mapping[str, Any]
+
+_PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_METADATA: Final = ("labels", "annotations", "finalizers", "ownerReferences")
+_NOT_DESIRED: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
+
+
+def differences(desired: Json, live: Json, *, shared: bool = False) -> tuple[str, ...]:
+    """The paths at which the live object is not what is desired; none if there is nothing to write.
+
+    Both are objects in JSON form. Of the metadata, labels, annotations, finalizers and owner references count; the
+    status does not.
+
+    Guarantees:
+        - The live object may hold more than is desired, such as defaults and labels of others. Containers, their
+          environment, ports, mounts and arguments, volumes, tolerations, selectors, data, rules of network policies
+          and of roles are exactly what is desired, also where we desire none. Objects that are `shared` may have
+          containers, variables and data of others beside ours.
+        - Quantities are compared by amount, ports and percentages whether they are quoted or not, lists with a key
+          such as a name by that key.
+        - null, [] and an empty map are the same as absence; so are false, 0 and "" where the API leaves them out or
+          fills them in, see `field_rules`.
+        - A path names no value: "spec.template.spec.containers[name=web].image".
+
+    Caveats:
+        A field that we desired once and do not any more is no difference. Of a kind outside the built-in groups it is
+        not known what its server fills in: lists that we do not name are not looked at there.
+    """
+    group = str(desired.get("apiVersion", "")).rpartition("/")[0]
+    comparison = _Comparison(
+        built_in=group in BUILT_IN_GROUPS,
+        pod=not group and desired.get("kind") == "Pod",
+        aggregated="aggregationRule" in desired,
+        shared=shared,
+    )
+    return tuple(comparison.of_objects(desired, live))
+
+
+@frozen
+class _Place:
+    """Where a value is: the path for people, the names of the field and of the one around it for the rules."""
+
+    path: str = ""
+    name: str = ""
+    parent: str = ""
+
+    def field(self, name: str) -> "_Place":
+        step = f".{name}" if _PLAIN.fullmatch(name) else f"[{name}]"
+        return _Place((self.path + step).lstrip("."), name, self.name)
+
+    def element(self, mark: str) -> "_Place":
+        return _Place(f"{self.path}[{mark}]", self.name, self.parent)
+
+    def is_in(self, table: frozenset[str]) -> bool:
+        return self.name in table or f"{self.parent}.{self.name}" in table
+
+
+@frozen
+class _Comparison:
+    built_in: bool
+    pod: bool
+    aggregated: bool
+    shared: bool
+
+    def of_objects(self, desired: Json, live: Json) -> Iterator[str]:
+        ours, theirs = desired.get("metadata") or {}, live.get("metadata") or {}
+        metadata = {name: ours[name] for name in _METADATA if name in ours}
+        yield from self._maps(_Place().field("metadata"), metadata, theirs)
+        yield from self._maps(
+            _Place(),
+            {name: value for name, value in desired.items() if name not in _NOT_DESIRED},
+            {name: value for name, value in live.items() if name not in _NOT_DESIRED},
+        )
+
+    def _values(self, place: _Place, desired: Any, live: Any) -> Iterator[str]:
+        if desired is None or (_is_zero(desired) and place.name in LEFT_TO_SERVER and place.parent not in FREE_MAPS):
+            return
+        if _is_absent(place, live):
+            if not _is_absent(place, desired):
+                yield place.path
+        elif isinstance(desired, Mapping) and isinstance(live, Mapping):
+            yield from self._maps(place, desired, live)
+        elif _is_list(desired) and _is_list(live):
+            yield from self._lists(place, desired, live)
+        elif not _is_same(place, desired, live):
+            yield place.path
+
+    def _maps(self, place: _Place, desired: Json, live: Json) -> Iterator[str]:
+        for name, value in desired.items():
+            yield from self._values(place.field(name), value, live.get(name))
+        for name, value in live.items():
+            inside = place.field(name)
+            filled_in = place.name == "ports" and KEY_DEFAULTS.get(name) == value
+            expected = name in desired or filled_in or _is_absent(inside, value)
+            if not expected and self._is_intruder(place, inside):
+                yield inside.path
+
+    def _is_intruder(self, place: _Place, inside: _Place) -> bool:
+        """Whether something that we do not name has no business to be there."""
+        if not self.built_in:
+            return False
+        if place.is_in(CLOSED):
+            return not (self.shared and place.name in {"data", "binaryData"})
+        if self.shared or self._may_have_more(inside) or (self.aggregated and inside.path == "rules"):
+            return False
+        return inside.is_in(OWNED_LISTS)
+
+    def _may_have_more(self, place: _Place) -> bool:
+        return (
+            place.is_in(EXTENDED_BY_OTHERS)
+            or (self.pod and place.name in EXTENDED_BY_ADMISSION)
+            or (self.shared and place.name in MERGE_KEYS)
+        )
+
+    def _lists(self, place: _Place, desired: Sequence[Any], live: Sequence[Any]) -> Iterator[str]:
+        ours, theirs = _by_key(place.name, desired, live)
+        if ours is not None and theirs is not None:
+            yield from self._keyed_lists(place, ours, theirs)
+        elif self._may_have_more(place):
+            for index, value in enumerate(desired):
+                inside = place.element(str(index))
+                if all(any(self._values(inside, value, other)) for other in live):
+                    yield inside.path
+        elif len(desired) != len(live):
+            yield place.path
+        else:
+            for index, (value, other) in enumerate(zip(desired, live, strict=True)):
+                yield from self._values(place.element(str(index)), value, other)
+
+    def _keyed_lists(self, place: _Place, desired: Json, live: Json) -> Iterator[str]:
+        for key, value in desired.items():
+            inside = place.element(key)
+            if key in live:
+                yield from self._maps(inside, value, live[key])
+            else:
+                yield inside.path
+        if not self._may_have_more(place):
+            yield from (place.element(key).path for key in live if key not in desired)
+            if place.name in ORDERED and desired.keys() == live.keys() and list(desired) != list(live):
+                yield place.path
+
+
+def _by_key(name: str, desired: Sequence[Any], live: Sequence[Any]) -> tuple[Json | None, Json | None]:
+    """Both lists as maps from keys to elements, or None where they have no usable key."""
+    for fields in MERGE_KEYS.get(name, ()):
+        maps = [_keyed(fields, elements) for elements in (desired, live)]
+        if None not in maps:
+            return maps[0], maps[1]
+    return None, None
+
+
+def _keyed(fields: tuple[str, ...], elements: Sequence[Any]) -> Json | None:
+    keyed: dict[str, Any] = {}
+    for element in elements:
+        if not isinstance(element, Mapping) or fields[0] not in element:
+            return None
+        key = ",".join(f"{field}={element.get(field) or KEY_DEFAULTS.get(field)}" for field in fields)
+        if key in keyed:
+            return None
+        keyed[key] = element
+    return keyed
+
+
+def _is_absent(place: _Place, value: Any) -> bool:
+    if value is None or (_is_list(value) and not value):
+        return True
+    if isinstance(value, Mapping):
+        if place.name not in FREE_MAPS and place.name not in OMITTED_STRUCTS:
+            return False
+        return all(_is_absent(place.field(name), inner) for name, inner in value.items())
+    return _is_zero(value) and place.name in OMITTED_ZEROS and place.parent not in FREE_MAPS
+
+
+def _is_zero(value: Any) -> bool:
+    return value is False or value == "" or (type(value) in {int, float} and value == 0)
+
+
+def _is_same(place: _Place, desired: Any, live: Any) -> bool:
+    if isinstance(desired, bool) or isinstance(live, bool):
+        return desired is live
+    if place.parent in QUANTITY_MAPS or (place.name in QUANTITIES and place.parent not in FREE_MAPS):
+        try:
+            return parse_quantity(desired) == parse_quantity(live)
+        except (QuantityError, TypeError):
+            return bool(desired == live)
+    if place.name in INT_OR_STRING and place.parent not in FREE_MAPS and {type(desired), type(live)} == {int, str}:
+        return str(desired) == str(live)
+    return bool(desired == live)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple)

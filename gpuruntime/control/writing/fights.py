@@ -1,0 +1,187 @@
+"""Noticing that a controller writes the same thing again and again, because somebody undoes it, or it undoes itself."""
+
+import asyncio
+import logging
+import math
+from collections import deque
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from hashlib import blake2b
+from typing import Any
+
+import orjson
+from attrs import define, field, frozen
+
+from gpuruntime.control.recently_used import RecentlyUsed
+from gpuruntime.control.writing.comparing import differences
+from gpuruntime.control.writing.managed_fields import last_manager_of
+from gpuruntime.kube.answers import Answer
+from gpuruntime.kube.errors import KubeError
+from gpuruntime.kube.rehearsals import is_dry_run
+from gpuruntime.kube.transport import Params
+from gpuruntime.kube.wire import Wire
+
+__all__ = ["FightError", "FightGuard", "FightSettings"]
+
+_LOG = logging.getLogger(__name__)
+_REPEATABLE = frozenset({"PUT", "PATCH", "POST"})
+_BOOKKEEPING = frozenset({"resourceVersion", "managedFields", "generation", "uid", "creationTimestamp"})
+# Counts the rollouts of a Deployment, those that a fight leads to as well.
+_REVISION = "deployment.kubernetes.io/revision"
+_STATUS = "/status"
+_FIELDS_NAMED = 5
+
+
+@frozen
+class FightSettings:
+    """After `writes` equal writes of one object within `window` seconds, further ones are held for `pause` seconds.
+
+    `memory` is how many different writes are remembered.
+    """
+
+    writes: int = 5
+    window: float = 60.0
+    pause: float = 30.0
+    memory: int = 4096
+
+
+class FightError(KubeError):
+    """Somebody undoes what we write. The write was not made; `retry_after` says when to try again.
+
+    The message names the fields that were changed back and who did it, as far as the server knows.
+    """
+
+    def __init__(self, message: str, *, retry_after: float) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+@define
+class _Repeats:
+    """When one and the same write was made lately, and until when it is held, and why."""
+
+    times: deque[float] = field(factory=deque)
+    held_until: float = -math.inf
+    story: str = ""
+
+
+class FightGuard:
+    """A transport that lets a write pass unless it was made too often already.
+
+    Guarantees:
+        - A write that differs from the earlier ones of its object always passes; so do reads, deletions and dry runs.
+        - Only writes that succeeded count.
+        - When a write is stopped, one read of the object tells which fields differ from what we want, and which manager
+          set them. While it is held, it is refused without asking the server.
+
+    Caveats:
+        Creations count where the object has a name of its own: one that somebody deletes again and again. Any number of
+        objects with generated names may be equal. Replacements of an object are equal if all but the status is,
+        replacements of its status if the status is: the server ignores the rest.
+    """
+
+    def __init__(self, transport: Wire, manager: str, settings: FightSettings | None = None) -> None:
+        """Guard the writes of the field manager `manager`."""
+        self._transport = transport
+        self._manager = manager
+        self._settings = settings or FightSettings()
+        self._history: RecentlyUsed[tuple[str, str, bytes], _Repeats] = RecentlyUsed(self._settings.memory)
+
+    async def request(
+        self, method: str, path: str, *, params: Params = (), body: bytes | None = None, **options: Any
+    ) -> Answer:
+        """See `Transport.request`.
+
+        Raises:
+            FightError: this very write was made too often.
+        """
+        fingerprint = None if body is None else _fingerprint(method, path, body)
+        if fingerprint is None or body is None or is_dry_run(method, params, body):
+            return await self._transport.request(method, path, params=params, body=body, **options)
+        now = asyncio.get_running_loop().time()
+        repeats = self._repeats(method, path, fingerprint)
+        if now < repeats.held_until:
+            raise FightError(repeats.story, retry_after=repeats.held_until - now)
+        while repeats.times and repeats.times[0] <= now - self._settings.window:
+            repeats.times.popleft()
+        if len(repeats.times) >= self._settings.writes:
+            raise await self._hold(repeats, now, method, path, body)
+        answer = await self._transport.request(method, path, params=params, body=body, **options)
+        repeats.times.append(now)
+        return answer
+
+    def stream(self, path: str, **options: Any) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """See `Transport.stream`."""
+        return self._transport.stream(path, **options)
+
+    def _repeats(self, method: str, path: str, fingerprint: bytes) -> _Repeats:
+        name = (method, path, fingerprint)
+        repeats = self._history.get(name)
+        if repeats is None:
+            repeats = _Repeats()
+            self._history.put(name, repeats)
+        return repeats
+
+    async def _hold(self, repeats: _Repeats, now: float, method: str, path: str, body: bytes) -> FightError:
+        settings = self._settings
+        repeats.story = (
+            f"{method} {path} was made {len(repeats.times)} times within {settings.window:g} s with the same content,"
+            f" held back for {settings.pause:g} s"
+        )
+        # Held before the server is asked, so that nobody asks it a second time meanwhile.
+        repeats.held_until = now + settings.pause
+        repeats.times.clear()
+        if method != "POST":
+            repeats.story = f"{repeats.story}: {await self._explain(method, path, body)}"
+        _LOG.warning("a write is undone again and again, held back", extra={"path": path, "story": repeats.story})
+        return FightError(repeats.story, retry_after=settings.pause)
+
+    async def _explain(self, method: str, path: str, body: bytes) -> str:
+        try:
+            live = (await self._transport.request("GET", path)).json_object()
+        except KubeError as error:
+            return f"who undoes it is not known, because it cannot be read ({error})"
+        desired = orjson.loads(body)
+        if not isinstance(desired, dict):
+            return "who undoes it is not known, because it is a JSON patch"
+        paths = _changed_back(method, path, desired, live)
+        if not paths:
+            return "nothing differs on the server now, so the controller does not see its own write"
+        named = [
+            f"{changed} (set by {last_manager_of(changed, live, except_for=self._manager) or 'nobody known'})"
+            for changed in paths[:_FIELDS_NAMED]
+        ]
+        more = f" and {len(paths) - _FIELDS_NAMED} more" if len(paths) > _FIELDS_NAMED else ""
+        return f"changed back were {', '.join(named)}{more}"
+
+
+def _changed_back(method: str, path: str, desired: Mapping[str, Any], live: Mapping[str, Any]) -> list[str]:
+    if path.endswith(_STATUS):
+        inside = differences(desired.get("status") or {}, live.get("status") or {}, shared=True)
+        return [f"status.{changed}" for changed in inside]
+    # A patch says nothing about the fields that it leaves out.
+    return list(differences(desired, live, shared=method == "PATCH"))
+
+
+def _fingerprint(method: str, path: str, body: bytes) -> bytes | None:
+    """What is written, apart from what differs in every write; None for what may well be written often."""
+    if method not in _REPEATABLE:
+        return None
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+    if isinstance(value, dict):
+        value["metadata"] = _lasting(value.get("metadata") or {})
+        if method == "POST" and not value["metadata"].get("name"):
+            return None
+        if method == "PUT":
+            status = value.pop("status", None)
+            value = status if path.endswith(_STATUS) else value
+    return blake2b(orjson.dumps(value, option=orjson.OPT_SORT_KEYS), digest_size=16).digest()
+
+
+def _lasting(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    lasting = {name: item for name, item in metadata.items() if name not in _BOOKKEEPING}
+    annotations = {name: item for name, item in (metadata.get("annotations") or {}).items() if name != _REVISION}
+    return {**lasting, "annotations": annotations}

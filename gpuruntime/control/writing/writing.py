@@ -1,0 +1,182 @@
+"""Writes that are safe to repeat: only what differs, only what is ours, never over somebody's change."""
+
+from typing import Any, Generic, Literal, TypeVar
+
+from attrs import field, frozen
+
+from gpuruntime.control.writing.comparing import differences
+from gpuruntime.control.writing.desired_state import Marks, desired_body
+from gpuruntime.control.writing.immutable_fields import immutable_among, immutable_causes
+from gpuruntime.control.writing.ownership import check_ours, check_writable
+from gpuruntime.control.writing.refusals import ImmutableDifferenceError
+from gpuruntime.control.writing.replacing import replacement
+from gpuruntime.kube.client import Client
+from gpuruntime.kube.deleting import Propagation
+from gpuruntime.kube.errors import AlreadyExistsError, ConflictError, InvalidError, NotFoundError, Status
+from gpuruntime.kube.forms import Form, form_of
+from gpuruntime.meta.codec import encode
+from gpuruntime.meta.dynamic import DynamicObject
+from gpuruntime.meta.objects import KubeObject, TypedObject
+
+__all__ = ["Mode", "Outcome", "Writer"]
+
+W = TypeVar("W", bound=TypedObject | DynamicObject)
+Mode = Literal["replace", "apply"]
+
+
+@frozen
+class Outcome(Generic[W]):
+    """What `ensure` did, and the object as it is now; `differences` are the paths for which it was written."""
+
+    result: Literal["unchanged", "created", "updated"]
+    object: W
+    differences: tuple[str, ...] = field(default=(), kw_only=True)
+
+
+class Writer:
+    """Brings objects to a desired state.
+
+    `manager` is the DNS name of whoever desires it: field manager of the writes, and prefix of the annotations that
+    tell what was desired last, see `Marks`.
+    """
+
+    def __init__(self, client: Client, *, manager: str) -> None:
+        self._client = client
+        self._manager = manager
+        self._marks = Marks(manager)
+
+    async def ensure(
+        self,
+        desired: W,
+        owner: KubeObject | None,
+        *,
+        live: W | None,
+        mode: Mode = "replace",
+        adopt: bool = False,
+        force: bool = False,
+    ) -> Outcome[W]:
+        """Make the object what is desired, with `owner` as its controller.
+
+        `live` is the object as a cache has it, None if it has none; old news leads to an error, never to a wrong write.
+        By "replace" the object is ours entirely, but for labels, annotations and what the server and other controllers
+        fill in. By "apply" it is shared with others: a field that another manager set to something else is a
+        ConflictError unless `force` is true, and without an owner it does not matter who controls it.
+
+        Guarantees:
+            - Nothing is written unless something was desired otherwise before, or the live object differs.
+            - What was desired before and is not any more goes, finalizers and owner references excepted; labels and
+              annotations of others stay, also in a pod template.
+            - An object that is not ours, or is being deleted, is not touched. With `adopt`, one that nobody controls
+              becomes ours.
+
+        Caveats:
+            By "apply", an object that somebody makes between our look and our write is applied to.
+
+        Raises:
+            ConflictError: the object changed since; read it again and decide again.
+            NotFoundError: the object is gone, or its namespace is.
+            ForeignObjectError, StaleOwnerError, BeingDeletedError: it must not be touched; see there.
+            ImmutableDifferenceError: it differs where nothing can be changed.
+            KubeError: whatever else a request may end with.
+            ValueError: `desired` has no name, `live` is another object, `force` without apply.
+        """
+        if force and mode != "apply":
+            raise ValueError("force is for mode 'apply': expected that mode, got 'replace'")
+        if live is not None and (live.kind, live.key) != (desired.kind, desired.key):
+            raise ValueError(f"expected {desired.kind} {desired.key} as the live object, got {live.kind} {live.key}")
+        body = self._marks.put_on(desired_body(desired, owner))
+        form = form_of(desired)
+        if live is None and mode == "replace":
+            created = await self._create(form, body)
+            if created is not None:
+                return Outcome("created", created)
+        if live is None:
+            live = await self._read(desired)
+        if live is None:
+            return Outcome("created", await self._write_new(form, body, mode, force=force))
+        check_writable(live)
+        if mode == "replace" or owner is not None:
+            check_ours(live, owner, adopt=adopt)
+        return await self._update(form, body, live, mode, force=force)
+
+    async def remove(
+        self,
+        live: KubeObject,
+        owner: KubeObject | None,
+        *,
+        unchanged: bool = False,
+        propagation: Propagation | None = None,
+    ) -> bool:
+        """Ask for the deletion of this very object; with `unchanged`, only in the state in which it was read.
+
+        One that is gone or being deleted is fine; the result is whether a deletion was accepted.
+
+        Raises:
+            ConflictError: another object has the name by now, or the object changed.
+            ForeignObjectError, StaleOwnerError: it is not ours.
+            ValueError: the object was not read from a server.
+        """
+        check_ours(live, owner)
+        meta = live.metadata
+        if not meta.uid or not meta.resource_version:
+            raise ValueError(f"expected {live.kind} {live.key} as it was read, got one without uid and version")
+        if meta.deletion_timestamp is not None:
+            return False
+        try:
+            await self._client.delete(
+                form_of(live),
+                meta.name,
+                meta.namespace,
+                uid=meta.uid,
+                resource_version=meta.resource_version if unchanged else None,
+                propagation=propagation,
+            )
+        except NotFoundError:
+            return False
+        return True
+
+    async def _create(self, form: Form[W], body: dict[str, Any]) -> W | None:
+        """The new object, None if there is one already: the cache was behind."""
+        try:
+            return await self._write_new(form, body, "replace", force=False)
+        except AlreadyExistsError:
+            return None
+
+    async def _write_new(self, form: Form[W], body: dict[str, Any], mode: Mode, *, force: bool) -> W:
+        if mode == "apply":
+            return await self._client.apply(body, form, force=force, field_manager=self._manager)
+        return await self._client.create(form.decode(body), field_manager=self._manager)
+
+    async def _update(self, form: Form[W], body: dict[str, Any], live: W, mode: Mode, *, force: bool) -> Outcome[W]:
+        before = encode(live)
+        found = differences(body, before, shared=mode == "apply")
+        if not found:
+            return Outcome("unchanged", live)
+        fixed = immutable_among(live.kind, before, found)
+        if fixed:
+            raise ImmutableDifferenceError(live, fixed)
+        try:
+            if mode == "apply":
+                # The UID keeps us from an object that was made under the name since: the server takes it for an
+                # attempt to change the UID.
+                aimed = {**body, "metadata": {**body["metadata"], "uid": live.metadata.uid}}
+                written = await self._client.apply(aimed, form, force=force, field_manager=self._manager)
+            else:
+                whole = form.decode(replacement(body, before, self._marks))
+                written = await self._client.update(whole, field_manager=self._manager)
+        except InvalidError as error:
+            refused = immutable_causes(error)
+            if "metadata.uid" in refused:
+                said = f"{live.kind.kind} {live.key} was made again since it was read; read it again"
+                raise ConflictError(Status(409, "Conflict", said), error.request) from error
+            if refused:
+                raise ImmutableDifferenceError(live, refused) from error
+            raise
+        return Outcome("updated", written, differences=found)
+
+    async def _read(self, wanted: W) -> W | None:
+        form: Form[W] = form_of(wanted)
+        try:
+            return await self._client.get(form, wanted.metadata.name, wanted.metadata.namespace)
+        except NotFoundError:
+            return None

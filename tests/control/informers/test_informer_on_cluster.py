@@ -1,0 +1,209 @@
+"""Informers on a healthy API server."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import pytest
+from attrs import frozen
+
+from gpuruntime.control.informers.cache import Cache, CacheError, NotSyncedError
+from gpuruntime.control.informers.indexes import by_field, by_label
+from gpuruntime.control.informers.reflection import ReflectorSettings
+from gpuruntime.control.informers.storage import Storage, compact, eager, projected
+from gpuruntime.kube.answers import Answer
+from gpuruntime.kube.builtin.core import ConfigMap
+from gpuruntime.kube.forms import dynamic, metadata_only
+from gpuruntime.kube.kubeconfig import from_kubeconfig
+from gpuruntime.kube.transport import Params, Transport
+from gpuruntime.meta.identity import ObjectKey, ResourceKind
+from gpuruntime.testing import AdminClient, ClusterAccess
+from gpuruntime.testing.plugin import AccountFactory
+from tests.control.scenes import open_transport, running, watch
+
+
+def maps(namespace: str) -> str:
+    return f"/api/v1/namespaces/{namespace}/configmaps"
+
+
+def create_map(admin: AdminClient, namespace: str, name: str, **body: Any) -> Any:
+    return admin.create(maps(namespace), {"metadata": {"name": name, **body.pop("metadata", {})}, **body})
+
+
+@frozen
+class WithoutStreamedLists:
+    """A wire on which streamed lists are refused, as by a server that does not know them."""
+
+    transport: Transport
+
+    async def request(self, method: str, path: str, **options: Any) -> Answer:
+        return await self.transport.request(method, path, **options)
+
+    def stream(
+        self, path: str, *, params: Params = (), **options: Any
+    ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        bogus = {**dict(params), "resourceVersionMatch": "bogus"} if "resourceVersionMatch" in dict(params) else params
+        return self.transport.stream(path, params=bogus, **options)
+
+
+@pytest.mark.parametrize("storage", [eager(ConfigMap), compact(ConfigMap)], ids=["eager", "compact"])
+async def test_a_store_follows_creations_changes_and_deletions(
+    kube_cluster: ClusterAccess, kube_namespace: str, storage: Storage[ConfigMap]
+) -> None:
+    admin = kube_cluster.admin()
+    create_map(admin, kube_namespace, "early", data={"a": "1"})
+    async with open_transport(kube_cluster) as transport:
+        cache = Cache(transport)
+        informer = cache.informer(storage, namespaces=[kube_namespace], indexes=[by_field("data.a")])
+        witness = await watch(informer)
+        async with running(cache):
+            await informer.synced()
+            assert ("added", "early") in witness.changes
+
+            create_map(admin, kube_namespace, "late", data={"a": "1"})
+            admin.merge(f"{maps(kube_namespace)}/early", {"data": {"a": "2"}})
+            admin.delete(f"{maps(kube_namespace)}/late")
+            await witness.until(lambda changes: ("deleted", "late") in changes)
+
+            ours = [change for change in witness.changes if change[1] != "kube-root-ca.crt"]
+            assert ours == [("added", "early"), ("added", "late"), ("modified", "early"), ("deleted", "late")]
+            assert [item.metadata.name for item in informer.store.list(where={"data.a": "2"}).items] == ["early"]
+            assert informer.store.list(where={"data.a": "1"}).items == ()
+            assert informer.health[0].relists == {"start": 1}
+
+
+async def test_those_who_ask_for_the_same_share_one_watch_and_late_subscribers_hear_of_what_is_there(
+    kube_cluster: ClusterAccess, kube_namespace: str
+) -> None:
+    create_map(kube_cluster.admin(), kube_namespace, "there")
+    async with open_transport(kube_cluster) as transport:
+        cache = Cache(transport)
+        async with running(cache):
+            first = cache.informer(ConfigMap, namespaces=[kube_namespace])
+            await first.synced()
+            second = cache.informer(eager(ConfigMap), namespaces=[kube_namespace, kube_namespace])
+            late = await watch(second)
+
+            assert first is second
+            assert ("added", "there") in late.changes
+            assert first.health[0].requests == 1
+            with pytest.raises(CacheError, match="without the index label:app"):
+                cache.informer(ConfigMap, namespaces=[kube_namespace], indexes=[by_label("app")])
+
+
+async def test_selectors_namespaces_metadata_and_projections_narrow_what_is_kept(
+    kube_cluster: ClusterAccess, kube_namespace: str
+) -> None:
+    admin = kube_cluster.admin()
+    create_map(admin, kube_namespace, "web", data={"big": "x" * 1000}, metadata={"labels": {"app": "web"}})
+    create_map(admin, kube_namespace, "db", metadata={"labels": {"app": "db"}})
+    kind = ConfigMap.KIND
+    async with open_transport(kube_cluster) as transport:
+        cache = Cache(transport)
+        scope: dict[str, Any] = {"namespaces": [kube_namespace]}
+        labelled = cache.informer(ConfigMap, labels="app in (web)", **scope)
+        named = cache.informer(dynamic(kind), fields="metadata.name=db", **scope)
+        partial = cache.informer(metadata_only(kind), **scope)
+        sizes = cache.informer(projected(kind, lambda raw: sum(map(len, raw.get("data", {}).values()))), **scope)
+        everywhere = cache.informer(metadata_only(kind))
+        async with running(cache):
+            await cache.synced(within=30)
+
+            assert [key.name for key in labelled.store] == ["web"]
+            assert [key.name for key in named.store] == ["db"]
+            web = partial.store.get(ObjectKey(kube_namespace, "web"))
+            assert web is not None
+            assert web.metadata.labels == {"app": "web"}
+            assert partial.store.size < labelled.store.size + 1000
+            assert sizes.store.get(ObjectKey(kube_namespace, "web")) == 1000
+            assert {"kube-system", kube_namespace} <= {key.namespace for key in everywhere.store}
+
+
+async def test_without_streamed_lists_a_collection_is_listed_in_pages(
+    kube_cluster: ClusterAccess, kube_namespace: str
+) -> None:
+    admin = kube_cluster.admin()
+    for number in range(7):
+        create_map(admin, kube_namespace, f"map-{number}")
+    async with open_transport(kube_cluster) as transport:
+        cache = Cache(WithoutStreamedLists(transport), settings=ReflectorSettings(page_size=3))
+        informer = cache.informer(ConfigMap, namespaces=[kube_namespace])
+        witness = await watch(informer)
+        async with running(cache):
+            await informer.synced()
+            create_map(admin, kube_namespace, "later")
+            await witness.until(lambda changes: ("added", "later") in changes)
+
+            assert len(informer.store) == 9
+            # One refused stream, three pages, one watch.
+            assert informer.health[0].requests == 5
+
+
+async def test_an_account_without_rights_is_named_as_what_holds_the_cache_up_and_recovers_when_it_gets_them(
+    kube_cluster: ClusterAccess, kube_namespace: str, kube_account: AccountFactory
+) -> None:
+    account = kube_account()
+    rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{kube_namespace}"
+    async with Transport(from_kubeconfig(account.kubeconfig), user_agent="tests") as transport:
+        cache = Cache(transport)
+        informer = cache.informer(ConfigMap, namespaces=[kube_namespace])
+        async with running(cache):
+            with pytest.raises(NotSyncedError, match=r"v1 ConfigMap \(.*403 Forbidden"):
+                await cache.synced(within=1)
+
+            admin = kube_cluster.admin()
+            rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "watch"]}
+            admin.create(f"{rbac}/roles", {"metadata": {"name": "reader"}, "rules": [rule]})
+            reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"}
+            subject = {"kind": "ServiceAccount", "name": account.name, "namespace": kube_namespace}
+            binding = {"metadata": {"name": "reader"}, "roleRef": reference, "subjects": [subject]}
+            admin.create(f"{rbac}/rolebindings", binding)
+            await informer.synced()
+
+            assert len(informer.store) == 1
+
+
+async def test_a_kind_may_appear_vanish_and_come_back(kube_cluster: ClusterAccess, kube_namespace: str) -> None:
+    group = f"{kube_namespace}.example.org"
+    kind = ResourceKind(group, "v1", "Widget", "widgets", namespaced=True)
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    crd = {
+        "metadata": {"name": f"widgets.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"kind": "Widget", "plural": "widgets"},
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}],
+        },
+    }
+    crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    admin = kube_cluster.admin()
+
+    def install() -> None:
+        admin.create(crds, crd)
+        kube_cluster.kubectl("wait", f"crd/widgets.{group}", "--for=condition=Established", "--timeout=30s")
+
+    def create(name: str) -> None:
+        widget = {"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": {"name": name}}
+        kube_cluster.kubectl("create", "-n", kube_namespace, "-f", "-", input_text=json.dumps(widget))
+
+    async with open_transport(kube_cluster) as transport:
+        cache = Cache(transport)
+        informer = cache.informer(dynamic(kind))
+        witness = await watch(informer)
+        async with running(cache):
+            with pytest.raises(NotSyncedError, match="404"):
+                await cache.synced(within=0.5)
+
+            install()
+            create("first")
+            await witness.until(lambda changes: ("added", "first") in changes)
+            kube_cluster.kubectl("delete", f"crd/widgets.{group}", "--wait=true")
+            await witness.until(lambda changes: ("deleted", "first") in changes)
+            install()
+            create("second")
+            await witness.until(lambda changes: ("added", "second") in changes)
+
+            assert [key.name for key in informer.store] == ["second"]
+    kube_cluster.kubectl("delete", f"crd/widgets.{group}", "--wait=false")

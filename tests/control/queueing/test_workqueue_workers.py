@@ -1,0 +1,314 @@
+"""Many workers, their cancellation, and the end of a queue."""
+
+import asyncio
+import gc
+import weakref
+from contextlib import suppress
+from random import Random
+
+import pytest
+from attrs import define
+from hypothesis import given, note, settings
+from hypothesis import strategies as st
+
+from gpuruntime.control.queueing.priorities import LOW
+from gpuruntime.control.queueing.rate_limits import RateLimits
+from gpuruntime.control.queueing.workqueue import QueueClosedError, WorkQueue
+from gpuruntime.testing.virtual_time import NothingCanHappenError, run_virtual
+
+
+async def rounds() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def waiting_workers(queue: WorkQueue[str], group: asyncio.TaskGroup, count: int) -> list[asyncio.Task[str]]:
+    tasks = [group.create_task(queue.get()) for _ in range(count)]
+    await rounds()
+    return tasks
+
+
+def end(tasks: list[asyncio.Task[str]]) -> None:
+    for task in tasks:
+        task.cancel()
+
+
+async def test_as_many_workers_wake_as_there_are_keys() -> None:
+    queue = WorkQueue[str]("units")
+    async with asyncio.TaskGroup() as group:
+        workers = await waiting_workers(queue, group, 4)
+
+        for key in ("a", "b", "a"):
+            queue.add(key)
+        woken = queue._sleepers.woken
+        await rounds()
+
+        assert woken == 2
+        assert [task.result() for task in workers if task.done()] == ["a", "b"]
+        end(workers)
+
+
+async def test_a_key_is_there_at_once_without_a_turn_of_the_loop() -> None:
+    queue = WorkQueue[str]("units")
+    queue.add("a")
+
+    turn = queue.get()
+    with pytest.raises(StopIteration) as finished:
+        turn.send(None)
+
+    assert finished.value.value == "a"
+
+
+async def test_who_asks_later_does_not_take_the_key_that_another_was_woken_for() -> None:
+    queue = WorkQueue[str]("units")
+    async with asyncio.TaskGroup() as group:
+        (first,) = await waiting_workers(queue, group, 1)
+
+        queue.add("a")
+        asyncio.get_running_loop().call_soon(queue.add, "b")
+        second = await queue.get()
+
+        assert (first.result(), second) == ("a", "b")
+
+
+async def test_a_worker_on_its_way_is_enough_for_the_one_key_left() -> None:
+    queue = WorkQueue[str]("units")
+    async with asyncio.TaskGroup() as group:
+        workers = await waiting_workers(queue, group, 2)
+
+        queue.add("a")
+        queue.pause("a")
+        queue.add("b")
+        woken = queue._sleepers.woken
+        await rounds()
+
+        assert woken == 1
+        assert [task.result() for task in workers if task.done()] == ["b"]
+        end(workers)
+
+
+async def test_a_woken_worker_takes_what_is_most_urgent_when_it_runs() -> None:
+    queue = WorkQueue[str]("units")
+    async with asyncio.TaskGroup() as group:
+        (worker,) = await waiting_workers(queue, group, 1)
+
+        queue.add("a")
+        queue.add("urgent", priority=10)
+
+        assert await worker == "urgent"
+
+
+@pytest.mark.parametrize("others", [0, 1])
+async def test_a_worker_cancelled_after_an_add_loses_no_key(others: int) -> None:
+    queue = WorkQueue[str]("units")
+    async with asyncio.TaskGroup() as group:
+        cancelled, *waiting = await waiting_workers(queue, group, 1 + others)
+
+        queue.add("a")
+        cancelled.cancel()
+        await rounds()
+
+        assert cancelled.cancelled()
+        assert [task.result() for task in waiting] == ["a"] * others
+        assert len(queue) == 1 - others
+
+
+def test_a_timeout_of_get_loses_no_key() -> None:
+    async def story() -> str:
+        queue = WorkQueue[str]("units")
+        queue.add_after("a", 5)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(5):
+                return await queue.get()
+        return await queue.get()
+
+    assert run_virtual(story()) == "a"
+
+
+async def test_a_worker_woken_for_a_key_that_is_paused_then_waits_on() -> None:
+    queue = WorkQueue[str]("units")
+    async with asyncio.TaskGroup() as group:
+        (worker,) = await waiting_workers(queue, group, 1)
+
+        queue.add("a")
+        queue.pause("a")
+        await rounds()
+        waited_on = not worker.done()
+        queue.resume("a")
+
+        assert waited_on
+        assert await worker == "a"
+
+
+async def test_close_ends_every_wait_and_drops_what_is_queued() -> None:
+    queue = WorkQueue[str]("units")
+    workers = [asyncio.create_task(queue.get()) for _ in range(3)]
+    await rounds()
+
+    queue.add_after("later", 3600)
+    queue.add("a")
+    queue.add("b", priority=3)
+    queue.close()
+    queue.close()
+    outcomes = await asyncio.gather(*workers, return_exceptions=True)
+
+    assert all(isinstance(outcome, QueueClosedError) for outcome in outcomes)
+    assert (len(queue), queue.snapshot(), set(queue.counters.depth.values())) == (0, (), {0})
+
+
+async def test_a_closed_queue_drops_adds_silently_and_hands_out_nothing() -> None:
+    queue = WorkQueue[str]("units")
+    queue.close()
+
+    queue.add("a")
+    queue.add_after("b", 1)
+    queue.add_rate_limited("c")
+
+    assert (len(queue), queue.failures("c"), queue.counters.adds, queue.counters.retries) == (0, 0, 0, 0)
+    with pytest.raises(QueueClosedError, match="'units' is closed"):
+        await queue.get()
+    with pytest.raises(QueueClosedError):
+        await queue.get_with_causes()
+
+
+def test_a_closed_queue_holds_no_timer() -> None:
+    ended_at: list[float] = []
+
+    async def story() -> None:
+        queue = WorkQueue[str]("units")
+        queue.add_after("a", 3600)
+        queue.close()
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.create_future()
+        finally:
+            ended_at.append(loop.time())
+
+    with pytest.raises(NothingCanHappenError):
+        run_virtual(story())
+
+    assert ended_at == [0.0]
+
+
+def test_drain_waits_for_the_running_keys_and_not_for_what_they_ask_for() -> None:
+    async def story() -> tuple[tuple[str, ...], float]:
+        queue = WorkQueue[str]("units")
+        loop = asyncio.get_running_loop()
+        for key in ("short", "long"):
+            queue.add(key)
+        for seconds in (1, 7):
+            loop.call_later(seconds, queue.done, await queue.get())
+        queue.add("short")
+        left = await queue.drain(30)
+        return left, loop.time()
+
+    assert run_virtual(story()) == ((), 7.0)
+
+
+def test_drain_of_a_queue_at_rest_takes_no_time() -> None:
+    async def story() -> tuple[tuple[str, ...], float]:
+        queue = WorkQueue[str]("units")
+        queue.add("a")
+        left = await queue.drain(30)
+        return left, asyncio.get_running_loop().time()
+
+    assert run_virtual(story()) == ((), 0.0)
+
+
+def test_drain_names_the_keys_that_did_not_end_in_time() -> None:
+    async def story() -> tuple[tuple[str, ...], float]:
+        queue = WorkQueue[str]("units")
+        queue.add("stuck")
+        await queue.get()
+        left = await queue.drain(30)
+        time = asyncio.get_running_loop().time()
+        queue.done("stuck")
+        assert await queue.drain(0) == ()
+        return left, time
+
+    assert run_virtual(story()) == (("stuck",), 30.0)
+
+
+async def test_a_key_that_is_done_can_be_collected() -> None:
+    class Key:
+        pass
+
+    queue = WorkQueue[Key]("units")
+    key = Key()
+    gone = weakref.ref(key)
+    queue.add(key)
+    queue.done(await queue.get())
+
+    del key
+    gc.collect()
+
+    assert gone() is None
+
+
+@define
+class Ledger:
+    """What is owed to a key, and what it got."""
+
+    owed: int = 0
+    runs: int = 0
+    held: bool = False
+
+
+class Fuzz:
+    """Producers and workers that do as chance has it."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        self.ledgers = {key: Ledger() for key in "abcdefgh"}
+        self.queue = WorkQueue[str]("fuzz", limits=RateLimits(cap=16, jitter=0.5), chance=self.random.random)
+
+    async def produce(self) -> None:
+        for _ in range(40):
+            await asyncio.sleep(self.random.expovariate(20))
+            key, priority = self.random.choice("abcdefgh"), self.random.choice([LOW, 0, 7])
+            self.ledgers[key].owed += 1
+            if self.random.random() < 0.3:
+                self.queue.add_after(key, self.random.uniform(0, 5), priority=priority)
+            else:
+                self.queue.add(key, priority=priority)
+
+    async def work(self) -> None:
+        with suppress(QueueClosedError):
+            while True:
+                key = await self.queue.get()
+                ledger = self.ledgers[key]
+                assert not ledger.held, f"{key} is with two workers"
+                ledger.held, ledger.owed = True, 0
+                ledger.runs += 1
+                await asyncio.sleep(self.random.choice([0, 0.001, 0.3]))
+                if self.random.random() < 0.2:
+                    ledger.owed += 1
+                    self.queue.add_rate_limited(key)
+                else:
+                    self.queue.forget(key)
+                ledger.held = False
+                self.queue.done(key)
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=30, deadline=None, print_blob=True)
+def test_many_producers_and_many_workers_never_share_a_key_and_miss_nothing(seed: int) -> None:
+    note(f"seed {seed}")
+
+    async def story() -> tuple[tuple[str, ...], list[Ledger]]:
+        fuzz = Fuzz(seed)
+        async with asyncio.TaskGroup() as workers:
+            for _ in range(12):
+                workers.create_task(fuzz.work())
+            async with asyncio.TaskGroup() as producers:
+                for _ in range(10):
+                    producers.create_task(fuzz.produce())
+            # Longer than any delay that failures in a row can add up to.
+            await asyncio.sleep(3600)
+            left = await fuzz.queue.drain(1)
+        return left, list(fuzz.ledgers.values())
+
+    left, ledgers = run_virtual(story())
+
+    assert left == ()
+    assert all(ledger.runs and not ledger.owed for ledger in ledgers)

@@ -1,0 +1,115 @@
+"""The wire form of what is desired, and the marks by which it is known again."""
+
+from typing import Any
+
+import orjson
+import pytest
+from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuruntime.control.writing.desired_state import Marks, desired_body
+from gpuruntime.kube.builtin.core import ConfigMap, Namespace, Secret
+from gpuruntime.meta.codec import decode
+from gpuruntime.meta.frozen_mapping import FrozenDict
+from gpuruntime.meta.identity import ObjectKey
+from gpuruntime.meta.objects import ObjectMeta
+
+MARKS = Marks("tests.example.org")
+HASH, KEYS = "tests.example.org/desired-hash", "tests.example.org/desired-keys"
+
+
+def config(**metadata: Any) -> ConfigMap:
+    return decode(ConfigMap, {"metadata": {"name": "x", "namespace": "a", **metadata}, "data": {"k": "v"}})
+
+
+def marked(obj: ConfigMap) -> dict[str, Any]:
+    return MARKS.put_on(desired_body(obj, None))
+
+
+def hash_of(obj: ConfigMap) -> str:
+    return str(marked(obj)["metadata"]["annotations"][HASH])
+
+
+def test_identity_version_and_status_are_not_desired() -> None:
+    namespace = decode(
+        Namespace,
+        {
+            "metadata": {"name": "x", "uid": "u", "resourceVersion": "1", "generation": 2, "creationTimestamp": "t"},
+            "status": {"phase": "Active"},
+        },
+    )
+
+    assert desired_body(namespace, None) == {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "x"}}
+
+
+def test_the_owner_becomes_the_controller() -> None:
+    owner = config(name="owner", uid="u")
+
+    body = desired_body(config(), owner)
+
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "u"}
+    assert body["metadata"]["ownerReferences"] == [{**reference, "controller": True, "blockOwnerDeletion": True}]
+
+
+def test_texts_of_a_secret_are_written_as_the_data_that_the_server_keeps() -> None:
+    secret = Secret(
+        metadata=ObjectMeta(name="x", namespace="a"),
+        data=FrozenDict({"a": "YQ==", "b": "old"}),
+        string_data=FrozenDict({"b": "b"}),
+    )
+
+    body = desired_body(secret, None)
+
+    assert body["data"] == {"a": "YQ==", "b": "Yg=="}
+    assert "stringData" not in body
+
+
+def test_the_hash_is_that_of_what_is_desired_and_of_nothing_else() -> None:
+    same = [config(), config(uid="u", resourceVersion="7"), evolve(config(), metadata=config().metadata)]
+    others = [config(labels={"a": "b"}), config(annotations={"a": "b"}), evolve(config(), data=FrozenDict())]
+
+    assert len({hash_of(obj) for obj in same}) == 1
+    assert len({hash_of(obj) for obj in (*same, *others)}) == 1 + len(others)
+
+
+def test_the_hash_stays_the_same_so_that_a_new_version_of_the_library_rewrites_nothing() -> None:
+    assert hash_of(config()) == "a124b41c19479f21"
+
+
+@given(st.permutations(["a", "b", "c", "d"]))
+def test_the_order_of_fields_does_not_matter_to_the_hash(names: list[str]) -> None:
+    labels = FrozenDict(dict.fromkeys(names, ""))
+
+    assert hash_of(config(labels=labels)) == hash_of(config(labels={"a": "", "b": "", "c": "", "d": ""}))
+
+
+def test_the_marks_name_our_entries_and_leave_the_given_body_alone() -> None:
+    body = desired_body(config(labels={"b": "", "a": ""}, annotations={"x/y": "z"}), None)
+
+    result = MARKS.put_on(body)
+
+    assert body["metadata"]["annotations"] == {"x/y": "z"}
+    assert orjson.loads(result["metadata"]["annotations"][KEYS]) == {
+        "metadata.annotations": ["x/y"],
+        "metadata.labels": ["a", "b"],
+    }
+    assert MARKS.ours(result, ("metadata", "labels")) == {"a", "b"}
+    assert MARKS.ours(result, ("metadata", "annotations")) == {"x/y", HASH, KEYS}
+    assert KEYS not in marked(config())["metadata"]["annotations"]
+
+
+@given(st.text(max_size=20) | st.sampled_from(["[]", "1", '{"metadata.labels": 1}', '{"metadata.labels": [{}]}']))
+def test_marks_that_somebody_broke_are_no_marks(text: str) -> None:
+    live = {"metadata": {"annotations": {KEYS: text}}}
+
+    assert MARKS.ours(live, ("metadata", "labels")) == frozenset()
+    assert MARKS.ours({}, ("metadata", "labels")) == frozenset()
+
+
+def test_a_name_is_needed_and_a_manager_is_a_dns_name() -> None:
+    assert config().key == ObjectKey("a", "x")
+    with pytest.raises(ValueError, match="expected a name for the desired v1 ConfigMap"):
+        desired_body(config(name=""), None)
+    with pytest.raises(ValueError, match="expected a DNS name such as"):
+        Marks("a/b")

@@ -1,0 +1,174 @@
+"""Finalizers on a real API server, with others that edit the list, too."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from attrs import evolve
+
+from gpuruntime.control.writing.finalizers import add_finalizer, remove_finalizer, with_finalizer
+from gpuruntime.control.writing.refusals import BeingDeletedError
+from gpuruntime.kube.builtin.core import ConfigMap
+from gpuruntime.kube.client import Client
+from gpuruntime.kube.errors import ConflictError, InvalidError, NotFoundError
+from gpuruntime.kube.forms import metadata_only
+from gpuruntime.testing import ClusterAccess
+from gpuruntime.testing.audit import AuditLog
+from tests.control.writing_scenes import make_owner, open_client, our_writes
+
+OURS = "ours.example.org/cleanup"
+THEIRS = "theirs.example.org/cleanup"
+
+
+@pytest.fixture
+async def client(kube_cluster: ClusterAccess) -> AsyncIterator[Client]:
+    async with open_client(kube_cluster) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def obj(client: Client, kube_namespace: str) -> AsyncIterator[ConfigMap]:
+    made = await make_owner(client, kube_namespace, "obj")
+    yield made
+    try:
+        left = await client.get(ConfigMap, "obj", kube_namespace)
+        await client.update(evolve(left, metadata=evolve(left.metadata, finalizers=())))
+    except NotFoundError:
+        pass
+
+
+async def test_adding_and_removing_leave_the_finalizers_of_others_alone(client: Client, obj: ConfigMap) -> None:
+    first = await add_finalizer(client, obj, THEIRS)
+    both = await add_finalizer(client, first, OURS)
+    left = await remove_finalizer(client, both, THEIRS)
+    none = await remove_finalizer(client, left or both, OURS)
+
+    assert (first.metadata.finalizers, both.metadata.finalizers) == ((THEIRS,), (THEIRS, OURS))
+    assert left is not None
+    assert left.metadata.finalizers == (OURS,)
+    assert none is not None
+    assert none.metadata.finalizers == ()
+
+
+async def test_what_is_done_already_is_not_written_again(
+    client: Client, obj: ConfigMap, kube_namespace: str, kube_audit: AuditLog
+) -> None:
+    held = await add_finalizer(client, obj, OURS)
+
+    with kube_audit.recording() as seen:
+        again = await add_finalizer(client, held, OURS)
+        without = await remove_finalizer(client, held, THEIRS)
+
+    assert again is held
+    assert without is held
+    assert our_writes(seen, kube_namespace) == []
+
+
+async def test_a_list_that_somebody_changed_since_is_a_conflict_and_stays_as_it_is(
+    client: Client, obj: ConfigMap, kube_namespace: str
+) -> None:
+    theirs = await add_finalizer(client, obj, THEIRS)
+
+    with pytest.raises(ConflictError, match=r"the finalizers of ConfigMap .*/obj changed since it was read"):
+        await add_finalizer(client, obj, OURS)
+    both = await add_finalizer(client, theirs, OURS)
+    await remove_finalizer(client, both, THEIRS)
+    with pytest.raises(ConflictError):
+        await remove_finalizer(client, both, OURS)
+    with pytest.raises(ConflictError):
+        await add_finalizer(client, both, "third.example.org/x")
+
+    assert (await client.get(ConfigMap, "obj", kube_namespace)).metadata.finalizers == (OURS,)
+
+
+async def test_a_change_elsewhere_in_the_object_is_no_conflict(client: Client, obj: ConfigMap) -> None:
+    await client.update(evolve(obj, immutable=True))
+
+    held = await add_finalizer(client, obj, OURS)
+
+    assert (held.immutable, held.metadata.finalizers) == (True, (OURS,))
+
+
+async def test_an_object_that_was_made_again_under_the_name_is_a_conflict(client: Client, obj: ConfigMap) -> None:
+    namesake = evolve(obj, metadata=evolve(obj.metadata, uid="another"))
+
+    with pytest.raises(ConflictError):
+        await add_finalizer(client, namesake, OURS)
+
+
+async def test_a_name_that_breaks_the_rules_is_invalid_and_no_conflict(client: Client, obj: ConfigMap) -> None:
+    with pytest.raises(InvalidError, match=r"not a test!"):
+        await add_finalizer(client, obj, "not a test!")
+
+
+async def test_metadata_alone_will_do(client: Client, obj: ConfigMap) -> None:
+    partial = await client.get(metadata_only(ConfigMap.KIND), obj.key.name, obj.key.namespace)
+
+    held = await add_finalizer(client, partial, OURS)
+
+    assert held.metadata.finalizers == (OURS,)
+
+
+async def test_an_object_that_is_going_takes_no_finalizer_and_is_gone_with_its_last_one(
+    client: Client, obj: ConfigMap, kube_namespace: str
+) -> None:
+    await add_finalizer(client, obj, OURS)
+    await client.delete(ConfigMap, "obj", kube_namespace)
+    going = await client.get(ConfigMap, "obj", kube_namespace)
+
+    with pytest.raises(BeingDeletedError):
+        await add_finalizer(client, going, THEIRS)
+    await remove_finalizer(client, going, OURS)
+    again = await remove_finalizer(client, going, OURS)
+
+    assert again is None
+    with pytest.raises(NotFoundError):
+        await client.get(ConfigMap, "obj", kube_namespace)
+
+
+async def test_work_begins_with_the_finalizer_and_the_object_goes_only_after_a_cleanup_that_succeeds(
+    client: Client, obj: ConfigMap, kube_namespace: str
+) -> None:
+    story: list[str] = []
+
+    async def apply(seen: ConfigMap) -> str:
+        stored = await client.get(ConfigMap, "obj", kube_namespace)
+        story.append(f"apply {seen.metadata.finalizers == stored.metadata.finalizers == (OURS,)}")
+        return "applied"
+
+    async def fail(_: ConfigMap) -> None:
+        story.append("cleanup fails")
+        raise RuntimeError("not yet")
+
+    async def clean(_: ConfigMap) -> None:
+        stored = await client.get(ConfigMap, "obj", kube_namespace)
+        story.append(f"cleanup {OURS in stored.metadata.finalizers}")
+
+    result = await with_finalizer(client, obj, OURS, apply=apply, cleanup=clean)
+    await client.delete(ConfigMap, "obj", kube_namespace)
+    going = await client.get(ConfigMap, "obj", kube_namespace)
+    with pytest.raises(RuntimeError):
+        await with_finalizer(client, going, OURS, apply=apply, cleanup=fail)
+    story.append(f"still there {OURS in (await client.get(ConfigMap, 'obj', kube_namespace)).metadata.finalizers}")
+    last = await with_finalizer(client, going, OURS, apply=apply, cleanup=clean)
+
+    assert (result, last) == ("applied", None)
+    assert story == ["apply True", "cleanup fails", "still there True", "cleanup True"]
+    with pytest.raises(NotFoundError):
+        await client.get(ConfigMap, "obj", kube_namespace)
+
+
+async def test_an_object_that_is_going_without_our_finalizer_is_left_alone(
+    client: Client, obj: ConfigMap, kube_namespace: str
+) -> None:
+    await add_finalizer(client, obj, THEIRS)
+    await client.delete(ConfigMap, "obj", kube_namespace)
+    going = await client.get(ConfigMap, "obj", kube_namespace)
+    called: list[ConfigMap] = []
+
+    async def note(seen: ConfigMap) -> None:
+        called.append(seen)
+
+    await with_finalizer(client, going, OURS, apply=note, cleanup=note)
+
+    assert called == []
+    assert await client.get(ConfigMap, "obj", kube_namespace) == going

@@ -1,0 +1,246 @@
+"""Somebody else edits our children: repaired where it is ours, left alone where it is not, and then no more writes."""
+
+import itertools
+from collections.abc import AsyncIterator, Iterator, Mapping
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from attrs import evolve
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from gpuruntime.control.writing.writing import Writer
+from gpuruntime.kube.client import Client
+from gpuruntime.meta.codec import encode
+from gpuruntime.meta.frozen_mapping import FrozenDict
+from gpuruntime.testing import ClusterAccess
+from gpuruntime.testing.admin import AdminClient, RefusedError
+from tests.control.rich_children import NAMESPACED, child
+from tests.control.writing_scenes import MANAGER, ensure_as_a_controller_does, make_owner, open_client
+
+Path = tuple[str | int, ...]
+MISSING = "(missing)"
+NUMBERS = itertools.count()
+LEFT_TO_SERVER = {"nodePort", "imagePullPolicy", "periodSeconds"}
+
+WEB: Path = ("spec", "template", "spec", "containers", 0)
+SIDE: Path = ("spec", "template", "spec", "containers", 1)
+POD: Path = ("spec", "template", "spec")
+
+# What we leave out of the spec, but do not let anybody put in.
+INTRUDERS: list[tuple[str, Path, Any]] = [
+    ("deployment", (*POD, "containers", "-"), {"name": "evil", "image": "evil"}),
+    ("deployment", (*POD, "initContainers", "-"), {"name": "evil", "image": "evil"}),
+    ("deployment", (*POD, "volumes", "-"), {"name": "evil", "emptyDir": {}}),
+    ("deployment", (*POD, "tolerations", "-"), {"operator": "Exists"}),
+    ("deployment", (*POD, "imagePullSecrets", "-"), {"name": "evil"}),
+    ("deployment", (*WEB, "env", "-"), {"name": "LD_PRELOAD", "value": "evil.so"}),
+    ("deployment", (*WEB, "env", 0, "value"), "full"),
+    ("deployment", (*WEB, "envFrom", "-"), {"secretRef": {"name": "evil"}}),
+    ("deployment", (*WEB, "envFrom", 0, "prefix"), "EVIL_"),
+    ("deployment", (*WEB, "ports", "-"), {"containerPort": 1}),
+    ("deployment", (*WEB, "volumeMounts", "-"), {"name": "memory", "mountPath": "/evil"}),
+    ("deployment", (*WEB, "volumeMounts", 0, "subPath"), "evil"),
+    ("deployment", (*WEB, "args", "-"), "--evil"),
+    ("deployment", (*SIDE, "env"), [{"name": "EVIL"}]),
+    ("deployment", (*SIDE, "args"), ["--evil"]),
+    ("deployment", (*SIDE, "command"), ["evil"]),
+    ("deployment", (*SIDE, "volumeMounts"), [{"name": "memory", "mountPath": "/evil"}]),
+    ("deployment", ("spec", "paused"), True),
+    ("deployment", (*POD, "hostNetwork"), True),
+    ("service", ("spec", "ports", "-"), {"name": "evil", "port": 1}),
+    ("service", ("spec", "selector", "evil"), "x"),
+    ("service", ("spec", "publishNotReadyAddresses"), True),
+    ("config-map", ("data", "evil"), ""),
+    ("config-map", ("binaryData", "evil"), "AAAA"),
+    ("secret", ("data", "evil"), "AAAA"),
+    ("network-policy", ("spec", "ingress", "-"), {}),
+    ("network-policy", ("spec", "podSelector", "matchLabels"), {"no": "pod"}),
+    ("network-policy", ("spec", "ingress", 0, "from", "-"), {"podSelector": {}}),
+    ("network-policy", ("spec", "ingress", 0, "from", 0, "podSelector", "matchLabels", "evil"), "x"),
+    ("network-policy", ("spec", "egress", 0, "to"), [{"ipBlock": {"cidr": "1.2.3.4/32"}}]),
+    ("network-policy", ("spec", "egress", 0, "ports", "-"), {"port": 1}),
+    ("network-policy", ("spec", "ingress", 0, "ports", 0, "endPort"), 90),
+    ("network-policy", ("spec", "egress", 1, "ports"), [{"port": 1}]),
+    ("role", ("rules", "-"), {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}),
+    ("role", ("rules", 0, "verbs", "-"), "delete"),
+    ("role", ("rules", 0, "resourceNames"), ["evil"]),
+    ("role-binding", ("subjects", "-"), {"kind": "User", "name": "evil", "apiGroup": "rbac.authorization.k8s.io"}),
+    ("service-account", ("imagePullSecrets", "-"), {"name": "evil"}),
+]
+
+# What others may add for good.
+RESIDENTS: list[tuple[str, Path, Any]] = [
+    *((name, ("metadata", "labels", "guest"), "x") for name in NAMESPACED),
+    *((name, ("metadata", "annotations", "guest.example.org/x"), "x") for name in NAMESPACED),
+    *((name, ("metadata", "finalizers"), ["guest.example.org/x"]) for name in ("deployment", "config-map")),
+    ("deployment", ("spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt"), "now"),
+    ("deployment", ("spec", "template", "metadata", "labels", "guest"), "x"),
+    ("deployment-of-defaults", ("spec", "replicas"), 3),
+    ("service-account", ("secrets",), [{"name": "token"}]),
+]
+
+# What we do not care about, as long as there is no other reason to write.
+GUESTS: list[tuple[str, Path, Any]] = [
+    ("deployment", ("spec", "revisionHistoryLimit"), 1),
+    ("deployment", (*SIDE, "workingDir"), "/guest"),
+    ("deployment", (*WEB, "resources", "requests", "ephemeral-storage"), "1Gi"),
+    ("deployment", (*POD, "nodeSelector", "guest"), "x"),
+    ("service", ("spec", "sessionAffinity"), "ClientIP"),
+    ("job", ("spec", "suspend"), True),
+]
+
+
+@pytest.fixture
+async def client(kube_cluster: ClusterAccess) -> AsyncIterator[Client]:
+    async with open_client(kube_cluster) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(("name", "path", "value"), INTRUDERS)
+async def test_an_intruder_is_removed_and_then_nothing_is_written(
+    name: str, path: Path, value: Any, client: Client, kube_cluster: ClusterAccess, kube_namespace: str
+) -> None:
+    desired, owner = child(name, kube_namespace), await make_owner(client, kube_namespace)
+    created = await Writer(client, manager=MANAGER).ensure(desired, owner, live=None)
+    edit(kube_cluster.admin(), desired.kind.path(kube_namespace, name), path, value)
+
+    repaired = await ensure_as_a_controller_does(client, desired, owner)
+    last = await ensure_as_a_controller_does(client, desired, owner)
+
+    assert (repaired.result, last.result) == ("updated", "unchanged")
+    assert content(encode(last.object)) == content(encode(created.object))
+
+
+@pytest.mark.parametrize(("name", "path", "value"), RESIDENTS)
+async def test_a_resident_stays_also_when_the_object_is_replaced(
+    name: str, path: Path, value: Any, client: Client, kube_cluster: ClusterAccess, kube_namespace: str
+) -> None:
+    desired, owner = child(name, kube_namespace), await make_owner(client, kube_namespace)
+    await Writer(client, manager=MANAGER).ensure(desired, owner, live=None)
+    edit(kube_cluster.admin(), desired.kind.path(kube_namespace, name), path, value)
+    relabelled = evolve(desired, metadata=evolve(desired.metadata, labels=FrozenDict({"app": "web"})))
+
+    first = await ensure_as_a_controller_does(client, desired, owner)
+    second = await ensure_as_a_controller_does(client, relabelled, owner)
+    if path == ("metadata", "finalizers"):
+        # Nobody else would, and the namespace could not go.
+        edit(kube_cluster.admin(), desired.kind.path(kube_namespace, name), path, [])
+
+    assert (first.result, second.result) == ("unchanged", "updated")
+    assert set(second.object.metadata.labels) == {"app"} | ({"guest"} if path[:2] == ("metadata", "labels") else set())
+    assert look(content(encode(second.object)), path) == value
+
+
+@pytest.mark.parametrize(("name", "path", "value"), GUESTS)
+async def test_a_guest_is_left_alone(
+    name: str, path: Path, value: Any, client: Client, kube_cluster: ClusterAccess, kube_namespace: str
+) -> None:
+    desired, owner = child(name, kube_namespace), await make_owner(client, kube_namespace)
+    await Writer(client, manager=MANAGER).ensure(desired, owner, live=None)
+    edited = edit(kube_cluster.admin(), desired.kind.path(kube_namespace, name), path, value)
+
+    first = await ensure_as_a_controller_does(client, desired, owner)
+
+    assert first.result == "unchanged"
+    assert content(encode(first.object)) == content(edited)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMESPACED if name not in {"pod", "job"}])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(data=st.data())
+async def test_a_random_edit_is_repaired_exactly_where_we_desire_something(
+    name: str, data: st.DataObject, client: Client, kube_cluster: ClusterAccess, kube_namespace: str
+) -> None:
+    admin, place = kube_cluster.admin(), f"{name}-{next(NUMBERS)}"
+    owner = await make_owner(client, kube_namespace, f"owner-{place}")
+    desired = child(name, kube_namespace, place)
+    created = await Writer(client, manager=MANAGER).ensure(desired, owner, live=None)
+    before, wanted = content(encode(created.object)), content(encode(desired))
+    path = data.draw(st.sampled_from(sorted(set(leaves(before)), key=str)), label="path")
+    value = data.draw(replacement_of(look(before, path)), label="value")
+    try:
+        edited = content(edit(admin, desired.kind.path(kube_namespace, place), path, value))
+    except RefusedError:
+        event("refused by the server")
+        edited = before
+
+    repaired = await ensure_as_a_controller_does(client, desired, owner)
+    last = await ensure_as_a_controller_does(client, desired, owner)
+
+    after = content(encode(repaired.object))
+    assert last.result == "unchanged"
+    for leaf in leaves(wanted):
+        assert look(after, leaf) == look(before, leaf) or leaf[-1] in LEFT_TO_SERVER
+    event(f"{repaired.result}, {'changed' if edited != before else 'not changed'} by the edit")
+    if edited == before or not is_ours(wanted, path):
+        assert (repaired.result, after) == ("unchanged", edited)
+    else:
+        assert repaired.result == "updated"
+
+
+def edit(admin: AdminClient, address: str, path: Path, value: Any) -> Any:
+    """Set the value at a path, add it to a list ("-") or take it away (MISSING), whatever happens meanwhile."""
+    body = admin.get(address)
+    del body["metadata"]["resourceVersion"]
+    *parents, last = path
+    spot = body
+    for parent in parents:
+        spot = spot.setdefault(parent, {}) if isinstance(spot, dict) else spot[int(parent)]
+    if last == "-":
+        spot.append(value)
+    elif value is MISSING:
+        del spot[last]
+    else:
+        spot[last] = value
+    return admin.request("PUT", address, body)
+
+
+def content(body: Mapping[str, Any]) -> dict[str, Any]:
+    """What people and controllers desire of an object; not what the server counts and reports."""
+    copy = deepcopy({name: value for name, value in body.items() if name != "status"})
+    metadata = copy["metadata"]
+    copy["metadata"] = {name: metadata.get(name) or {} for name in ("labels", "annotations", "finalizers")}
+    copy["metadata"]["annotations"].pop("deployment.kubernetes.io/revision", None)
+    return copy
+
+
+def leaves(value: Any, path: Path = ()) -> Iterator[Path]:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from leaves(inner, (*path, name))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from leaves(inner, (*path, index))
+    elif path[0] not in {"apiVersion", "kind", "stringData"} and path[:2] != ("metadata", "finalizers"):
+        yield path
+
+
+def look(body: Any, path: Path) -> Any:
+    for step in path:
+        try:
+            body = body[step]
+        except (KeyError, IndexError):
+            return MISSING
+    return body
+
+
+def replacement_of(value: Any) -> st.SearchStrategy[Any]:
+    match value:
+        case bool():
+            other: Any = not value
+        case int():
+            other = value + 1
+        case _:
+            return st.sampled_from([f"{value}x", f"1{value}", "UDP", "Recreate", "Always", MISSING])
+    return st.sampled_from([other, MISSING])
+
+
+def is_ours(wanted: dict[str, Any], path: Path) -> bool:
+    """Whether we desire something there, or have an annotation or a protocol there, by which a port is known."""
+    if path[-1] in LEFT_TO_SERVER:
+        return False
+    if path[-1] == "protocol" or path[:2] == ("metadata", "annotations") or path[0] == "data":
+        return True
+    return bool(look(wanted, path) != MISSING)

@@ -1,0 +1,198 @@
+"""Fields that cannot change: we know them, and a real API server agrees."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from gpuruntime.control.writing.immutable_fields import immutable_among, immutable_causes
+from gpuruntime.control.writing.refusals import ImmutableDifferenceError
+from gpuruntime.control.writing.writing import Writer
+from gpuruntime.kube.builtin.apps import Deployment
+from gpuruntime.kube.builtin.batch import Job
+from gpuruntime.kube.builtin.core import ConfigMap, ResourceQuota
+from gpuruntime.kube.builtin.pods import Pod
+from gpuruntime.kube.client import Client
+from gpuruntime.kube.errors import Cause, ConflictError, InvalidError, Status
+from gpuruntime.kube.forms import form_of
+from gpuruntime.meta.codec import decode, encode
+from gpuruntime.meta.objects import TypedObject
+from gpuruntime.testing import ClusterAccess
+from gpuruntime.testing.audit import AuditLog
+from tests.control.rich_children import child, priority_class
+from tests.control.writing_scenes import MANAGER, ensure_as_a_controller_does, make_owner, open_client, our_writes
+
+
+@pytest.fixture
+async def client(kube_cluster: ClusterAccess) -> AsyncIterator[Client]:
+    async with open_client(kube_cluster) as opened:
+        yield opened
+
+
+CHANGES: list[tuple[str, tuple[str | int, ...], Any, str]] = [
+    ("deployment", ("spec", "selector", "matchLabels", "app"), "other", "spec.selector.matchLabels.app"),
+    ("service", ("spec", "clusterIP"), "None", "spec.clusterIP"),
+    ("service-headless", ("spec", "clusterIP"), "10.96.0.77", "spec.clusterIP"),
+    ("claim", ("spec", "accessModes"), ["ReadWriteMany"], "spec.accessModes[0]"),
+    ("claim", ("spec", "storageClassName"), "fast", "spec.storageClassName"),
+    (
+        "job",
+        ("spec", "template", "spec", "containers", 0, "image"),
+        "web:2",
+        "spec.template.spec.containers[name=web].image",
+    ),
+    ("job", ("spec", "completionMode"), "Indexed", "spec.completionMode"),
+    ("role-binding", ("roleRef", "name"), "admin", "roleRef.name"),
+    ("secret", ("type",), "kubernetes.io/tls", "type"),
+    ("pod", ("spec", "containers", 0, "args"), ["--other"], "spec.containers[name=web].args"),
+]
+
+
+@pytest.mark.parametrize(("name", "place", "value", "path"), CHANGES)
+async def test_a_difference_that_cannot_be_written_is_named_and_not_tried(
+    name: str,
+    place: tuple[str | int, ...],
+    value: Any,
+    path: str,
+    client: Client,
+    kube_namespace: str,
+    kube_audit: AuditLog,
+) -> None:
+    writer, owner = Writer(client, manager=MANAGER), await make_owner(client, kube_namespace)
+    desired = child(name, kube_namespace)
+    live = (await writer.ensure(desired, owner, live=None)).object
+
+    with kube_audit.recording() as seen, pytest.raises(ImmutableDifferenceError) as caught:
+        await writer.ensure(changed(desired, place, value), owner, live=live)
+
+    assert path in caught.value.paths
+    assert path in str(caught.value)
+    assert "delete it so that it is made again" in str(caught.value)
+    assert our_writes(seen, kube_namespace) == []
+
+
+@pytest.mark.parametrize(("name", "place", "value", "path"), CHANGES)
+async def test_the_server_agrees_that_it_cannot_be_changed(
+    name: str, place: tuple[str | int, ...], value: Any, path: str, client: Client, kube_namespace: str
+) -> None:
+    created = await client.create(child(name, kube_namespace))
+
+    with pytest.raises(InvalidError) as caught:
+        await rehearse_change(client, created, place, value)
+
+    fields = [cause.field.partition("[")[0] for cause in caught.value.causes]
+    assert any(path.startswith(field) or field.startswith(path) for field in fields)
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value"),
+    [
+        ("job", ("spec", "parallelism"), 2),
+        ("job", ("spec", "suspend"), True),
+        ("suspended", ("spec", "template", "spec", "nodeSelector"), {"zone": "b"}),
+        ("job", ("spec", "backoffLimit"), 2),
+        ("job", ("spec", "ttlSecondsAfterFinished"), 60),
+        ("job", ("spec", "activeDeadlineSeconds"), 60),
+        ("pod", ("spec", "containers", 0, "image"), "web:2"),
+        ("pod", ("spec", "activeDeadlineSeconds"), 60),
+        (
+            "pod",
+            ("spec", "tolerations"),
+            [{"key": "nvidia.com/gpu", "operator": "Exists"}, {"key": "new", "operator": "Exists"}],
+        ),
+        ("service", ("spec", "type"), "NodePort"),
+        ("service-with-node-ports", ("spec", "type"), "ClusterIP"),
+        ("deployment", ("spec", "template", "metadata", "labels", "new"), "x"),
+    ],
+)
+async def test_what_can_be_changed_is_changed_once(
+    name: str, place: tuple[str | int, ...], value: Any, client: Client, kube_namespace: str
+) -> None:
+    writer, owner = Writer(client, manager=MANAGER), await make_owner(client, kube_namespace)
+    desired = mutable_child(name, kube_namespace)
+    await writer.ensure(desired, owner, live=None)
+
+    first = await ensure_as_a_controller_does(client, changed(desired, place, value), owner)
+    second = await ensure_as_a_controller_does(client, changed(desired, place, value), owner)
+
+    assert (first.result, second.result) == ("updated", "unchanged")
+
+
+async def test_content_that_was_declared_immutable_is(client: Client, kube_namespace: str) -> None:
+    writer, desired = (
+        Writer(client, manager=MANAGER),
+        changed(child("config-map", kube_namespace), ("immutable",), True),
+    )
+    live = (await writer.ensure(desired, None, live=None)).object
+
+    with pytest.raises(ImmutableDifferenceError, match=r"differs in data\.a, "):
+        await writer.ensure(changed(desired, ("data", "a"), "2"), None, live=live)
+
+
+async def test_a_refusal_that_nobody_foresaw_is_named_by_the_server(client: Client, kube_namespace: str) -> None:
+    writer, metadata = Writer(client, manager=MANAGER), {"name": "quota", "namespace": kube_namespace}
+    desired = decode(ResourceQuota, {"metadata": metadata, "spec": {"hard": {"pods": 1}, "scopes": ["BestEffort"]}})
+    await writer.ensure(desired, None, live=None)
+    edited = changed(desired, ("spec", "scopes"), ["NotBestEffort"])
+
+    with pytest.raises(ImmutableDifferenceError) as caught:
+        await ensure_as_a_controller_does(client, edited, None)
+
+    assert caught.value.paths == ("spec.scopes",)
+    assert isinstance(caught.value.__cause__, InvalidError)
+
+
+async def test_an_object_that_breaks_other_rules_is_invalid(client: Client, kube_namespace: str) -> None:
+    desired = child("deployment", kube_namespace)
+    await Writer(client, manager=MANAGER).ensure(desired, None, live=None)
+
+    with pytest.raises(InvalidError, match="replicas"):
+        await ensure_as_a_controller_does(client, changed(desired, ("spec", "replicas"), -1), None)
+
+
+def test_paths_are_told_apart_by_whole_names() -> None:
+    paths = ("spec.selector", "spec.selector.matchLabels", "spec.selectors", "spec.replicas")
+
+    assert immutable_among(Deployment.KIND, {}, paths) == ("spec.selector", "spec.selector.matchLabels")
+    assert immutable_among(ConfigMap.KIND, {}, ("data.a",)) == ()
+    assert immutable_among(Job.KIND, {"spec": {"suspend": True}}, ("spec.template.spec.tolerations",)) == ()
+    assert immutable_among(Pod.KIND, {}, ("spec.containers[name=a].image", "metadata.labels")) == ()
+    assert immutable_among(priority_class("x").kind, {}, ("value", "description")) == ("value",)
+
+
+def test_a_cause_that_is_about_something_else_is_not_taken_for_it() -> None:
+    causes = (Cause("FieldValueInvalid", "spec.a", "must be positive"), Cause("", "spec.b", "field is immutable"))
+
+    assert immutable_causes(InvalidError(Status(422, causes=causes))) == ("spec.b",)
+    assert immutable_causes(InvalidError(Status(422, causes=causes[:1]))) == ()
+
+
+def mutable_child(name: str, namespace: str) -> TypedObject:
+    if name == "suspended":
+        return changed(child("job", namespace), ("spec", "suspend"), True)
+    if name == "service-with-node-ports":
+        return changed(child(name, namespace), ("spec", "externalTrafficPolicy"), None)
+    return child(name, namespace)
+
+
+async def rehearse_change(client: Client, obj: TypedObject, place: tuple[str | int, ...], value: Any) -> None:
+    """Ask the server for the change, without making it, in spite of controllers that write, too."""
+    while True:
+        live: TypedObject = await client.get(form_of(obj), obj.key.name, obj.key.namespace)
+        try:
+            await client.update(changed(live, place, value), dry_run=True)
+        except ConflictError:
+            continue
+        return
+
+
+def changed(obj: TypedObject, place: tuple[str | int, ...], value: Any) -> TypedObject:
+    body: Any = encode(obj)
+    spot = body
+    for step in place[:-1]:
+        spot = spot[step]
+    if value is None:
+        del spot[place[-1]]
+    else:
+        spot[place[-1]] = value
+    return decode(type(obj), body)
