@@ -2,27 +2,16 @@
 
 import base64
 import binascii
-import io
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
 from attrs import field, frozen
 
 from gpuruntime.kube.credentials import CredentialsError
 from gpuruntime.kube.tls import Pem
 
 __all__ = ["Field", "Kubeconfig", "load"]
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML of which JSON can hold every value: dates stay text."""
-
-    yaml_implicit_resolvers = {  # noqa: RUF012  # the base class declares it without ClassVar
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
 
 
 @frozen
@@ -142,14 +131,13 @@ def _read(file: Path) -> Field | None:
         return None
     except OSError as error:
         raise CredentialsError(f"{file}: cannot be read: {error.strerror}") from error
+    # Here, because YAML costs memory and time that a process in a cluster, with no kubeconfig, need not spend.
+    from gpuruntime.kube.kubeconfig_yaml import parse_yaml  # noqa: PLC0415
+
     try:
-        # From a stream, because the errors of a parser that has the whole text quote it, secrets included.
-        value = yaml.load(io.BytesIO(content), _Loader)  # noqa: S506  # a safe loader, see above
-    except yaml.MarkedYAMLError as error:
-        line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
-        raise CredentialsError(f"{file}: {line}expected YAML: {error.problem}") from error
-    except (yaml.YAMLError, ValueError) as error:
-        raise CredentialsError(f"{file}: expected YAML text") from error
+        value = parse_yaml(content)
+    except ValueError as error:
+        raise CredentialsError(f"{file}: {error}") from error
     document = Field(file, "", {} if value is None else value)
     if not isinstance(document.value, dict):
         raise document.error(f"expected a kubeconfig, found a value of type {type(value).__name__}")

@@ -1,4 +1,4 @@
-"""The page for users of the test kit does what it says, from an installed wheel in an empty environment."""
+"""The pages for users of the test kit do what they say, from an installed wheel in an empty environment."""
 
 import os
 import re
@@ -27,14 +27,20 @@ def empty_environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run(
         [directory / "venv" / "bin" / "pip", "install", "--quiet", f"{wheel}[testing]"],
         check=True,
-        env={**os.environ, "PIP_CONSTRAINT": str(ROOT / "hack" / "constraints.txt")},
+        env={**strangers_environment(), "PIP_CONSTRAINT": str(ROOT / "hack" / "constraints.txt")},
     )
     return directory / "venv" / "bin"
 
 
+def strangers_environment() -> dict[str, str]:
+    """An environment that does not know this checkout."""
+    return {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "PYTEST_ADDOPTS"}}
+
+
 def run(command: list[str | Path], directory: Path) -> subprocess.CompletedProcess[str]:
-    environment = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "PYTEST_ADDOPTS"}}
-    return subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, cwd=directory, env=strangers_environment(), capture_output=True, text=True, check=False
+    )
 
 
 def test_the_command_works(empty_environment: Path, tmp_path: Path) -> None:
@@ -49,13 +55,16 @@ def test_the_wheel_knows_what_to_build(empty_environment: Path, tmp_path: Path) 
     assert (done.returncode, Path(done.stdout.strip())) == (0, assets.locate())
 
 
-def test_every_test_on_the_page_passes(empty_environment: Path, tmp_path: Path) -> None:
-    blocks = re.findall(r"```python\n# (test_\w+\.py)\n(.*?)```", (ROOT / "docs" / "testing.md").read_text(), re.DOTALL)
+def test_every_test_on_the_pages_passes(empty_environment: Path, tmp_path: Path) -> None:
+    pages = [(ROOT / "docs" / name).read_text() for name in ("testing.md", "faults.md")]
+    blocks = [
+        block for page in pages for block in re.findall(r"```python\n# (test_\w+\.py)\n(.*?)```", page, re.DOTALL)
+    ]
     for name, code in blocks:
         (tmp_path / name).write_text(code)
 
     done = run([empty_environment / "pytest", "-q"], tmp_path)
 
-    assert len(blocks) == 2
+    assert len(blocks) == 4
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "2 passed" in done.stdout
+    assert "4 passed" in done.stdout

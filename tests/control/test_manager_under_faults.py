@@ -1,0 +1,174 @@
+"""Managers that die after any write, and managers that take over with a cache that lags."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from attrs import frozen
+
+from gpuruntime.control import (
+    Context,
+    Election,
+    ElectionTiming,
+    Manager,
+    ManagerOptions,
+    Result,
+    Store,
+    Watch,
+    itself,
+    owner,
+)
+from gpuruntime.kube.builtin.core import ConfigMap, Secret
+from gpuruntime.kube.client import Client
+from gpuruntime.kube.credentials import Credentials
+from gpuruntime.kube.kubeconfig import from_kubeconfig
+from gpuruntime.meta import FrozenDict, ObjectKey, ObjectMeta, set_controller
+from gpuruntime.testing import AdminClient, AuditLog, ClusterAccess
+from gpuruntime.testing.access import kubeconfig_document
+from gpuruntime.testing.fault_proxy import ClientCertificate, FaultProxy
+from gpuruntime.testing.faults import DieAfterWrites, HoldEvents, LoseResponses
+
+QUICK = ElectionTiming(lease=3, renew=2.0, retry=0.5)
+CHILDREN = 3
+
+
+@frozen
+class Fan:
+    """Keeps three Secrets under generated names for every ConfigMap with fan=yes: nothing but its cache tells it which
+    of them it has made already.
+    """
+
+    maps: Store[ConfigMap]
+    secrets: Store[Secret]
+    client: Client
+
+    async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
+        source = self.maps.get(key)
+        if source is None or source.metadata.labels.get("fan") != "yes":
+            return Result.done()
+        made = {
+            secret.metadata.labels["number"]
+            for secret in self.secrets.list(key.namespace, labels="number").items
+            if secret.metadata.owner_references[0].uid == source.metadata.uid
+        }
+        for number in sorted({str(number) for number in range(CHILDREN)} - made):
+            labels = FrozenDict({"number": number})
+            metadata = ObjectMeta(generate_name="child-", namespace=key.namespace, labels=labels)
+            await self.client.create(Secret(set_controller(metadata, source), type="Opaque"))
+        return Result.done()
+
+
+def fan_manager(credentials: Credentials, namespace: str, election: Election | None = None) -> Manager:
+    manager = Manager(credentials, ManagerOptions("fan", election=election, grace=5.0))
+    maps = manager.cache.informer(ConfigMap, namespaces=[namespace])
+    secrets = manager.cache.informer(Secret, namespaces=[namespace])
+    reconciler = Fan(maps.store, secrets.store, manager.client)
+    manager.add_controller("fan", reconciler, [Watch(maps, itself()), Watch(secrets, owner(ConfigMap.KIND))])
+    return manager
+
+
+@asynccontextmanager
+async def running(manager: Manager) -> AsyncIterator[None]:
+    task = asyncio.create_task(manager.run())
+    try:
+        yield
+    finally:
+        manager.stop()
+        await task
+
+
+@asynccontextmanager
+async def proxied(access: ClusterAccess, directory: Path) -> AsyncIterator[tuple[FaultProxy, Credentials]]:
+    identity = ClientCertificate(access.certificate, access.key)
+    async with FaultProxy(access.server, access.authority, identity=identity) as proxy:
+        kubeconfig = directory / "proxy.kubeconfig"
+        kubeconfig.write_text(json.dumps(kubeconfig_document(proxy.url, b"", {})))
+        yield proxy, from_kubeconfig(kubeconfig)
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    """For what is no event; the test's timeout catches what never comes."""
+    while not await asyncio.to_thread(condition):  # noqa: ASYNC110 - see above
+        await asyncio.sleep(0.05)
+
+
+def create_map(admin: AdminClient, namespace: str, name: str) -> None:
+    body = {"metadata": {"name": name, "labels": {"fan": "yes"}}}
+    admin.create(f"/api/v1/namespaces/{namespace}/configmaps", body)
+
+
+def children(admin: AdminClient, namespace: str) -> int:
+    return len(admin.get(f"/api/v1/namespaces/{namespace}/secrets")["items"])
+
+
+@pytest.mark.parametrize("writes", range(1, CHILDREN + 1))
+async def test_a_manager_that_dies_after_any_write_is_followed_by_one_that_does_the_rest(
+    kube_cluster: ClusterAccess, kube_namespace: str, kube_audit: AuditLog, tmp_path: Path, writes: int
+) -> None:
+    admin = kube_cluster.admin()
+    create_map(admin, kube_namespace, "one")
+
+    with kube_audit.recording() as seen:
+        async with proxied(kube_cluster, tmp_path) as (proxy, credentials):
+            death = proxy.inject(DieAfterWrites(writes), path=".*/secrets")
+            async with running(fan_manager(credentials, kube_namespace)):
+                await death.met(1)
+        async with running(fan_manager(from_kubeconfig(kube_cluster.kubeconfig), kube_namespace)):
+            await eventually(lambda: children(admin, kube_namespace) == CHILDREN)
+            create_map(admin, kube_namespace, "two")
+            await eventually(lambda: children(admin, kube_namespace) == 2 * CHILDREN)
+
+    creations = [write for write in seen.writes(namespace=kube_namespace) if write.resource == "secrets"]
+    assert len(creations) == 2 * CHILDREN
+
+
+async def test_a_lost_answer_to_a_creation_leads_to_no_second_one(
+    kube_cluster: ClusterAccess, kube_namespace: str, kube_audit: AuditLog, tmp_path: Path
+) -> None:
+    admin = kube_cluster.admin()
+
+    with kube_audit.recording() as seen:
+        async with proxied(kube_cluster, tmp_path) as (proxy, credentials):
+            with proxy.inject(LoseResponses(times=2), method="POST", path=".*/secrets"):
+                async with running(fan_manager(credentials, kube_namespace)):
+                    create_map(admin, kube_namespace, "one")
+                    await eventually(lambda: children(admin, kube_namespace) == CHILDREN)
+                    create_map(admin, kube_namespace, "two")
+                    await eventually(lambda: children(admin, kube_namespace) == 2 * CHILDREN)
+
+    creations = [write for write in seen.writes(namespace=kube_namespace) if write.resource == "secrets"]
+    assert len(creations) == 2 * CHILDREN
+
+
+async def test_a_standby_whose_cache_lags_repeats_no_write_when_it_takes_over(
+    kube_cluster: ClusterAccess, kube_namespace: str, kube_audit: AuditLog, tmp_path: Path
+) -> None:
+    admin = kube_cluster.admin()
+    direct = from_kubeconfig(kube_cluster.kubeconfig)
+
+    def election(identity: str) -> Election:
+        return Election(kube_namespace, "fan", identity=identity, timing=QUICK)
+
+    with kube_audit.recording() as seen:
+        async with proxied(kube_cluster, tmp_path) as (proxy, credentials):
+            leader = fan_manager(direct, kube_namespace, election("leader"))
+            standby = fan_manager(credentials, kube_namespace, election("standby"))
+            async with running(leader):
+                await eventually(lambda: leader.election is not None and leader.election.is_leader)
+                async with running(standby):
+                    await standby.cache.synced(within=30)
+                    with proxy.inject(HoldEvents(), watch=True):
+                        create_map(admin, kube_namespace, "one")
+                        await eventually(lambda: children(admin, kube_namespace) == CHILDREN)
+                        leader.stop()
+                        await eventually(lambda: standby.election is not None and standby.election.is_leader)
+                        create_map(admin, kube_namespace, "two")
+                        held = children(admin, kube_namespace)
+                    await eventually(lambda: children(admin, kube_namespace) == 2 * CHILDREN)
+
+    creations = [write for write in seen.writes(namespace=kube_namespace) if write.resource == "secrets"]
+    assert held == CHILDREN
+    assert len(creations) == 2 * CHILDREN
