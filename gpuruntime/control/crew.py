@@ -9,6 +9,8 @@ from typing import Any, Self
 __all__ = ["Crew"]
 
 _LOG = logging.getLogger(__name__)
+# Others may have used up the grace of all; who ends quickly must not pay for that.
+_LEAST_SECONDS = 1.0
 
 
 class Crew:
@@ -16,8 +18,8 @@ class Crew:
 
     Guarantees:
         - A task that fails, or that ends although it should run for ever, is reported to `alarm` at once.
-        - Leaving the block cancels the tasks that are left and waits for them, so many seconds at most; those that will
-          not end by then are named in the log and left behind.
+        - Leaving the block cancels the tasks that are left and waits for them, so many seconds at most, but a second in
+          any case; those that will not end by then are named in the log and left behind.
         - Tasks of others are never touched.
     """
 
@@ -53,17 +55,16 @@ class Crew:
         for task in tasks:
             task.cancel()
         if tasks:
-            _, stuck = await asyncio.wait(tasks, timeout=max(0.0, self._grace()))
+            _, stuck = await asyncio.wait(tasks, timeout=max(_LEAST_SECONDS, self._grace()))
             if stuck:
                 names = sorted(task.get_name() for task in stuck)
                 _LOG.error("tasks did not end in time and are left behind", extra={"group": self._name, "tasks": names})
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if task.cancelled():
-            return
-        error = task.exception()
+        error = None if task.cancelled() else task.exception()
         if error is not None:
             self._alarm(error)
         elif self._open:
+            # Ended by itself, or cancelled by something that it waited for: nobody here has cancelled it yet.
             self._alarm(RuntimeError(f"{task.get_name()} ended although it should run until it is cancelled"))

@@ -172,26 +172,26 @@ class Manager:
         """Run everything until `stop`, cancellation, or a failure.
 
         Raises:
-            Exception: whatever failed first.
+            Exception: whatever failed first; a group if several things failed at once.
         """
-        try:
-            async with AsyncExitStack() as stack:
-                if self.options.signals:
-                    stack.enter_context(_StopSignals(self.stop))
-                await stack.enter_async_context(self._transport)
-                await stack.enter_async_context(self._renewals)
-                watchdog = LoopWatchdog(threshold=self.options.stall)
-                self.operations.watch_loop(await stack.enter_async_context(watchdog))
+        async with AsyncExitStack() as stack:
+            if self.options.signals:
+                stack.enter_context(_StopSignals(self.stop))
+            await stack.enter_async_context(self._transport)
+            await stack.enter_async_context(self._renewals)
+            watchdog = LoopWatchdog(threshold=self.options.stall)
+            self.operations.watch_loop(await stack.enter_async_context(watchdog))
+            try:
                 for name, works in self._floors():
-                    crew = await stack.enter_async_context(Crew(name, self._alarm, self._grace))
+                    crew = await stack.enter_async_context(self._crew(name))
                     for label, work in works:
                         crew.start(work(), label)
                     if name == "http":
                         await self._until_listening()
                 await self._stop.wait()
-                self._begin_to_stop()
-        finally:
-            self._begin_to_stop()
+            finally:
+                # Before the floors are left, whatever the reason: from now on the grace runs.
+                self._stop_at = asyncio.get_running_loop().time() + self.options.grace
         if self._failure is not None:
             raise self._failure
 
@@ -228,32 +228,32 @@ class Manager:
             await self.election.run(self._lead)
 
     async def _lead(self, term: Term | None) -> None:
-        _LOG.info("leading", extra={"term": str(term)})
-        async with asyncio.TaskGroup() as tasks:
-            for group, name, work in self._works:
-                if group == "leader":
-                    tasks.create_task(work(), name=name)
-            for controller in self._controllers:
-                tasks.create_task(self._run_controller(controller, term), name=f"controller {controller.name}")
-            await asyncio.get_running_loop().create_future()
-
-    async def _run_controller(self, controller: Controller[Any], term: Term | None) -> None:
-        for informer in controller.informers:
+        for informer in self.cache.informers:
             await informer.store_synced()
         if term is not None:
-            await self._catch_up(controller)
-        await controller.run()
+            await self._catch_up()
+        _LOG.info("leading", extra={"term": str(term)})
+        async with self._crew("leader") as crew:
+            for group, name, work in self._works:
+                if group == "leader":
+                    crew.start(work(), name)
+            for controller in self._controllers:
+                crew.start(controller.run(), f"controller {controller.name}")
+            await asyncio.get_running_loop().create_future()
 
-    async def _catch_up(self, controller: Controller[Any]) -> None:
+    async def _catch_up(self) -> None:
         while True:
             try:
-                for informer in controller.informers:
+                for informer in self.cache.informers:
                     await catch_up(informer, self._transport)
             except KubeError as error:
                 _LOG.warning("caches cannot be compared with the server yet", extra={"error": str(error)})
                 await asyncio.sleep(_RETRY_SECONDS)
             else:
                 return
+
+    def _crew(self, name: str) -> Crew:
+        return Crew(name, self._alarm, self._grace)
 
     def _make_election(self, election: Election) -> LeaseElection:
         return LeaseElection(
@@ -266,16 +266,16 @@ class Manager:
         )
 
     def _alarm(self, error: BaseException) -> None:
+        while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+            error = error.exceptions[0]  # the task groups on the way add nothing
         if self._failure is None:
             self._failure = error
             _LOG.error("a part of the manager failed, stopping", exc_info=error)
         self._stop.set()
 
-    def _begin_to_stop(self) -> None:
-        self._stop_at = min(self._stop_at, asyncio.get_running_loop().time() + self.options.grace)
-
     def _grace(self) -> float:
-        return self._stop_at - asyncio.get_running_loop().time()
+        """What is left of the grace; while nobody stops the manager, a lost lease leaves all the time of the grace."""
+        return min(self._stop_at - asyncio.get_running_loop().time(), self.options.grace)
 
 
 class _StopSignals:

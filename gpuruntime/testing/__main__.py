@@ -1,6 +1,7 @@
 """The test kit from a shell: get the programs, or run a cluster for as long as somebody needs it."""
 
 import argparse
+import contextlib
 import os
 import select
 import signal
@@ -63,25 +64,29 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _cluster(arguments: argparse.Namespace) -> None:
-    ended = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: ended.set())
-    signal.signal(signal.SIGINT, lambda *_: ended.set())
+    signal.signal(signal.SIGTERM, _interrupt)
+    if arguments.owner is not None:
+        threading.Thread(target=_end_with, args=(arguments.owner,), daemon=True).start()
     nodes = default_nodes(arguments.nodes, arguments.gpus)
-    with LocalCluster(arguments.directory, nodes=nodes, audit=arguments.audit) as cluster:
-        print(f"export KUBECONFIG={cluster.access.kubeconfig}", flush=True)
-        if arguments.owner is not None:
-            threading.Thread(target=_await_end, args=(arguments.owner, ended), daemon=True).start()
-        ended.wait()
-
-
-def _await_end(pid: int, ended: threading.Event) -> None:
     try:
-        descriptor = os.pidfd_open(pid)
-    except ProcessLookupError:
-        ended.set()
+        with LocalCluster(arguments.directory, nodes=nodes, audit=arguments.audit) as cluster:
+            print(f"export KUBECONFIG={cluster.access.kubeconfig}", flush=True)
+            threading.Event().wait()
+    except KeyboardInterrupt:
         return
-    select.select([descriptor], [], [])
-    ended.set()
+
+
+def _interrupt(*_: object) -> None:
+    """Break off whatever is being done, a build that takes minutes included; but not the clean-up that follows."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def _end_with(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        select.select([os.pidfd_open(pid)], [], [])
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 if __name__ == "__main__":

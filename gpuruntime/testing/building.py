@@ -15,8 +15,11 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from importlib.resources import as_file, files
 from pathlib import Path
+
+from attrs import evolve
 
 from gpuruntime.testing.progress import Progress
 from gpuruntime.testing.toolchain import Go, find_go
@@ -67,7 +70,8 @@ def build(cache: Path, target: Path, progress: Progress) -> Path:
         ToolchainError: there is no Go, and none could be installed.
     """
     cache.mkdir(parents=True, exist_ok=True)
-    with _exclusive(cache / "build.lock", lambda: progress.step("another build is running: waiting for it to end")):
+    waiting = partial(progress.step, "another build is running: waiting for it to end")
+    with _exclusive(cache / "build.lock", waiting) as lock:
         if target.exists():
             return target
         for leftover in cache.glob(".build-*"):  # of a build that was killed; we hold the lock, so nobody uses it
@@ -79,7 +83,8 @@ def build(cache: Path, target: Path, progress: Progress) -> Path:
                 " or set XDG_CACHE_HOME to a directory on a larger disk"
             )
         with tempfile.TemporaryDirectory(dir=cache, prefix=".build-") as draft, _module() as module:
-            go = find_go(_pinned((module / "go.mod").read_text(), "go"), cache, progress)
+            found = find_go(_pinned((module / "go.mod").read_text(), "go"), cache, progress)
+            go = evolve(found, inherited=(lock,))
             _build_all(go, module, Path(draft), progress)
             (Path(draft) / "bin").rename(target)
             for directory in go.private:  # gigabytes that the user did not ask for
@@ -145,6 +150,7 @@ def _go(go: Go, work: Path, arguments: list[str], on_line: Callable[[str], None]
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,  # so that the compilers can be ended together with Go
+            pass_fds=go.inherited,  # if we are killed, the next build waits until Go has ended, too
         )
         try:
             assert process.stderr is not None  # noqa: S101 - Popen was given a pipe
@@ -175,14 +181,14 @@ def _module() -> Iterator[Path]:
 
 
 @contextmanager
-def _exclusive(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
+def _exclusive(path: Path, on_wait: Callable[[], None]) -> Iterator[int]:
     with path.open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             on_wait()
             fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        yield lock.fileno()
 
 
 def _pinned(module: str, name: str) -> str:

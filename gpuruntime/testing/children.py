@@ -1,5 +1,6 @@
 """The owner's side of a keeper: start, stop, signal and watch child processes that never outlive this process."""
 
+import contextlib
 import fcntl
 import itertools
 import json
@@ -69,7 +70,8 @@ class Children:
         if self._keeper is not None:
             assert self._keeper.stdin is not None  # noqa: S101 - Popen was given a pipe
             assert self._keeper.stdout is not None  # noqa: S101 - Popen was given a pipe
-            self._keeper.stdin.close()
+            with contextlib.suppress(OSError):  # a keeper that is gone cannot take what was left to say
+                self._keeper.stdin.close()
             self._keeper.wait()
             self._keeper.stdout.close()
             self._keeper = None

@@ -102,11 +102,20 @@ class LocalCluster:
         self.stop()
 
     def start(self) -> ClusterAccess:
-        """Start everything and wait until it is usable. On failure nothing is left running."""
+        """Start everything and wait until it is usable. On failure nothing is left running.
+
+        Raises:
+            ClusterError: it runs already, or did not come up.
+            DirectoryInUseError: another cluster works in the directory; it is left alone.
+        """
+        if self._children is not None:
+            raise ClusterError("the cluster is running already")
         binaries = self._binaries or assets.ensure()
         try:
             for attempt in range(1, _ATTEMPTS + 1):
-                self._children = Children(self._directory, self._patience).__enter__()
+                children = Children(self._directory, self._patience)
+                children.__enter__()
+                self._children = children
                 try:
                     return self._start(binaries)
                 except _PortTakenError:
@@ -137,7 +146,10 @@ class LocalCluster:
         children = self._running()
         layout = evolve(self._layout, apiserver_flags={**self._layout.apiserver_flags, **(flags or {})})
         children.start(name, _COMMANDS[name](layout), layout.log(name))
-        self._wait("the API server", self._api_ready)
+        try:
+            self._wait("the API server", self._api_ready)
+        except _PortTakenError:
+            raise ClusterError(f"{name} cannot come back: another program has taken its port") from None
 
     def signal_component(self, name: str, number: signal.Signals) -> None:
         """Send a signal to one part: SIGKILL to crash it, SIGSTOP to hang it."""
@@ -249,8 +261,8 @@ class LocalCluster:
         return True
 
     def _end_processes(self) -> None:
-        ClusterAccess.withdraw(self._directory)
         if self._children is not None:
+            ClusterAccess.withdraw(self._directory)
             self._children.__exit__(None, None, None)
             self._children = None
             self._forget_state(keep_logs=True)

@@ -3,6 +3,7 @@
 The first process that needs it starts it, in a process of its own that ends with the one that the user started.
 """
 
+import contextlib
 import fcntl
 import os
 import select
@@ -21,6 +22,7 @@ from gpuruntime.testing.cluster import ClusterError
 __all__ = ["SharedCluster"]
 
 _STOP_SECONDS = 60.0
+_RECORD = "runner.pid"
 
 
 @frozen
@@ -39,23 +41,28 @@ class SharedCluster:
 
     def stop(self) -> None:
         """End it if it was started, wait until it is gone, and remove its directory. For the owner."""
-        record = self.directory / "runner.pid"
-        if record.exists():
-            _end(int(record.read_text()))
+        with contextlib.suppress(FileNotFoundError), (self.directory / _RECORD).open() as record:
+            try:
+                fcntl.flock(record, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                # The runner holds the lock as long as it lives, so this is its id and nobody else's.
+                _end(int(record.read()))
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def _launch(self) -> ClusterAccess:
         log = self.directory / "runner.log"
         command = [sys.executable, "-m", "gpuruntime.testing", "cluster", str(self.directory)]
-        with log.open("wb") as output:
+        with log.open("wb") as output, (self.directory / _RECORD).open("w") as record:
+            fcntl.flock(record, fcntl.LOCK_EX)
             runner = subprocess.Popen(
                 [*command, "--audit", "--owner", str(self.owner)],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
+                pass_fds=(record.fileno(),),  # the lock is the runner's from now on
                 start_new_session=True,  # a Ctrl-C ends the tests first, then the owner ends the cluster
             )
-        (self.directory / "runner.pid").write_text(str(runner.pid))
+            record.write(str(runner.pid))
         while runner.poll() is None:
             access = ClusterAccess.load(self.directory)
             if access is not None:

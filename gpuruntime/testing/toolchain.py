@@ -24,11 +24,12 @@ class ToolchainError(Exception):
 
 @frozen
 class Go:
-    """A Go command, the environment that it must run in, and what of its caches nobody else uses."""
+    """A Go command, its environment, what of its caches nobody else uses, and the descriptors that it inherits."""
 
     command: str
     environment: Mapping[str, str] = field(factory=dict)
     private: tuple[Path, ...] = ()
+    inherited: tuple[int, ...] = ()
 
 
 def find_go(required: str, cache: Path, progress: Progress) -> Go:

@@ -13,7 +13,7 @@ from gpuruntime.testing.children import ChildrenError
 from gpuruntime.testing.toolchain import ToolchainError
 from hack.stack.clusters import StackError, given, kind, local
 from hack.stack.running import Interrupted, StackOptions, choose_port, run_stack, stop_stack
-from hack.stack.state import AlreadyUpError, RunningStack, state_directory
+from hack.stack.state import AlreadyUpError, RunningStack, owner_of, state_directory
 
 __all__ = ["main"]
 
@@ -88,7 +88,7 @@ def _env(argv: list[str]) -> None:
     )
     parser.parse_args(argv)
     running = RunningStack.load(state_directory())
-    if running is None:
+    if running is None or owner_of(state_directory()) != running.pid:
         raise StackError("nothing is up: start it with ./hack/up")
     print(running.exports())
 
@@ -96,6 +96,7 @@ def _env(argv: list[str]) -> None:
 def _up_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="hack/up",
+        allow_abbrev=False,  # an abbreviated --detach would be handed on to the child, which detaches again
         description="Start a cluster and the product in it, in the foreground; Ctrl-C ends both. The cluster is a real"
         " Kubernetes control plane on this machine with fake GPU nodes, unless you name another.",
     )

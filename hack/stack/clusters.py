@@ -11,9 +11,10 @@ from attrs import frozen
 
 from gpuruntime.testing import FakeNodes, LocalCluster, NodeShape, assets
 
-__all__ = ["Cluster", "StackError", "given", "kind", "local"]
+__all__ = ["Cluster", "StackError", "delete_leftover_kind", "given", "kind", "local"]
 
 _PATIENCE_SECONDS = 60.0
+_KIND_KUBECONFIG = "kind.kubeconfig"
 
 
 class StackError(Exception):
@@ -64,7 +65,7 @@ def kind(directory: Path, nodes: tuple[NodeShape, ...]) -> Iterator[Cluster]:
     if subprocess.run(["docker", "info"], capture_output=True, check=False).returncode != 0:
         raise StackError("--kind needs a running Docker engine and `docker info` fails: start it, or leave --kind out")
     name = kind_name(directory)
-    kubeconfig = directory / "kind.kubeconfig"
+    kubeconfig = directory / _KIND_KUBECONFIG
     try:
         command = ["kind", "create", "cluster", "--name", name, "--kubeconfig", str(kubeconfig), "--wait", "120s"]
         if subprocess.run(command, check=False).returncode != 0:
@@ -73,7 +74,18 @@ def kind(directory: Path, nodes: tuple[NodeShape, ...]) -> Iterator[Cluster]:
         with FakeNodes(directory / "kwok", kubeconfig, nodes, binaries):
             yield Cluster(kubeconfig, binaries)
     finally:
-        subprocess.run(["kind", "delete", "cluster", "--name", name], check=False)
+        _delete_kind(directory)
+
+
+def delete_leftover_kind(directory: Path) -> None:
+    """End the kind cluster of a stack whose owner was killed."""
+    if (directory / _KIND_KUBECONFIG).exists():
+        _delete_kind(directory)
+
+
+def _delete_kind(directory: Path) -> None:
+    subprocess.run(["kind", "delete", "cluster", "--name", kind_name(directory)], check=False)
+    (directory / _KIND_KUBECONFIG).unlink(missing_ok=True)
 
 
 def kind_name(directory: Path) -> str:

@@ -1,5 +1,6 @@
 """Bringing the stack up, keeping it, taking it down."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -9,14 +10,14 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from types import FrameType
 
 from attrs import frozen
 
 from gpuruntime.testing.children import Children, DirectoryInUseError
-from hack.stack.clusters import Cluster, StackError
+from hack.stack.clusters import Cluster, StackError, delete_leftover_kind
 from hack.stack.install import account_kubeconfig, account_token, install
 from hack.stack.state import RunningStack, owner_of, ownership
 
@@ -64,8 +65,6 @@ def run_stack(options: StackOptions) -> None:
         try:
             _keep(options, children)
         finally:
-            for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, signal.SIG_IGN)
             RunningStack.withdraw(options.directory)
 
 
@@ -120,12 +119,17 @@ def stop_stack(directory: Path) -> str:
     """End the stack of `directory` however it was left, and wait until nothing of it runs; gives what to tell."""
     owner = owner_of(directory)
     if owner is not None:
-        os.kill(owner, signal.SIGTERM)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(owner, signal.SIGTERM)
     # The lock is free when the last process has ended, those of an owner that was killed included.
     try:
-        with Children(directory / "processes", _STOP_SECONDS), Children(directory / "cluster", _STOP_SECONDS):
+        with ExitStack() as ended:
+            for name in ("processes", "cluster", "kwok"):
+                ended.enter_context(Children(directory / name, _STOP_SECONDS))
             RunningStack.withdraw(directory)
-            shutil.rmtree(directory / "cluster", ignore_errors=True)
+            delete_leftover_kind(directory)
+            for name in ("cluster", "kwok"):
+                shutil.rmtree(directory / name, ignore_errors=True)
     except DirectoryInUseError as error:
         raise StackError(f"{error}, and did not end within {_STOP_SECONDS:.0f} s") from None
     return "Nothing was up." if owner is None else "The stack is down."
@@ -150,6 +154,9 @@ def choose_port(wanted: int | None) -> int:
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    # A second signal must not break off the clean-up that the first one starts.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     raise Interrupted
 
 

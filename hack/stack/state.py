@@ -37,7 +37,10 @@ def ownership(directory: Path) -> Iterator[None]:
         record.truncate(0)
         record.write(str(os.getpid()))
         record.flush()
-        yield
+        try:
+            yield
+        finally:
+            record.truncate(0)
 
 
 def owner_of(directory: Path) -> int | None:
@@ -47,7 +50,8 @@ def owner_of(directory: Path) -> int | None:
             try:
                 fcntl.flock(record, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
-                return int(record.read())
+                text = record.read()
+                return int(text) if text else None  # it has just taken the lock, and not yet signed
     except FileNotFoundError:
         pass
     return None

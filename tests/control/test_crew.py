@@ -66,6 +66,41 @@ def test_work_that_ends_by_itself_is_a_failure_too() -> None:
     assert str(run_virtual(story())) == "short-lived ended although it should run until it is cancelled"
 
 
+def test_work_that_something_else_cancelled_is_a_failure_too() -> None:
+    async def story() -> BaseException:
+        alarm: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
+
+        async def cancelled() -> None:
+            shared = asyncio.ensure_future(for_ever())
+            shared.cancel()
+            await shared
+
+        async with Crew("workers", alarm.set_result, lambda: 30.0) as crew:
+            crew.start(cancelled(), "cancelled")
+            return await alarm
+
+    assert str(run_virtual(story())) == "cancelled ended although it should run until it is cancelled"
+
+
+def test_who_ends_quickly_does_not_pay_for_a_grace_that_others_used_up() -> None:
+    async def story() -> list[str]:
+        ended: list[str] = []
+
+        async def quick() -> None:
+            try:
+                await for_ever()
+            finally:
+                await asyncio.sleep(0.5)
+                ended.append("quick")
+
+        async with Crew("workers", no_alarm, lambda: -5.0) as crew:
+            crew.start(quick(), "quick")
+            await asyncio.sleep(0)
+        return ended
+
+    assert run_virtual(story()) == ["quick"]
+
+
 def test_a_task_that_will_not_end_is_named_and_left_behind(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.ERROR)
 

@@ -233,3 +233,42 @@ async def test_a_part_that_fails_takes_the_manager_down_in_order(tmp_path: Path)
     with pytest.raises(LookupError, match="boom"):
         await manager.run()
     assert order == ["failing", "steady ended"]
+
+
+async def test_cancelling_gives_the_same_grace_as_stopping(tmp_path: Path) -> None:
+    nowhere = tmp_path / "kubeconfig"
+    nowhere.write_text(str(ClusterAccess.kubeconfig_for(_nowhere(tmp_path), "token")))
+    manager = Manager(from_kubeconfig(nowhere), ManagerOptions("mirror", grace=0.2))
+    started, release = asyncio.Event(), asyncio.Event()
+
+    async def stubborn() -> None:
+        try:
+            started.set()
+            await asyncio.Event().wait()
+        finally:
+            await release.wait()
+
+    manager.add(stubborn, "stubborn", group="always")
+    running_manager = asyncio.create_task(manager.run())
+    await started.wait()
+
+    running_manager.cancel()
+    await asyncio.wait([running_manager])
+
+    assert running_manager.cancelled()
+    release.set()
+    await asyncio.sleep(0)
+
+
+async def test_leader_work_that_ends_by_itself_is_a_failure(tmp_path: Path) -> None:
+    nowhere = tmp_path / "kubeconfig"
+    nowhere.write_text(str(ClusterAccess.kubeconfig_for(_nowhere(tmp_path), "token")))
+    manager = Manager(from_kubeconfig(nowhere), ManagerOptions("mirror"))
+
+    async def brief() -> None:
+        """Returns at once."""
+
+    manager.add(brief, "brief")
+
+    with pytest.raises(RuntimeError, match="brief ended although it should run until it is cancelled"):
+        await manager.run()

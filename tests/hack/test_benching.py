@@ -220,7 +220,16 @@ print('{"seconds": 1}')
 def test_every_scenario_and_every_peer_is_found() -> None:
     peers = {peer.name: peer for peer in load_peers()}
 
-    assert set(load_scenarios()) == {"sync", "hotloop", "import"}
+    assert set(load_scenarios()) == {
+        "churn",
+        "coalescing",
+        "hotloop",
+        "import",
+        "latency",
+        "queue",
+        "stopping",
+        "sync",
+    }
     assert set(peers) == {"kopf", "kr8s", "kubernetes", "lightkube"}
     assert all(peer.version and peer.imports and peer.note for peer in peers.values())
     assert all("==" in requirement for peer in peers.values() for requirement in peer.requirements)

@@ -125,6 +125,18 @@ def test_a_directory_has_one_owner_at_a_time(tmp_path: Path) -> None:
         assert again.exits() == {}
 
 
+def test_leaving_after_the_keeper_died_frees_the_directory(tmp_path: Path) -> None:
+    with Children(tmp_path) as children:
+        assert children._keeper is not None
+        children._keeper.kill()
+        await_end(children._keeper.pid)
+        with pytest.raises(ChildrenError, match="is gone"):
+            children.start("late", SLEEP, tmp_path / "log")
+
+    with Children(tmp_path) as again:
+        assert again.exits() == {}
+
+
 @pytest.mark.parametrize("victim", ["owner", "keeper"])
 def test_killing_the_owner_or_the_keeper_leaves_no_process(tmp_path: Path, victim: str) -> None:
     script = f"""

@@ -22,6 +22,9 @@ def test_a_cluster_lives_as_long_as_its_block_and_leaves_nothing_but_logs(tmp_pa
         assert cluster.access.kubectl("get", "nodes", "-o", "name").split() == ["node/only"]
         with pytest.raises(DirectoryInUseError):
             LocalCluster(tmp_path).start()
+        with pytest.raises(ClusterError, match="running already"):
+            cluster.start()
+        assert ClusterAccess.load(tmp_path) == cluster.access
         assert cluster.access.admin().get("/readyz") == "ok"
 
     assert not listening(server)

@@ -57,7 +57,7 @@ class Controller(Generic[K]):
         - Never two runs of one key at a time; a key named during its run is run once more.
         - A run sees what the last run of its key wrote (see `Freshness`).
         - A run that takes too long is cancelled. One that raises is tried again by the rules of `error_policy`; the
-          backoff of a key is reset only by a run without an error.
+          backoff of a key is reset only by a run without an error, and by a terminal one.
         - A run that fails, whatever it raises, harms no other key.
         - On cancellation no run is started any more, those under way get `grace` seconds, then they are cancelled.
     """
@@ -152,6 +152,12 @@ class Controller(Generic[K]):
             result = await self._reconcile(turn.key, context)
             if not isinstance(result, Result):
                 raise TypeError(f"a reconciler must return Result.done() or Result.after(...), got {result!r}")  # noqa: TRY301 - handled like any other failure
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # It is not us who were cancelled, but something that the reconciler waited for.
+            self._failed(turn, RuntimeError("the reconciler awaited something that was cancelled"))
         except Exception as error:  # noqa: BLE001 - one key's failure must not end the controller
             self._failed(turn, error)
         else:

@@ -93,7 +93,8 @@ class Freshness:
         live = await self._read(path)
         # The store is looked at after the server was, and may have caught up meanwhile.
         known = informer.store.version_of(written.key)
-        if known != live and not _is_shown(informer.store, written):
+        may_appear = written.fate == "gone" and known is None
+        if (known != live or may_appear) and not _is_shown(informer.store, written):
             raise StaleCacheError(f"the cache shows {path} as {_described(known)}, the server as {_described(live)}")
 
     async def _read(self, path: str) -> tuple[str, str] | None:
@@ -120,13 +121,16 @@ def _is_shown(store: Store[Any], written: Written) -> bool:
     if written.key is None:
         return False
     if written.fate == "gone":
-        return _is_gone(store, written.key, written.uid)
+        return _is_gone(store, written.key, written)
     return shows(store, written.key, written.version)
 
 
-def _is_gone(store: Store[Any], key: ObjectKey, uid: str) -> bool:
+def _is_gone(store: Store[Any], key: ObjectKey, written: Written) -> bool:
     known = store.version_of(key)
-    return known is None or (bool(uid) and known[0] != uid)
+    if known is None:
+        # Absent is not gone if the store has not heard of the object yet: it may still be about to appear.
+        return not written.version or shows(store, key, written.version)
+    return bool(written.uid) and known[0] != written.uid
 
 
 def _described(state: tuple[str, str] | None) -> str:

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from typing import Any, Literal
 from urllib.parse import unquote
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from gpuruntime.kube.answers import Answer
 from gpuruntime.kube.errors import KubeError
@@ -142,6 +142,8 @@ def _note(traces: _Traces, written: Written | None) -> None:
     if written is None:
         return
     known = traces.get((written.collection, written.key))
+    if known is not None and written.fate == "gone" and not written.version:
+        written = evolve(written, version=known.version)  # a deletion whose answer does not tell it
     if known is None or written.fate != "present" or not _is_newer(known.version, written.version):
         traces[written.collection, written.key] = written
 

@@ -14,6 +14,7 @@ The rules, in order of what can happen:
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from random import Random
@@ -33,6 +34,7 @@ from gpuruntime.kube.errors import (
     KubeError,
     TooLargeResourceVersionError,
     UnavailableError,
+    UnexpectedAnswerError,
 )
 from gpuruntime.kube.watching import BrokenStreamError, Lines, WatchEvent, parse_event
 from gpuruntime.kube.wire import Wire
@@ -76,13 +78,15 @@ class _Run:
         self._version = ""
         self._relist_cause: str | None = "start"
         self._progress = 0
+        # When a stream was opened that went on from a known place; collecting a first state is no watching.
+        self._watching_since = math.inf
         self._breaks = 0
         self._streams_lists = True
 
     async def forever(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            began, self._progress = loop.time(), 0
+            began, self._progress, self._watching_since = loop.time(), 0, math.inf
             error: KubeError | None = None
             try:
                 if self._relist_cause is not None:
@@ -96,11 +100,11 @@ class _Run:
             await asyncio.sleep(self._pause(began, loop.time(), error))
 
     def _pause(self, began: float, now: float, error: KubeError | None) -> float:
-        lived = now - began
-        broken_off = error is None or isinstance(error, UnavailableError)
-        if broken_off and (self._progress or lived >= self._settings.worthwhile_seconds):
-            return max(0.0, self._settings.resume_seconds - lived)
         hint = getattr(error, "retry_after", None) or 0.0
+        watched = now - self._watching_since
+        broken_off = error is None or isinstance(error, UnavailableError)
+        if broken_off and (self._progress or watched >= self._settings.worthwhile_seconds):
+            return max(hint, self._settings.resume_seconds - (now - began), 0.0)
         delay = max(self._backoff.next(now), hint)
         if error is not None:
             _LOG.warning(
@@ -130,7 +134,9 @@ class _Run:
             try:
                 await self._stream_list()
             except (BadRequestError, InvalidError):
-                pass  # this server does not know streamed lists, or has them switched off
+                if self._relist_cause is None:
+                    raise  # the list was streamed, it is the watch after it that failed
+                # This server does not know streamed lists, or has them switched off.
             except _SilentStartError:
                 self._streams_lists = False
             else:
@@ -140,9 +146,11 @@ class _Run:
 
     def _synced(self, version: str) -> None:
         cause, self._relist_cause = self._relist_cause, None
+        self._watching_since = asyncio.get_running_loop().time()
         self._health.relists[cause or "start"] = self._health.relists.get(cause or "start", 0) + 1
         self._version = version
         self._progress += 1
+        self._breaks = 0
 
     async def _stream_list(self) -> None:
         loop = asyncio.get_running_loop()
@@ -191,12 +199,12 @@ class _Run:
                 draft = self._sink.draft()
                 answer = await self._list({})
             pages += 1
-            metadata = answer.get("metadata") or {}
+            metadata = answer["metadata"]
             for item in answer.get("items") or ():
                 if isinstance(item, dict):
                     _collect(draft, WatchEvent("ADDED", item, len(orjson.dumps(item))))
             if not metadata.get("continue"):
-                version = str(metadata.get("resourceVersion", ""))
+                version = str(metadata["resourceVersion"])
                 await self._sink.replace(draft, version)
                 self._synced(version)
                 return
@@ -212,19 +220,28 @@ class _Run:
             timeout=self._settings.list_seconds,
         )
         self._contact()
-        return answer.json_object()
+        content = answer.json_object()
+        metadata, items = content.get("metadata"), content.get("items")
+        # A gateway that answers with a page of its own must not be taken for an empty collection.
+        is_list = str(content.get("kind", "")).endswith("List") and (items is None or isinstance(items, list))
+        if not is_list or not isinstance(metadata, dict) or not metadata.get("resourceVersion"):
+            raise UnexpectedAnswerError(
+                f"GET {self._collection.path}: expected a list with a version, got something else"
+            )
+        return content
 
     async def _watch(self) -> None:
         await self._follow({}, self._take, lambda: None)
 
     async def _take(self, event: WatchEvent) -> None:
-        if event.type == "BOOKMARK":
-            self._sink.reached(event.resource_version)
-        else:
+        if event.type != "BOOKMARK":
             await self._sink.take(event)
+        elif event.resource_version:
+            self._sink.reached(event.resource_version)
         if event.resource_version:
             self._version = event.resource_version
         self._progress += 1
+        self._breaks = 0
 
     async def _follow(
         self, extra: dict[str, str], handle: Callable[[WatchEvent], Awaitable[None]], contact: Callable[[], None]
@@ -246,6 +263,8 @@ class _Run:
             accept=self._collection.accept,
             idle_timeout=self._settings.idle_seconds,
         ) as chunks:
+            if self._relist_cause is None:
+                self._watching_since = loop.time()
             contact()
             async for chunk in chunks:
                 self._contact()

@@ -65,8 +65,9 @@ class StoreWriter(Generic[T]):
         return [] if old is None else [Change(self._memory.storage, old, None)]
 
     def reached(self, scope: str | None, version: str) -> None:
-        """The store holds everything up to this version."""
-        self._memory.versions[scope] = version
+        """The store holds everything up to this version; an object without one says nothing about that."""
+        if version:
+            self._memory.versions[scope] = version
 
     def _put(self, entry: Entry, *, initial: bool) -> list[Change[T]]:
         shelf, storage = self._memory.shelf, self._memory.storage

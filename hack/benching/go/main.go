@@ -1,9 +1,11 @@
-// The contender that is written in Go: a controller-runtime cache of pods, measured from inside.
+// The contender that is written in Go: a controller-runtime cache, measured from inside.
 //
 //	program sync --objects 10000
 //	program hotloop --seconds 20
+//	program churn --objects 500
 //
-// It reads KUBECONFIG and prints one JSON object.
+// It reads KUBECONFIG and prints one JSON object. For churn it asks for the address READY when it knows all objects, and
+// ends when it has seen all of them in the state FINAL.
 package main
 
 import (
@@ -11,9 +13,11 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"regexp"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -24,7 +28,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
 type measurement struct {
@@ -46,10 +54,10 @@ func main() {
 
 func run(ctx context.Context, arguments []string) error {
 	if len(arguments) == 0 {
-		return fmt.Errorf("no scenario given: expected sync or hotloop")
+		return fmt.Errorf("no scenario given: expected sync, hotloop or churn")
 	}
 	flags := flag.NewFlagSet(arguments[0], flag.ContinueOnError)
-	objects := flags.Int("objects", 0, "number of pods to wait for")
+	objects := flags.Int("objects", 0, "number of objects to wait for")
 	seconds := flags.Float64("seconds", 0, "how long to keep the cache running")
 	if err := flags.Parse(arguments[1:]); err != nil {
 		return err
@@ -66,8 +74,10 @@ func run(ctx context.Context, arguments []string) error {
 		result, err = measure(func() (int, error) {
 			return 0, keepRunning(ctx, config, time.Duration(*seconds*float64(time.Second)))
 		})
+	case "churn":
+		result, err = churn(ctx, config, *objects)
 	default:
-		return fmt.Errorf("scenario %q is unknown: expected sync or hotloop", arguments[0])
+		return fmt.Errorf("scenario %q is unknown: expected sync, hotloop or churn", arguments[0])
 	}
 	if err != nil {
 		return err
@@ -103,24 +113,96 @@ func keepRunning(ctx context.Context, config *rest.Config, period time.Duration)
 
 // start gives a running cache that was asked for pods, as a controller that watches them asks for it.
 func start(ctx context.Context, config *rest.Config) (cache.Cache, error) {
-	scheme := runtime.NewScheme()
-	if err := corev1.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-	pods, err := cache.New(config, cache.Options{Scheme: scheme})
+	pods, err := newCache(config)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := pods.GetInformer(ctx, &corev1.Pod{}, cache.BlockUntilSynced(false)); err != nil {
 		return nil, err
 	}
-	go func() {
-		if err := pods.Start(ctx); err != nil {
-			fmt.Fprintln(os.Stderr, "error:", err)
-			os.Exit(1)
-		}
-	}()
+	go keepFilling(ctx, pods)
 	return pods, nil
+}
+
+func newCache(config *rest.Config) (cache.Cache, error) {
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	return cache.New(config, cache.Options{Scheme: scheme})
+}
+
+func keepFilling(ctx context.Context, objects cache.Cache) {
+	if err := objects.Start(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+// churn measures from "all objects known" to "all objects in their final state"; the number of objects that it reports
+// is the number of reconciles.
+func churn(ctx context.Context, config *rest.Config, objects int) (measurement, error) {
+	worker, err := startWorker(ctx, config)
+	if err != nil {
+		return measurement{}, err
+	}
+	if _, err := worker.reconcileUntil(ctx, objects, func(*corev1.ConfigMap) bool { return true }); err != nil {
+		return measurement{}, err
+	}
+	final := os.Getenv("FINAL")
+	return measure(func() (int, error) {
+		answer, err := http.Get(os.Getenv("READY"))
+		if err != nil {
+			return 0, err
+		}
+		answer.Body.Close()
+		return worker.reconcileUntil(ctx, objects, func(found *corev1.ConfigMap) bool { return found.Data["state"] == final })
+	})
+}
+
+// worker is the one worker of a controller of ConfigMaps: the source, the queue and the cache are controller-runtime's.
+// Its manager and what it does around each reconcile (logging, metrics) are left out, which makes Go a little cheaper.
+type worker struct {
+	maps  cache.Cache
+	queue priorityqueue.PriorityQueue[reconcile.Request]
+}
+
+func startWorker(ctx context.Context, config *rest.Config) (*worker, error) {
+	maps, err := newCache(config)
+	if err != nil {
+		return nil, err
+	}
+	go keepFilling(ctx, maps)
+	queue := priorityqueue.New[reconcile.Request]("churn")
+	changes := source.Kind(maps, &corev1.ConfigMap{}, &handler.TypedEnqueueRequestForObject[*corev1.ConfigMap]{})
+	if err := changes.Start(ctx, queue); err != nil {
+		return nil, err
+	}
+	return &worker{maps, queue}, changes.WaitForSync(ctx)
+}
+
+// reconcileUntil reads each object that changed from the cache, until so many were found to be as they are expected; it
+// gives the number of reconciles.
+func (w *worker) reconcileUntil(ctx context.Context, objects int, expected func(*corev1.ConfigMap) bool) (int, error) {
+	runs, found := 0, map[reconcile.Request]bool{}
+	for len(found) < objects {
+		request, shutdown := w.queue.Get()
+		if shutdown {
+			return runs, fmt.Errorf("the queue was shut down")
+		}
+		var current corev1.ConfigMap
+		err := w.maps.Get(ctx, request.NamespacedName, &current)
+		if client.IgnoreNotFound(err) != nil {
+			return runs, err
+		}
+		runs++
+		if err == nil && strings.HasPrefix(request.Name, "churn-") && expected(&current) {
+			found[request] = true
+		}
+		w.queue.Forget(request)
+		w.queue.Done(request)
+	}
+	return runs, nil
 }
 
 func measure(work func() (int, error)) (measurement, error) {

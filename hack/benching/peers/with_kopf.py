@@ -1,4 +1,4 @@
-"""kopf, as an operator with a handler for the events of pods."""
+"""kopf, as an operator with a handler for the events of pods, or of ConfigMaps."""
 
 # /// script
 # dependencies = [
@@ -26,12 +26,17 @@
 # ///
 
 import asyncio
+import json
 import logging
+import os
+import urllib.request
 from typing import Any
 
 import kopf  # type: ignore[import-not-found]  # it is only in the environment of this script
 
 from hack.benching.contending import Meter, Order, contend
+
+_RECONCILE_SECONDS = 0.01
 
 
 async def sync(order: Order) -> None:
@@ -45,7 +50,7 @@ async def sync(order: Order) -> None:
 
     meter = Meter()
     async with meter.watching_stalls(), asyncio.TaskGroup() as group:
-        group.create_task(_operate(handler))
+        group.create_task(_operate("pods", handler))
         await all_known.wait()
         meter.finish(len(known))
 
@@ -56,14 +61,70 @@ async def hotloop(order: Order) -> None:
 
     meter = Meter()
     async with meter.watching_stalls(), asyncio.TaskGroup() as group:
-        group.create_task(_operate(handler))
+        group.create_task(_operate("pods", handler))
         await asyncio.sleep(order.seconds)
         meter.finish(0)
 
 
-async def _operate(handler: Any) -> None:
+async def coalescing(order: Order) -> None:
+    seen: list[int] = []
+    began, ended = asyncio.Event(), asyncio.Event()
+
+    async def handler(*, body: Any, **_: Any) -> None:
+        state = int(body["data"]["state"])
+        seen.append(state)
+        await asyncio.sleep(_RECONCILE_SECONDS)
+        (ended if state == order.objects else began).set()
+
+    async with asyncio.TaskGroup() as group:
+        operating = group.create_task(_operate("configmaps", handler))
+        await began.wait()
+        await asyncio.to_thread(_say_ready)
+        await ended.wait()
+        await asyncio.sleep(order.seconds)
+        operating.cancel()
+    if seen[-1] != order.objects:
+        raise RuntimeError(f"the last call saw state {seen[-1]}, expected the final one, {order.objects}")
+    print(json.dumps({"reconciles": sum(state > 0 for state in seen)}))
+
+
+async def churn(order: Order) -> None:
+    final = os.environ["FINAL"]
+    known: set[str] = set()
+    final_ones: set[str] = set()
+    all_known, all_final = asyncio.Event(), asyncio.Event()
+    calls = 0
+
+    async def handler(*, name: str, body: Any, **_: Any) -> None:
+        nonlocal calls
+        calls += 1
+        if not name.startswith("churn-"):
+            return
+        known.add(name)
+        if len(known) == order.objects:
+            all_known.set()
+        if body["data"]["state"] == final:
+            final_ones.add(name)
+            if len(final_ones) == order.objects:
+                all_final.set()
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(_operate("configmaps", handler))
+        await all_known.wait()
+        before = calls
+        meter = Meter()
+        await asyncio.to_thread(_say_ready)
+        await all_final.wait()
+        meter.finish(calls - before)
+
+
+def _say_ready() -> None:
+    urllib.request.urlopen(os.environ["READY"]).close()
+
+
+async def _operate(resource: str, handler: Any) -> None:
     registry = kopf.OperatorRegistry()
-    kopf.on.event("pods", registry=registry)(handler)
+    kopf.on.event(resource, registry=registry)(handler)
     kopf.on.login(registry=registry)(_login)
     await kopf.operator(registry=registry, standalone=True, clusterwide=True)
     raise RuntimeError("the operator ended by itself")
@@ -75,4 +136,4 @@ def _login(**given: Any) -> Any:
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.ERROR)
-    contend({"sync": sync, "hotloop": hotloop})
+    contend({"sync": sync, "hotloop": hotloop, "coalescing": coalescing, "churn": churn})

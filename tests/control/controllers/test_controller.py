@@ -275,6 +275,36 @@ def test_a_timer_names_its_keys_again_and_again() -> None:
     assert run_virtual(everything()) == [(60, "x"), (60, "y"), (120, "x"), (120, "y")]
 
 
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_something_cancelled_that_a_reconciler_awaits_is_a_failure_of_its_key_only(concurrency: int) -> None:
+    async def fragile(key: str, count: int) -> Result:
+        if key == "a" and count <= 3:
+            shared = asyncio.ensure_future(asyncio.sleep(60))
+            asyncio.get_running_loop().call_later(1, shared.cancel)
+            await shared
+        return Result.done()
+
+    async def story(channel: Channel[str], _controller: Controller[str]) -> None:
+        channel.send("a")
+        await asyncio.sleep(100)
+        channel.send("b")
+
+    script, controller = play(fragile, story, concurrency=concurrency)
+
+    assert script.times("a") == [0, 2, 5, 10]
+    assert script.times("b") == [100]
+    assert controller.counters.errors == 3
+
+
+def test_a_reconciler_that_returns_nothing_fails_its_key_only() -> None:
+    async def forgetful(_key: str, count: int) -> Result:
+        return None if count == 1 else Result.done()  # type: ignore[return-value]  # that is the mistake
+
+    script, _ = play(forgetful, at_once)
+
+    assert script.times("a") == [0, 1]
+
+
 def test_whatever_a_reconciler_raises_the_controller_lives(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.ERROR)
 

@@ -76,8 +76,9 @@ WRITES = pytest.mark.parametrize(
         [("DELETE", "there")],
         [("DELETE", "there"), ("POST", "there")],
         [("POST", "new"), ("PUT", "there")],
+        [("POST", "new"), ("DELETE", "new")],
     ],
-    ids=["create", "update", "delete", "replace", "two"],
+    ids=["create", "update", "delete", "replace", "two", "fleeting"],
 )
 
 

@@ -213,7 +213,7 @@ def test_only_the_newest_state_of_an_object_is_kept() -> None:
         await write("PUT", "10")
 
     assert recorded(update_twice) == [present("10")]
-    assert recorded(update_and_delete) == [Written(PODS, "gone", ObjectKey("a", "x"), "u")]
+    assert recorded(update_and_delete) == [Written(PODS, "gone", ObjectKey("a", "x"), "u", "5")]
     assert recorded(replace) == [present("10")]
 
 

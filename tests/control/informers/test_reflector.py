@@ -1,6 +1,7 @@
 """When a reflector asks again, and when it starts over: in virtual time, on a wire that plays a script."""
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from random import Random
@@ -261,7 +262,56 @@ def test_a_line_that_breaks_the_stream_again_and_again_is_got_around_by_a_fresh_
 
 def listing(version: int, *names: str, token: str = "") -> dict[str, Any]:
     items = [{"metadata": {"name": name, "namespace": "a", "resourceVersion": "1"}} for name in names]
-    return {"metadata": {"resourceVersion": str(version), "continue": token}, "items": items}
+    return {"kind": "PodList", "metadata": {"resourceVersion": str(version), "continue": token}, "items": items}
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        {"message": "sign in first"},
+        {"kind": "PodList", "items": []},
+        {"kind": "PodList", "metadata": [], "items": []},
+        {"kind": "PodList", "metadata": {"resourceVersion": "5"}, "items": 3},
+        {"kind": "Pod", "metadata": {"resourceVersion": "5"}},
+    ],
+)
+def test_an_answer_that_is_no_list_is_not_taken_for_an_empty_one(page: dict[str, Any]) -> None:
+    wire = ScriptedWire([[status(422, "Invalid")]], lists=[page])
+
+    notes, reflector = follow(wire, 100)
+
+    assert notes.told == []
+    assert reflector.health.last_error is not None
+
+
+def test_a_first_state_that_takes_long_and_fails_is_no_reason_to_ask_again_at_once() -> None:
+    wire = ScriptedWire([[6.0, UnavailableError("overloaded", retry_after=20)]])
+
+    follow(wire, 100)
+
+    pauses = [later - earlier for earlier, later in itertools.pairwise(times(wire))]
+    assert all(pause >= 26 for pause in pauses)
+
+
+def test_a_refusal_in_the_middle_of_a_watch_fetches_nothing_anew() -> None:
+    refusal = {"kind": "Status", "code": 422, "reason": "Invalid"}
+    error = orjson.dumps({"type": "ERROR", "object": refusal}) + b"\n"
+    wire = ScriptedWire([[synced(5, "x"), 60.0, error], [event("MODIFIED", "x", 6), 1000.0]])
+
+    notes, reflector = follow(wire, 200)
+
+    assert notes.told == ["replace x at 5", "MODIFIED x"]
+    assert reflector.health.relists == {"start": 1}
+
+
+def test_breaks_that_are_far_between_do_not_add_up() -> None:
+    poison: list[Step] = [b"not json\n"]
+    good: list[Step] = [event("MODIFIED", "x", 6), 60.0]
+    wire = ScriptedWire([[synced(5, "x"), 60.0], poison, good, poison, good, poison, good, [1000.0]])
+
+    _, reflector = follow(wire, 1000)
+
+    assert reflector.health.relists == {"start": 1}
 
 
 def test_a_server_that_refuses_streamed_lists_is_listed_in_pages_and_then_watched() -> None:

@@ -1,0 +1,121 @@
+"""What an update costs the process that follows it: CPU from "all objects known" to "all seen in their final state".
+
+The updates come from this process, one after the other, as fast as the API server takes them.
+"""
+
+import asyncio
+import itertools
+
+from attrs import evolve, frozen
+
+from gpuruntime.kube import Client, KubeError, MergePatch, Transport, from_kubeconfig
+from gpuruntime.kube.builtin.core import ConfigMap
+from gpuruntime.meta import FrozenDict, ObjectMeta
+from gpuruntime.testing.scripted_answers import respond
+from gpuruntime.testing.scripted_server import ScriptedServer
+from hack.benching.alternating import Measure, alternate
+from hack.benching.catalogue import GO, Catalogue, loops
+from hack.benching.contenders import Contender, Failure, Outcome, Reading
+from hack.benching.figures import Bar, Figure
+from hack.benching.pods import ObjectsError
+from hack.benching.scenario import Bench, Scenario
+
+__all__ = ["SCENARIO"]
+
+_OBJECTS, _QUICK_OBJECTS = 500, 100
+_ROUNDS = 10
+_LIMIT_SECONDS = 180.0
+_NAMESPACE = "default"
+_KOPF = "kopf"
+
+
+def contenders(catalogue: Catalogue) -> tuple[Contender, ...]:
+    go = catalogue.go()
+    kopf = (peer for peer in catalogue.peers() if peer.name == _KOPF)
+    return (evolve(go, note=f"{go.note}, source and queue, one worker"), *catalogue.ours("churn.py", loops()), *kopf)
+
+
+async def run(bench: Bench, everybody: tuple[Contender, ...]) -> tuple[Figure, ...]:
+    if bench.kubeconfig is None:
+        raise ObjectsError("churn needs a cluster, and got no kubeconfig")
+    objects = _QUICK_OBJECTS if bench.quick else _OBJECTS
+    tokens = itertools.count(1)
+    async with Transport(from_kubeconfig(bench.kubeconfig), user_agent="gpuruntime-bench") as transport:
+        maps = _Maps(Client(transport, field_manager="gpuruntime-bench"), objects)
+        bench.say(f"creating {objects} ConfigMaps")
+        await maps.create()
+
+        async def once(contender: Contender) -> Outcome:
+            return await _churn(bench, maps, contender, f"run-{next(tokens)}")
+
+        results = await alternate(everybody, bench.repeat, once, bench.say)
+    return tuple(results.figure(measure) for measure in _measures(objects * _ROUNDS))
+
+
+def _measures(events: int) -> tuple[Measure, ...]:
+    def cpu(reading: Reading) -> float:
+        return reading["cpu_seconds"] / events * 1e6
+
+    bars = tuple(bar for loop in loops() for bar in (Bar(loop.contender, 3.0, GO), Bar(loop.contender, 1 / 5, _KOPF)))
+    return (
+        Measure("CPU of an update", "us", cpu, bars),
+        Measure("reconciles of an update", "runs", lambda reading: reading["objects"] / events),
+        Measure("updates", "a second", lambda reading: events / reading["seconds"]),
+    )
+
+
+@frozen
+class _Maps:
+    """The ConfigMaps that change."""
+
+    client: Client
+    objects: int
+
+    async def create(self) -> None:
+        try:
+            for number in range(self.objects):
+                metadata = ObjectMeta(name=_name(number), namespace=_NAMESPACE)
+                await self.client.create(ConfigMap(metadata, data=FrozenDict({"state": "new"})))
+        except KubeError as error:
+            raise ObjectsError(f"the ConfigMaps could not be created: {error}") from error
+
+    async def change(self, final: str) -> Failure | None:
+        """Change all of them in turns; the last state of each is `final`."""
+        states = [*(f"{final}-{number}" for number in range(1, _ROUNDS)), final]
+        try:
+            for state in states:
+                for number in range(self.objects):
+                    patch = MergePatch({"data": {"state": state}})
+                    await self.client.patch(ConfigMap, _name(number), _NAMESPACE, patch)
+        except KubeError as error:
+            return Failure(f"the updates failed: {error}")
+        return None
+
+
+def _name(number: int) -> str:
+    return f"churn-{number}"
+
+
+async def _churn(bench: Bench, maps: _Maps, contender: Contender, token: str) -> Outcome:
+    async with ScriptedServer() as server:
+        server.on("GET", "/ready").answer(respond())
+
+        async def change() -> Failure | None:
+            await server.seen(1, "GET", "/ready")
+            return await maps.change(token)
+
+        environment = {"KUBECONFIG": str(bench.kubeconfig), "READY": f"{server.url}/ready", "FINAL": token}
+        arguments = ("churn", "--objects", str(maps.objects))
+        running = asyncio.create_task(bench.runner.run(contender, arguments, environment, _LIMIT_SECONDS))
+        changing = asyncio.create_task(change())
+        try:
+            await asyncio.wait([running, changing], return_when=asyncio.FIRST_COMPLETED)
+            failure = changing.result() if changing.done() else None
+            return failure or await running
+        finally:
+            running.cancel()
+            changing.cancel()
+            await asyncio.wait([running, changing])
+
+
+SCENARIO = Scenario("churn", "Updates of ConfigMaps, followed by a controller", True, contenders, run)
