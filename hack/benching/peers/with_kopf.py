@@ -109,7 +109,7 @@ async def churn(order: Order) -> None:
                 all_final.set()
 
     async with asyncio.TaskGroup() as group:
-        group.create_task(_operate("configmaps", handler))
+        group.create_task(_operate("configmaps", handler, kopf.on.resume, kopf.on.create, kopf.on.update))
         await all_known.wait()
         before = calls
         meter = Meter()
@@ -122,9 +122,10 @@ def _say_ready() -> None:
     urllib.request.urlopen(os.environ["READY"]).close()
 
 
-async def _operate(resource: str, handler: Any) -> None:
+async def _operate(resource: str, handler: Any, *decorators: Any) -> None:
     registry = kopf.OperatorRegistry()
-    kopf.on.event(resource, registry=registry)(handler)
+    for decorator in decorators or (kopf.on.event,):
+        decorator(resource, registry=registry)(handler)
     kopf.on.login(registry=registry)(_login)
     await kopf.operator(registry=registry, standalone=True, clusterwide=True)
     raise RuntimeError("the operator ended by itself")
