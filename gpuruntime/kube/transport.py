@@ -262,8 +262,11 @@ class _Chunks(AsyncIterator[bytes]):
 
     async def __anext__(self) -> bytes:
         try:
-            async with asyncio.timeout(self._idle_timeout):
-                chunk = await self._response.content.readany()
+            # What has arrived already needs no timer, which would cost as much as reading it.
+            chunk = self._response.content.read_nowait()
+            if not chunk:
+                async with asyncio.timeout(self._idle_timeout):
+                    chunk = await self._response.content.readany()
         except TimeoutError as error:
             raise UnavailableError(f"{self._request}: no data for {self._idle_timeout:g} s") from error
         except FAILURES as error:

@@ -42,6 +42,7 @@ from gpuruntime.kube.wire import Wire
 __all__ = ["Reflector"]
 
 _LOG = logging.getLogger(__name__)
+_TIMER_SECONDS = 0.5
 
 
 class _SilentStartError(Exception):
@@ -156,6 +157,7 @@ class _Run:
         loop = asyncio.get_running_loop()
         draft = self._sink.draft()
         collecting = True
+        moved = -math.inf
         with ExitStack() as relaxation:
             relaxation.enter_context(relaxed_collector())
             try:
@@ -176,8 +178,12 @@ class _Run:
                             _collect(draft, event)
 
                     def contact() -> None:
-                        if collecting:
-                            patience.reschedule(loop.time() + self._settings.silent_start_seconds)
+                        # Moving a timer costs as much as reading a chunk: once in a while is enough.
+                        nonlocal moved
+                        now = loop.time()
+                        if collecting and now - moved > _TIMER_SECONDS:
+                            moved = now
+                            patience.reschedule(now + self._settings.silent_start_seconds)
 
                     await self._follow(
                         {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}, handle, contact

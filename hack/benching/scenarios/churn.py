@@ -1,6 +1,6 @@
 """What an update costs the process that follows it: CPU from "all objects known" to "all seen in their final state".
 
-The updates come from this process, eight at a time, as fast as the API server takes them. kopf runs what its users write
+The updates come from this process, eight at a time, as fast as the API server takes them. kopf runs what users write
 to follow updates, create and update handlers; its bare event handler keeps no state and is another thing.
 """
 
