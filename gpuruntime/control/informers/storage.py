@@ -61,8 +61,8 @@ class Storage(Protocol[T_co]):
 
 
 @frozen
-class Eager(Generic[T]):
-    """Keeps decoded objects: a read costs nothing and gives the same object to everybody."""
+class _OfForm(Generic[T]):
+    """What storages of whole objects have in common: they ask for what their form asks for."""
 
     form: Form[T]
     transform: Transform = drop_bulk
@@ -78,6 +78,11 @@ class Eager(Generic[T]):
     @property
     def list_accept(self) -> str:
         return self.form.list_accept
+
+
+@frozen
+class Eager(_OfForm[T]):
+    """Keeps decoded objects: a read costs nothing and gives the same object to everybody."""
 
     def keep(self, raw: dict[str, Any]) -> T:
         return self.form.decode(raw)
@@ -87,23 +92,8 @@ class Eager(Generic[T]):
 
 
 @frozen
-class Compact(Generic[T]):
+class Compact(_OfForm[T]):
     """Keeps JSON bytes: a third of the memory, nothing for the garbage collector to walk, decoded on reading."""
-
-    form: Form[T]
-    transform: Transform = drop_bulk
-
-    @property
-    def kind(self) -> ResourceKind:
-        return self.form.kind
-
-    @property
-    def accept(self) -> str:
-        return self.form.accept
-
-    @property
-    def list_accept(self) -> str:
-        return self.form.list_accept
 
     def keep(self, raw: dict[str, Any]) -> bytes:
         # A copy: orjson shrinks its result in place, and the rest of its buffer stays lost beside it. That doubles the
