@@ -34,7 +34,8 @@ _KOPF = "kopf"
 
 def contenders(catalogue: Catalogue) -> tuple[Contender, ...]:
     go = catalogue.go()
-    kopf = (peer for peer in catalogue.peers() if peer.name == _KOPF)
+    peers = (peer for peer in catalogue.peers() if peer.name == _KOPF)
+    kopf = (evolve(peer, note=peer.note.replace("event handler", "create and update handlers")) for peer in peers)
     return (evolve(go, note=f"{go.note}, source and queue, one worker"), *catalogue.ours("churn.py", loops()), *kopf)
 
 
