@@ -1,16 +1,22 @@
 """What tests of informers have in common."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from gpuruntime.control.informers.cache import Cache
 from gpuruntime.control.informers.changes import Change
 from gpuruntime.control.informers.informer import Informer
+from gpuruntime.control.manager import Manager
+from gpuruntime.kube.credentials import Credentials
 from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.kube.transport import Transport
 from gpuruntime.testing import ClusterAccess
+from gpuruntime.testing.access import kubeconfig_document
+from gpuruntime.testing.fault_proxy import ClientCertificate, FaultProxy
 
 
 @asynccontextmanager
@@ -28,6 +34,27 @@ async def running(cache: Cache) -> AsyncIterator[Cache]:
     finally:
         task.cancel()
         await asyncio.wait([task])
+
+
+@asynccontextmanager
+async def managing(manager: Manager) -> AsyncIterator[None]:
+    """The manager, at work for the length of the block; it is stopped in order."""
+    task = asyncio.create_task(manager.run())
+    try:
+        yield
+    finally:
+        manager.stop()
+        await task
+
+
+@asynccontextmanager
+async def proxied(access: ClusterAccess, directory: Path) -> AsyncIterator[tuple[FaultProxy, Credentials]]:
+    """A proxy that can be told to misbehave, and the administrator's credentials through it."""
+    identity = ClientCertificate(access.certificate, access.key)
+    async with FaultProxy(access.server, access.authority, identity=identity) as proxy:
+        kubeconfig = directory / "proxy.kubeconfig"
+        kubeconfig.write_text(json.dumps(kubeconfig_document(proxy.url, b"", {})))
+        yield proxy, from_kubeconfig(kubeconfig)
 
 
 class Witness:

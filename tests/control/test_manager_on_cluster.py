@@ -1,8 +1,7 @@
 """A manager with a real controller on a real API server: the whole library at work."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import aiohttp
@@ -24,6 +23,7 @@ from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.meta import FrozenDict, ObjectKey, ObjectMeta, set_controller
 from gpuruntime.testing import AdminClient, AuditLog, ClusterAccess
 from gpuruntime.testing.plugin import AccountFactory
+from tests.control.scenes import managing
 
 QUICK = ElectionTiming(lease=3, renew=2.0, retry=0.5)
 RULES = [
@@ -69,16 +69,6 @@ def mirror_manager(
     return manager, controller
 
 
-@asynccontextmanager
-async def running(manager: Manager) -> AsyncIterator[None]:
-    task = asyncio.create_task(manager.run())
-    try:
-        yield
-    finally:
-        manager.stop()
-        await task
-
-
 async def eventually(condition: Callable[[], bool]) -> None:
     """For figures that are no events; the test's timeout catches what never comes."""
     while not condition():  # noqa: ASYNC110 - see above
@@ -108,7 +98,7 @@ async def test_a_controller_makes_repairs_and_then_writes_nothing(
     secrets = f"/api/v1/namespaces/{kube_namespace}/secrets"
     manager, controller = mirror_manager(from_kubeconfig(account.kubeconfig), kube_namespace)
     with kube_audit.recording() as seen:
-        async with running(manager):
+        async with managing(manager):
             await asyncio.to_thread(create_map, admin, kube_namespace, "one")
             await eventually(lambda: is_marked(admin, kube_namespace))
             await asyncio.to_thread(admin.delete, f"{secrets}/one")
@@ -129,7 +119,7 @@ async def test_probes_metrics_and_debug_pages_tell_what_goes_on(
     credentials = from_kubeconfig(kube_cluster.kubeconfig)
     manager, _ = mirror_manager(credentials, kube_namespace, http=HttpAddress())
     site = manager.sites[0]
-    async with running(manager), aiohttp.ClientSession() as session:
+    async with managing(manager), aiohttp.ClientSession() as session:
         await site.listening()
         await manager.cache.synced(within=30)
 
@@ -164,8 +154,8 @@ async def test_two_replicas_take_turns_and_the_second_repeats_no_write(
     with kube_audit.recording() as seen:
         first, _ = replica("first")
         second, controller = replica("second")
-        async with running(second):
-            async with running(first):
+        async with managing(second):
+            async with managing(first):
                 create_map(admin, kube_namespace, "one")
                 await eventually(lambda: bool(secrets_of(admin, kube_namespace)))
             await eventually(lambda: second.election is not None and second.election.is_leader)
@@ -184,7 +174,7 @@ async def test_a_manager_starts_without_a_server_and_stops_at_once_leaving_forei
     before = asyncio.all_tasks()
     manager, _ = mirror_manager(from_kubeconfig(nowhere), "default", http=HttpAddress())
 
-    async with running(manager):
+    async with managing(manager):
         await manager.sites[0].listening()
         async with aiohttp.ClientSession() as session, session.get(f"{manager.sites[0].bound.url}/readyz") as response:
             assert response.status == 500

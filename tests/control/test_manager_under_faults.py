@@ -1,9 +1,7 @@
 """Managers that die after any write, and managers that take over with a cache that lags."""
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -27,9 +25,8 @@ from gpuruntime.kube.credentials import Credentials
 from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.meta import FrozenDict, ObjectKey, ObjectMeta, set_controller
 from gpuruntime.testing import AdminClient, AuditLog, ClusterAccess
-from gpuruntime.testing.access import kubeconfig_document
-from gpuruntime.testing.fault_proxy import ClientCertificate, FaultProxy
 from gpuruntime.testing.faults import DieAfterWrites, HoldEvents, LoseResponses
+from tests.control.scenes import managing, proxied
 
 QUICK = ElectionTiming(lease=3, renew=2.0, retry=0.5)
 CHILDREN = 3
@@ -70,25 +67,6 @@ def fan_manager(credentials: Credentials, namespace: str, election: Election | N
     return manager
 
 
-@asynccontextmanager
-async def running(manager: Manager) -> AsyncIterator[None]:
-    task = asyncio.create_task(manager.run())
-    try:
-        yield
-    finally:
-        manager.stop()
-        await task
-
-
-@asynccontextmanager
-async def proxied(access: ClusterAccess, directory: Path) -> AsyncIterator[tuple[FaultProxy, Credentials]]:
-    identity = ClientCertificate(access.certificate, access.key)
-    async with FaultProxy(access.server, access.authority, identity=identity) as proxy:
-        kubeconfig = directory / "proxy.kubeconfig"
-        kubeconfig.write_text(json.dumps(kubeconfig_document(proxy.url, b"", {})))
-        yield proxy, from_kubeconfig(kubeconfig)
-
-
 async def eventually(condition: Callable[[], bool]) -> None:
     """For what is no event; the test's timeout catches what never comes."""
     while not await asyncio.to_thread(condition):  # noqa: ASYNC110 - see above
@@ -114,9 +92,9 @@ async def test_a_manager_that_dies_after_any_write_is_followed_by_one_that_does_
     with kube_audit.recording() as seen:
         async with proxied(kube_cluster, tmp_path) as (proxy, credentials):
             death = proxy.inject(DieAfterWrites(writes), path=".*/secrets")
-            async with running(fan_manager(credentials, kube_namespace)):
+            async with managing(fan_manager(credentials, kube_namespace)):
                 await death.met(1)
-        async with running(fan_manager(from_kubeconfig(kube_cluster.kubeconfig), kube_namespace)):
+        async with managing(fan_manager(from_kubeconfig(kube_cluster.kubeconfig), kube_namespace)):
             await eventually(lambda: children(admin, kube_namespace) == CHILDREN)
             create_map(admin, kube_namespace, "two")
             await eventually(lambda: children(admin, kube_namespace) == 2 * CHILDREN)
@@ -133,7 +111,7 @@ async def test_a_lost_answer_to_a_creation_leads_to_no_second_one(
     with kube_audit.recording() as seen:
         async with proxied(kube_cluster, tmp_path) as (proxy, credentials):
             with proxy.inject(LoseResponses(times=2), method="POST", path=".*/secrets"):
-                async with running(fan_manager(credentials, kube_namespace)):
+                async with managing(fan_manager(credentials, kube_namespace)):
                     create_map(admin, kube_namespace, "one")
                     await eventually(lambda: children(admin, kube_namespace) == CHILDREN)
                     create_map(admin, kube_namespace, "two")
@@ -156,9 +134,9 @@ async def test_a_standby_whose_cache_lags_repeats_no_write_when_it_takes_over(
         async with proxied(kube_cluster, tmp_path) as (proxy, credentials):
             leader = fan_manager(direct, kube_namespace, election("leader"))
             standby = fan_manager(credentials, kube_namespace, election("standby"))
-            async with running(leader):
+            async with managing(leader):
                 await eventually(lambda: leader.election is not None and leader.election.is_leader)
-                async with running(standby):
+                async with managing(standby):
                     await standby.cache.synced(within=30)
                     with proxy.inject(HoldEvents(), watch=True):
                         create_map(admin, kube_namespace, "one")

@@ -1,7 +1,6 @@
 """Informers while the control plane breaks: each test has a cluster of its own to break."""
 
 import asyncio
-import json
 import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -14,13 +13,11 @@ from gpuruntime.aio.backoff import BackoffSchedule
 from gpuruntime.control.informers.cache import Cache
 from gpuruntime.control.informers.reflection import ReflectorSettings
 from gpuruntime.kube.builtin.core import ConfigMap
-from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.kube.transport import Transport
 from gpuruntime.testing import AdminClient, LocalCluster
-from gpuruntime.testing.access import kubeconfig_document
-from gpuruntime.testing.fault_proxy import ClientCertificate, FaultProxy
+from gpuruntime.testing.fault_proxy import FaultProxy
 from gpuruntime.testing.faults import CutAfterBytes, CutAfterEvents, DropRequests
-from tests.control.scenes import open_transport, running, watch
+from tests.control.scenes import open_transport, proxied, running, watch
 
 IMPATIENT = BackoffSchedule(base=0.01, factor=2, cap=0.1, quiet=120)
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -80,13 +77,11 @@ async def test_a_hung_api_server_is_noticed_and_nothing_is_missed(cluster: Local
 @asynccontextmanager
 async def through_proxy(cluster: LocalCluster, directory: Path) -> AsyncIterator[tuple[FaultProxy, Transport]]:
     """A transport whose every byte goes through a proxy that can be told to misbehave."""
-    access = cluster.access
-    identity = ClientCertificate(access.certificate, access.key)
-    async with FaultProxy(access.server, access.authority, identity=identity) as proxy:
-        kubeconfig = directory / "proxy.kubeconfig"
-        kubeconfig.write_text(json.dumps(kubeconfig_document(proxy.url, b"", {})))
-        async with Transport(from_kubeconfig(kubeconfig), user_agent="tests") as transport:
-            yield proxy, transport
+    async with (
+        proxied(cluster.access, directory) as (proxy, credentials),
+        Transport(credentials, user_agent="tests") as transport,
+    ):
+        yield proxy, transport
 
 
 async def test_a_history_that_was_compacted_away_is_made_up_for_by_comparing(
