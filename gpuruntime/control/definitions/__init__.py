@@ -1,0 +1,1 @@
+"""CustomResourceDefinitions from attrs types: schema, validation, and what a change breaks."""

@@ -1,0 +1,1 @@
+"""The least rights that a process needs, from what its controllers declare."""
