@@ -29,6 +29,8 @@ T = TypeVar("T")
 
 _JSON: Final = "application/json"
 _PATH_CHARACTERS: Final = "/%:@!$&'()*+,;=-._~"
+_POURING: Final = 64 * 1024
+_GATHER_SECONDS: Final = 0.003
 # From this size on aiohttp warns about bytes and wants something it can read piece by piece.
 _LARGE_BODY: Final = 2**20
 
@@ -253,26 +255,40 @@ def _drop(response: aiohttp.ClientResponse) -> None:
 
 
 class _Chunks(AsyncIterator[bytes]):
-    """A class and no generator: nothing is left to be finalized when the consumer stops halfway."""
+    """A class and no generator: nothing is left to be finalized when the consumer stops halfway.
+
+    A server flushes every event of a watch, and to wake up for each costs more than to read it. So while a stream
+    pours (`_POURING` bytes without a pause), what arrives is left to add up for `_GATHER_SECONDS` before it is read.
+    """
 
     def __init__(self, response: aiohttp.ClientResponse, request: str, idle_timeout: float) -> None:
         self._response = response
         self._request = request
         self._idle_timeout = idle_timeout
+        self._poured = 0
 
     async def __anext__(self) -> bytes:
         try:
+            if self._poured >= _POURING:
+                await asyncio.sleep(_GATHER_SECONDS)
             # What has arrived already needs no timer, which would cost as much as reading it.
-            chunk = self._response.content.read_nowait()
-            if not chunk:
-                async with asyncio.timeout(self._idle_timeout):
-                    chunk = await self._response.content.readany()
+            chunk = self._response.content.read_nowait() or await self._wait()
         except TimeoutError as error:
             raise UnavailableError(f"{self._request}: no data for {self._idle_timeout:g} s") from error
         except FAILURES as error:
             raise error_from_failure(error, self._request, outcome_unknown=False) from error
         if not chunk:
             raise StopAsyncIteration
+        self._poured += len(chunk)
+        return chunk
+
+    async def _wait(self) -> bytes:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        async with asyncio.timeout(self._idle_timeout):
+            chunk = await self._response.content.readany()
+        if loop.time() - began > _GATHER_SECONDS:
+            self._poured = 0
         return chunk
 
 
