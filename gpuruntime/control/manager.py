@@ -36,6 +36,9 @@ from gpuruntime.control.leadership.fenced_transport import FencedCredentials, Fe
 from gpuruntime.control.operations.http_site import HttpAddress, HttpSite
 from gpuruntime.control.operations.operations import Operations
 from gpuruntime.control.operations.watchdog import LoopWatchdog
+from gpuruntime.control.permissions.declarations import Declaration
+from gpuruntime.control.permissions.resolving import LeaseName, rights_of
+from gpuruntime.control.permissions.rights import Right
 from gpuruntime.control.writing.fights import FightGuard
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.credentials import Credentials
@@ -118,6 +121,7 @@ class Manager:
             self.operations.watch_election(options.election.name, self.election)
         self._controllers: list[Controller[Any]] = []
         self._works: list[tuple[Group, str, Callable[[], Coroutine[Any, Any, None]]]] = []
+        self._declarations: list[Declaration] = []
         self.sites: list[HttpSite] = []
         self._stop = asyncio.Event()
         self._failure: BaseException | None = None
@@ -155,6 +159,21 @@ class Manager:
         self.sites.append(site)
         self.add(site.run, f"http {address.url}", group="http")
         return site
+
+    def declare(self, *declarations: Declaration) -> None:
+        """Say what is written, for whoever grants rights to this process; see `permissions_of`. It changes nothing."""
+        self._declarations += declarations
+
+    @property
+    def rights(self) -> tuple[Right, ...]:
+        """The least rights with which this manager can do its work, as far as it has been told.
+
+        Raises:
+            PermissionsError: a declaration is about wherever a kind is watched, and nobody watches it.
+        """
+        election = self.options.election
+        lease = None if election is None else LeaseName(election.namespace, election.name)
+        return rights_of([informer.scope for informer in self.cache.informers], self._declarations, lease)
 
     async def reach_server(self) -> None:
         """Returns if the API server answers now; for a check of readiness.

@@ -27,6 +27,7 @@ class Request:
     user: str
     code: int
     user_agent: str
+    group: str = ""
 
     @classmethod
     def parse(cls, line: dict[str, Any]) -> Self:
@@ -40,6 +41,7 @@ class Request:
             user=line["user"].get("username", ""),
             code=line.get("responseStatus", {}).get("code", 0),
             user_agent=line.get("userAgent", ""),
+            group=target.get("apiGroup", ""),
         )
 
     @property

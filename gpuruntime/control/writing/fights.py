@@ -137,13 +137,13 @@ class FightGuard:
         return FightError(repeats.story, retry_after=settings.pause)
 
     async def _explain(self, method: str, path: str, body: bytes) -> str:
+        desired = orjson.loads(body)
+        if not isinstance(desired, dict):
+            return "who undoes it is not known, because it is a JSON patch"
         try:
             live = (await self._transport.request("GET", path)).json_object()
         except KubeError as error:
             return f"who undoes it is not known, because it cannot be read ({error})"
-        desired = orjson.loads(body)
-        if not isinstance(desired, dict):
-            return "who undoes it is not known, because it is a JSON patch"
         paths = _changed_back(method, path, desired, live)
         if not paths:
             return "nothing differs on the server now, so the controller does not see its own write"

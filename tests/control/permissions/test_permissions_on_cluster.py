@@ -1,0 +1,112 @@
+"""An operator with the rights that follow from its declarations, and none besides, on a real API server."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from gpuruntime.control.manager import Manager, ManagerOptions
+from gpuruntime.control.permissions.declarations import Declaration, records_events, uses
+from gpuruntime.control.permissions.nowhere import NOWHERE
+from gpuruntime.kube.builtin.core import ConfigMap, Secret
+from gpuruntime.kube.builtin.nodes import Node
+from gpuruntime.kube.credentials import Credentials
+from gpuruntime.kube.forms import metadata_only
+from gpuruntime.kube.kubeconfig import from_kubeconfig
+from gpuruntime.testing import AdminClient, AuditLog, ClusterAccess
+from gpuruntime.testing.granted import Usage, granted_account, usage
+from tests.control.permissions.widget_operator import DECLARED, Widget, build, install_widgets, phase_of
+from tests.control.scenes import managing
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    """For what only a look at the server tells; the test's timeout catches what never comes."""
+    while not await asyncio.to_thread(condition):  # noqa: ASYNC110 - see above
+        await asyncio.sleep(0.02)
+
+
+async def resize(admin: AdminClient, namespace: str, size: int) -> None:
+    await asyncio.to_thread(admin.merge, Widget.KIND.path(namespace, "one"), {"spec": {"size": size}})
+    await eventually(lambda: phase_of(admin, namespace, "one") == f"size {size}")
+
+
+async def operate(
+    cluster: ClusterAccess, audit: AuditLog, namespace: str, directory: Path, declared: tuple[Declaration, ...]
+) -> Usage:
+    """Run the operator through the life of a widget; what it did beside what it may do."""
+    install_widgets(cluster)
+    admin, rights = cluster.admin(), build(NOWHERE, namespace, declared).rights
+    with granted_account(cluster, rights, namespace=namespace, directory=directory) as account:
+        with audit.recording() as seen:
+            async with managing(build(from_kubeconfig(account.kubeconfig), namespace)):
+                body = {"apiVersion": Widget.KIND.api_version, "kind": "Widget", "metadata": {"name": "one"}}
+                await asyncio.to_thread(admin.create, Widget.KIND.path(namespace), {**body, "spec": {"size": 1}})
+                await eventually(lambda: phase_of(admin, namespace, "one") == "size 1")
+                await resize(admin, namespace, 2)
+                await resize(admin, namespace, 0)
+        return usage(rights, seen.requests, user=account.username)
+
+
+async def test_an_operator_uses_exactly_the_rights_that_its_declarations_give(
+    kube_cluster: ClusterAccess, kube_audit: AuditLog, kube_namespace: str, tmp_path: Path
+) -> None:
+    found = await operate(kube_cluster, kube_audit, kube_namespace, tmp_path, DECLARED)
+
+    assert found.is_exact, found
+    assert {f"{right.verb} {right.resource}" for right in found.excused} <= {
+        "get configmaps",
+        "get widgets",
+        "patch events",
+        "update widgets/finalizers",
+    }
+
+
+async def test_what_nobody_needs_is_reported(
+    kube_cluster: ClusterAccess, kube_audit: AuditLog, kube_namespace: str, tmp_path: Path
+) -> None:
+    declared = (*DECLARED, uses(Secret, "get", "list", names=("token",), namespaces=(kube_namespace,)))
+
+    found = await operate(kube_cluster, kube_audit, kube_namespace, tmp_path, declared)
+
+    assert not found.missing
+    assert [str(right) for right in found.unused] == [
+        f"get secrets 'token' in {kube_namespace}",
+        f"list secrets 'token' in {kube_namespace}",
+    ]
+    assert "unused: get secrets 'token'" in str(found)
+
+
+async def test_what_was_tried_without_a_right_is_reported(
+    kube_cluster: ClusterAccess, kube_audit: AuditLog, kube_namespace: str, tmp_path: Path
+) -> None:
+    silent = tuple(declaration for declaration in DECLARED if declaration != records_events(Widget))
+
+    found = await operate(kube_cluster, kube_audit, kube_namespace, tmp_path, silent)
+
+    assert not found.unused
+    assert [str(right) for right in found.missing] == [f"create events.events.k8s.io in {kube_namespace}"]
+    assert str(found).startswith("missing: create events")
+
+
+async def test_one_object_may_be_watched_by_who_may_see_no_other_and_nodes_by_who_may_see_them_everywhere(
+    kube_cluster: ClusterAccess, kube_audit: AuditLog, kube_namespace: str, tmp_path: Path
+) -> None:
+    admin = kube_cluster.admin()
+    admin.create(f"/api/v1/namespaces/{kube_namespace}/configmaps", {"metadata": {"name": "settings"}})
+
+    def watching(credentials: Credentials) -> Manager:
+        manager = Manager(credentials, ManagerOptions("watcher"))
+        manager.cache.informer(metadata_only(Node.KIND))
+        manager.cache.informer(ConfigMap, namespaces=[kube_namespace], fields="metadata.name=settings")
+        return manager
+
+    rights = watching(NOWHERE).rights
+    with granted_account(kube_cluster, rights, namespace=kube_namespace, directory=tmp_path) as account:
+        manager = watching(from_kubeconfig(account.kubeconfig))
+        with kube_audit.recording() as seen:
+            async with managing(manager):
+                await manager.cache.synced(within=60)
+
+    found = usage(rights, seen.requests, user=account.username)
+    assert found.is_exact, found
+    assert [len(informer.store) > 0 for informer in manager.cache.informers] == [True, True]
+    assert f"watch configmaps 'settings' in {kube_namespace}" in {str(right) for right in rights}
