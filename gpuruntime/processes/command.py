@@ -11,6 +11,7 @@ from gpuruntime import __version__
 from gpuruntime.control.operations.http_site import HttpAddress, ListenError
 from gpuruntime.kube.errors import CredentialsError
 from gpuruntime.kube.kubeconfig import find, from_kubeconfig
+from gpuruntime.processes.generate import add_generate, generate
 from gpuruntime.processes.logs import configure_logging
 from gpuruntime.processes.manager import run_manager
 
@@ -20,6 +21,8 @@ __all__ = ["http_address", "main"]
 def main(argv: list[str] | None = None) -> int:
     """Run a process to its end. A mistake of the user's is one line on standard error and exit code 1 or 2."""
     arguments = _parser().parse_args(argv)
+    if arguments.command == "generate":
+        return generate(arguments)
     configure_logging()
     try:
         credentials = find() if arguments.kubeconfig is None else from_kubeconfig(arguments.kubeconfig)
@@ -77,6 +80,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="the cluster and who we are in it (default: KUBECONFIG, else ~/.kube/config, else the pod's own account)",
     )
+    add_generate(commands)
     return parser
 
 

@@ -1,0 +1,189 @@
+"""`gpuruntime generate`: manifests from code, for any package."""
+
+import argparse
+import asyncio
+import inspect
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from gpuruntime.control.definitions.definition import definition
+from gpuruntime.control.definitions.failures import DefinitionError
+from gpuruntime.control.permissions.declarations import Declaration
+from gpuruntime.control.permissions.nowhere import NOWHERE
+from gpuruntime.control.permissions.resolving import rights_of
+from gpuruntime.control.permissions.rights import Right
+from gpuruntime.control.permissions.roles import roles_for
+from gpuruntime.meta import TypedObject, encode
+from gpuruntime.processes.definition_changes import ReleasedError, changes_since, read_definitions
+from gpuruntime.processes.generated_files import Generated
+from gpuruntime.processes.importing import ImportProblemError, find_object, kinds_of
+from gpuruntime.processes.manifest_yaml import render
+
+__all__ = ["add_generate", "generate"]
+
+_CRDS: Final = """\
+examples:
+  gpuruntime generate crds widgets.api                          print them
+  gpuruntime generate crds widgets.api --out manifests/crds     write one file a kind
+  gpuruntime generate crds widgets.api --out manifests/crds --check
+                                                                 exit with 1 if a file is stale, for CI
+  gpuruntime generate crds widgets.api --check-against released/crds
+                                                                 exit with 1 if stored objects or clients would break
+
+A kind is a subclass of gpuruntime.meta.TypedObject with `DEFINITION: ClassVar = Definition(...)`.
+"""
+_RBAC: Final = """\
+examples:
+  gpuruntime generate rbac widgets.main:build --account widgets --namespace widgets-system
+  gpuruntime generate rbac widgets.main:build --account widgets --namespace widgets-system --out manifests/rbac.yaml
+                                                                 the same with --check: exit with 1 if it is stale
+
+FUNCTION takes credentials, which lead nowhere here, and gives a gpuruntime.control.Manager that is built and not run:
+
+  def build(credentials):
+      manager = Manager(credentials, ManagerOptions("widgets"))
+      ...
+      manager.declare(owns(Deployment, by=Widget), writes_status(Widget))
+      return manager
+
+It may be async. A process without a manager names a tuple of declarations instead of a function.
+"""
+
+
+class _GenerateError(Exception):
+    """Nothing can be generated; the message says what to do."""
+
+
+def add_generate(commands: Any) -> None:
+    """Add the command to those of `gpuruntime`."""
+    parser = commands.add_parser(
+        "generate",
+        help="write manifests from code: crds, rbac",
+        description="Write manifests from code. `gpuruntime generate crds --help` and `gpuruntime generate rbac --help`"
+        " show examples.",
+    )
+    what = parser.add_subparsers(dest="what", required=True, metavar="WHAT")
+    crds = _what(what, "crds", "CustomResourceDefinitions of the kinds of a package", _CRDS)
+    crds.add_argument("packages", nargs="+", metavar="PACKAGE", help="a package with all that is in it, or a module")
+    crds.add_argument("--out", type=Path, metavar="DIR", help="write one file a kind there (default: print)")
+    crds.add_argument("--check-against", type=Path, metavar="DIR", help="compare with definitions that are in use")
+    rbac = _what(what, "rbac", "the least roles for a process, and their bindings", _RBAC)
+    rbac.add_argument("target", metavar="MODULE:FUNCTION", help="what builds the manager of the process")
+    rbac.add_argument("--account", required=True, metavar="NAME", help="the ServiceAccount of the process")
+    rbac.add_argument("--namespace", required=True, metavar="NS", help="where that account is")
+    rbac.add_argument("--out", type=Path, metavar="FILE", help="write there (default: print)")
+    for command in (crds, rbac):
+        command.add_argument("--check", action="store_true", help="write nothing; exit with 1 if --out is stale")
+
+
+def _what(what: Any, name: str, help_text: str, epilog: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = what.add_parser(
+        name,
+        help=help_text,
+        description=f"Generate {help_text}.",
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    return parser
+
+
+def generate(arguments: argparse.Namespace) -> int:
+    """Do what the command line says: 0 if all is well, 1 if a check found something or nothing can be generated, 2 if
+    the command line makes no sense.
+    """
+    if arguments.check and arguments.out is None:
+        print("error: --check compares with files: name them with --out", file=sys.stderr)
+        return 2
+    if str(Path.cwd()) not in sys.path:
+        # As `python -m` has it: what is being worked on need not be installed.
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        return _crds(arguments) if arguments.what == "crds" else _rbac(arguments)
+    except (ImportProblemError, DefinitionError, ReleasedError, _GenerateError, ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+
+
+def _crds(arguments: argparse.Namespace) -> int:
+    command = f"gpuruntime generate crds {' '.join(arguments.packages)}"
+    manifests = _definitions(arguments.packages)
+    broken = 0 if arguments.check_against is None else _compare(manifests, arguments.check_against)
+    if arguments.check_against is not None and (arguments.out is None or (broken and not arguments.check)):
+        # What breaks is not written: the files may be those that it was compared with.
+        return broken
+    header = _header(command)
+    if arguments.out is None:
+        print(render(manifests, header), end="")
+        return 0
+    texts = {arguments.out / f"{item['metadata']['name']}.yaml": render([item], header) for item in manifests}
+    return _settle(Generated(f"# {header}\n", texts, arguments.out), arguments, command) or broken
+
+
+def _definitions(packages: Sequence[str]) -> list[dict[str, Any]]:
+    kinds = dict.fromkeys(kind for package in packages for kind in kinds_of(package))
+    together: dict[tuple[str, str], list[type[TypedObject]]] = {}
+    for kind in kinds:
+        together.setdefault((kind.KIND.group, kind.KIND.plural), []).append(kind)
+    return [definition(*together[name]) for name in sorted(together)]
+
+
+def _compare(manifests: Sequence[dict[str, Any]], directory: Path) -> int:
+    changes = list(changes_since(read_definitions(directory), manifests))
+    for name, change in changes:
+        print(f"{change.severity}: {name}: {change.path} {change.problem}", file=sys.stderr)
+    return 1 if any(change.severity == "breaking" for _, change in changes) else 0
+
+
+def _rbac(arguments: argparse.Namespace) -> int:
+    target, account, namespace = arguments.target, arguments.account, arguments.namespace
+    command = f"gpuruntime generate rbac {target} --account {account} --namespace {namespace}"
+    rights = asyncio.run(_rights(target))
+    objects = [encode(granted) for granted in roles_for(rights, account=account, namespace=namespace)]
+    header = _header(command)
+    text = render(objects, header)
+    if arguments.out is None:
+        print(text, end="")
+        return 0
+    return _settle(Generated(f"# {header}\n", {arguments.out: text}), arguments, command)
+
+
+async def _rights(target: str) -> tuple[Right, ...]:
+    found = find_object(target)
+    if callable(found):
+        try:
+            found = found(NOWHERE)
+            if inspect.isawaitable(found):
+                found = await found
+        except Exception as error:
+            raise _GenerateError(
+                f"{target} failed: {type(error).__name__}: {error}; expected a function that takes credentials and"
+                " builds a Manager without a cluster"
+            ) from error
+    if hasattr(found, "rights"):
+        rights: tuple[Right, ...] = found.rights
+        return rights
+    if isinstance(found, tuple | list) and all(isinstance(item, Declaration) for item in found):
+        return rights_of([], found)
+    raise _GenerateError(
+        f"{target}: expected a function that gives a Manager, or a tuple of declarations,"
+        f" got {type(found).__qualname__}"
+    )
+
+
+def _settle(generated: Generated, arguments: argparse.Namespace, command: str) -> int:
+    if not arguments.check:
+        for line in generated.write():
+            print(line)
+        return 0
+    stale = generated.stale()
+    for line in stale:
+        print(line, file=sys.stderr)
+    if stale:
+        print(f"mend it: {command} --out {arguments.out}", file=sys.stderr)
+    return 1 if stale else 0
+
+
+def _header(command: str) -> str:
+    return f"Generated by `{command}`: do not edit, generate it again."

@@ -1,0 +1,31 @@
+"""What `hack/generate` does: writes what is generated of manifests/, or tells what of it is stale."""
+
+import argparse
+import sys
+from contextlib import chdir
+from pathlib import Path
+from typing import Final
+
+from gpuruntime.processes.command import main as gpuruntime
+
+__all__ = ["OUTPUTS", "main"]
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+# One line an output: the arguments of `gpuruntime generate`. A process that gets an account of its own gets a line.
+OUTPUTS: Final = (("crds", "gpuruntime.api", "--out", "manifests/crds"),)
+
+
+def main(argv: list[str]) -> int:
+    """Write all outputs, or with --check only look at them: 1 if one is stale or cannot be made."""
+    parser = argparse.ArgumentParser(
+        prog="hack/generate",
+        description="Write the generated manifests: definitions of our kinds, roles of our processes.",
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a file is stale")
+    check = ["--check"] if parser.parse_args(argv).check else []
+    with chdir(ROOT):
+        return max(gpuruntime(["generate", *output, *check]) for output in OUTPUTS)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

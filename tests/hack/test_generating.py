@@ -1,0 +1,19 @@
+"""The generated manifests are what the code gives now, and a server takes them."""
+
+from pathlib import Path
+
+from gpuruntime.testing import ClusterAccess
+from hack.generating import OUTPUTS, ROOT, main
+
+
+def test_no_generated_manifest_is_stale() -> None:
+    assert main(["--check"]) == 0, "run ./hack/generate"
+
+
+def test_the_server_takes_every_generated_manifest(kube_cluster: ClusterAccess) -> None:
+    outputs = [Path(output[output.index("--out") + 1]) for output in OUTPUTS]
+
+    for output in outputs:
+        said = kube_cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "--filename", str(ROOT / output))
+
+        assert all(line.endswith("(server dry run)") for line in said.splitlines())
