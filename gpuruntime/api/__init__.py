@@ -1,1 +1,44 @@
 """Resource types of the control plane: shape, defaults, validation, conditions. Pure values."""
+
+from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec, GPUUnitStatus, UnitAccess, UnitStages
+from gpuruntime.api.operation import (
+    Operation,
+    OperationFailure,
+    OperationProgress,
+    OperationResult,
+    OperationSpec,
+    OperationStatus,
+    operation_name,
+)
+from gpuruntime.api.placement import PullSecret, UnitToleration
+from gpuruntime.api.readiness import ReadinessProbe
+from gpuruntime.api.roles import Roles
+from gpuruntime.api.stockpool import StockPool, StockPoolSpec, StockPoolStatus
+from gpuruntime.api.unit_template import EnvSource, KeyReference, UnitEnv, UnitPort, UnitTemplate
+
+__all__ = [
+    "EnvSource",
+    "GPUUnit",
+    "GPUUnitSpec",
+    "GPUUnitStatus",
+    "KeyReference",
+    "Operation",
+    "OperationFailure",
+    "OperationProgress",
+    "OperationResult",
+    "OperationSpec",
+    "OperationStatus",
+    "PullSecret",
+    "ReadinessProbe",
+    "Roles",
+    "StockPool",
+    "StockPoolSpec",
+    "StockPoolStatus",
+    "UnitAccess",
+    "UnitEnv",
+    "UnitPort",
+    "UnitStages",
+    "UnitTemplate",
+    "UnitToleration",
+    "operation_name",
+]

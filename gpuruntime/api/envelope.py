@@ -1,0 +1,25 @@
+"""The envelope of a unit, which units and pools describe in the same words: flavour, image, CPUs, memory, GPUs."""
+
+from typing import Annotated, Final
+
+from gpuruntime.meta.rules import Cel, Length, Pattern, QuantityRule, Range
+
+__all__ = ["GPU_PRODUCT", "GPU_TYPE_RULE", "Amount", "GpuCount", "GpuType", "Image", "SpecName"]
+
+GPU_PRODUCT: Final = "nvidia.com/gpu.product"
+"""The label by which a node says which GPUs it has."""
+
+_LABEL_VALUE: Final = Pattern("^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$")
+
+SpecName = Annotated[str, Length(minimum=1, maximum=63), _LABEL_VALUE]
+Image = Annotated[str | None, Length(minimum=1, maximum=1024), Pattern("^[!-~]+$")]
+Amount = Annotated[int | str | None, QuantityRule(positive=True)]
+GpuCount = Annotated[int, Range(minimum=0, maximum=1024)]
+GpuType = Annotated[str | None, Length(minimum=1, maximum=63), _LABEL_VALUE]
+
+GPU_TYPE_RULE: Final = Cel(
+    f"!has(self.gpuType) || !has(self.nodeSelector) || !('{GPU_PRODUCT}' in self.nodeSelector)"
+    f" || self.nodeSelector['{GPU_PRODUCT}'] == self.gpuType",
+    message=f"expected the gpuType as {GPU_PRODUCT} of nodeSelector, or no such entry",
+)
+"""A rule of every spec that has both a gpuType and a nodeSelector."""
