@@ -1,0 +1,59 @@
+"""The Deployment of a unit: one pod, replaced only when the old one is gone."""
+
+from hashlib import sha256
+from typing import Final
+
+import orjson
+
+from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.names import RENDER_ON, RENDERED_FOR
+from gpuruntime.desired.known_fields import known_fields
+from gpuruntime.desired.pod_template import pod_template
+from gpuruntime.desired.rendering import Rendering
+from gpuruntime.desired.unit_names import child_name, unit_labels, unit_selector
+from gpuruntime.kube.builtin.apps import Deployment, DeploymentSpec, DeploymentStrategy
+from gpuruntime.meta.frozen_mapping import FrozenDict
+from gpuruntime.meta.label_selectors import LabelSelector
+from gpuruntime.meta.objects import ObjectMeta
+
+__all__ = ["unit_deployment"]
+
+_HASH_LENGTH: Final = 32
+
+
+def unit_deployment(unit: GPUUnit, rendering: Rendering) -> Deployment:
+    """The Deployment that a unit asks for, as it is rendered today; give it to `pinned` before it is written.
+
+    An update never needs two GPUs: the old pod goes first. The owner reference is put on by whoever writes it.
+
+    Raises:
+        QuantityError: cpu or memory is no quantity; `gpuruntime.desired.validation` finds that before.
+    """
+    meta = unit.metadata
+    return Deployment(
+        metadata=ObjectMeta(
+            name=child_name(meta.name),
+            namespace=meta.namespace,
+            labels=unit_labels(meta.name),
+            annotations=FrozenDict({RENDERED_FOR: _inputs(unit, rendering)}),
+        ),
+        spec=DeploymentSpec(
+            replicas=1,
+            selector=LabelSelector(match_labels=unit_selector(meta.name)),
+            strategy=DeploymentStrategy(type="Recreate"),
+            template=pod_template(unit, rendering),
+            progress_deadline_seconds=rendering.progress_deadline_seconds,
+            # Nobody rolls back what is rendered from a spec.
+            revision_history_limit=0,
+        ),
+    )
+
+
+def _inputs(unit: GPUUnit, rendering: Rendering) -> str:
+    """The hash of all that the user decides about the pod template, and of nothing that the operator decides."""
+    said = {
+        "spec": known_fields(unit.spec),
+        "stock": rendering.roles.is_stock(unit.metadata.namespace),
+        "renderOn": unit.metadata.annotations.get(RENDER_ON, ""),
+    }
+    return sha256(orjson.dumps(said, option=orjson.OPT_SORT_KEYS)).hexdigest()[:_HASH_LENGTH]

@@ -1,0 +1,47 @@
+"""What a spec says, in one form: only what this version knows, and only what differs from the defaults."""
+
+from functools import cache
+from typing import Any
+
+from attrs import fields
+
+from gpuruntime.meta.frozen_mapping import thaw
+from gpuruntime.meta.structs import Struct, default_of, wire_name
+
+__all__ = ["known_fields"]
+
+
+def known_fields(struct: Struct) -> dict[str, Any]:
+    """The JSON object of a wire type without unknown fields and without those that have their default value.
+
+    Guarantees: equal for two structs of one type that mean the same to this version, whether a default was left out or
+    filled in by the server, and whatever fields another version has added.
+    """
+    # mypy doubts that a class is hashable.
+    cls: Any = type(struct)
+    known: dict[str, Any] = {}
+    for name, on_the_wire, default, default_form in _attributes(cls):
+        value = getattr(struct, name)
+        # Most fields have their default, and most of those the very object.
+        if value is not default and (form := _form(value)) != default_form:
+            known[on_the_wire] = form
+    return known
+
+
+@cache
+def _attributes(cls: type[Struct]) -> tuple[tuple[str, str, Any, Any], ...]:
+    """Name, wire name, default, and JSON form of the default. Unknown fields are no field of their own on the wire."""
+    known = [attribute for attribute in fields(cls) if attribute.name != "extra"]
+    defaults = [default_of(attribute) for attribute in known]
+    return tuple(
+        (attribute.name, wire_name(attribute), default, _form(default))
+        for attribute, default in zip(known, defaults, strict=True)
+    )
+
+
+def _form(value: Any) -> Any:
+    if isinstance(value, Struct):
+        return known_fields(value)
+    if isinstance(value, tuple):
+        return [_form(item) for item in value]
+    return thaw(value)

@@ -1,0 +1,79 @@
+"""The pod of a unit: its container, where it may run, and how much it matters."""
+
+from typing import Final
+
+from gpuruntime.api.envelope import GPU_PRODUCT
+from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
+from gpuruntime.desired.container import GPU_RESOURCE, SHARED_MEMORY, runtime_container
+from gpuruntime.desired.rendering import Rendering
+from gpuruntime.desired.unit_names import unit_labels
+from gpuruntime.kube.builtin.pods import LocalObjectReference, PodSpec, PodTemplateSpec, Toleration
+from gpuruntime.kube.builtin.volumes import EmptyDirVolumeSource, Volume
+from gpuruntime.meta.frozen_mapping import FrozenDict
+from gpuruntime.meta.objects import ObjectMeta
+from gpuruntime.meta.quantities import Quantity, parse_quantity
+
+__all__ = ["pod_template"]
+
+# A claim waits for the end of a stock pod, which has nothing to finish.
+_STOCK_GRACE_SECONDS: Final = 1
+_GPU_TAINT: Final = Toleration(key=GPU_RESOURCE, operator="Exists", effect="NoSchedule")
+_NANO: Final = 10**9
+
+
+def pod_template(unit: GPUUnit, rendering: Rendering) -> PodTemplateSpec:
+    """The pod template of a unit: stock holds the envelope, an active unit runs the user's program in it.
+
+    Guarantees: no token of a service account, no privilege escalation, no addresses of other units in the environment.
+
+    Raises:
+        QuantityError: cpu or memory is no quantity; `gpuruntime.desired.validation` finds that before.
+    """
+    spec = unit.spec
+    is_stock = rendering.roles.is_stock(unit.metadata.namespace)
+    image = spec.image or (rendering.stock_image if is_stock else rendering.default_image)
+    return PodTemplateSpec(
+        metadata=ObjectMeta(labels=unit_labels(unit.metadata.name)),
+        spec=PodSpec(
+            containers=(runtime_container(unit, image),),
+            volumes=(_shared_memory(spec),),
+            node_selector=_node_selector(spec),
+            tolerations=_tolerations(spec),
+            priority_class_name=rendering.stock_priority_class if is_stock else rendering.active_priority_class,
+            runtime_class_name=spec.runtime_class_name,
+            automount_service_account_token=False,
+            image_pull_secrets=tuple(LocalObjectReference(secret.name) for secret in spec.image_pull_secrets),
+            termination_grace_period_seconds=_STOCK_GRACE_SECONDS if is_stock else None,
+            enable_service_links=False,
+        ),
+    )
+
+
+def _shared_memory(spec: GPUUnitSpec) -> Volume:
+    """Up to half of the unit's memory at /dev/shm: frameworks pass data between processes through it."""
+    limit = None
+    if spec.memory is not None:
+        memory = parse_quantity(spec.memory)
+        limit = Quantity(max(memory.nanos // 2 // _NANO, 1) * _NANO, memory.notation).canonical()
+    return Volume(SHARED_MEMORY, empty_dir=EmptyDirVolumeSource(medium="Memory", size_limit=limit))
+
+
+def _node_selector(spec: GPUUnitSpec) -> FrozenDict[str, str]:
+    if spec.gpu_type is None:
+        return spec.node_selector
+    return spec.node_selector | {GPU_PRODUCT: spec.gpu_type}
+
+
+def _tolerations(spec: GPUUnitSpec) -> tuple[Toleration, ...]:
+    # Nodes with GPUs are commonly kept free of everything else by a taint of the resource's name.
+    own = tuple(
+        Toleration(
+            key=given.key,
+            operator=given.operator,
+            value=given.value,
+            effect=given.effect,
+            toleration_seconds=given.toleration_seconds,
+        )
+        for given in spec.tolerations
+    )
+    return (*own, _GPU_TAINT) if spec.gpu and _GPU_TAINT not in own else own

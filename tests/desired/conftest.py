@@ -1,0 +1,7 @@
+"""`python -m pytest tests/desired --update-golden` writes golden/*.objects.yaml anew; read the diff then."""
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write what is rendered now as what is expected")

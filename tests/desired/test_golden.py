@@ -1,0 +1,59 @@
+"""What units are rendered to, for people to review: golden/<case>.unit.yaml gives golden/<case>.objects.yaml.
+
+After a change that is meant, `python -m pytest tests/desired --update-golden` writes them anew. A change inside a pod
+template restarts no pod that runs, see `gpuruntime.desired.pinning`; a change of `rendered-for` restarts all of them.
+"""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.desired.deployment import unit_deployment
+from gpuruntime.desired.rendering import Rendering
+from gpuruntime.desired.service import access_url, unit_service
+from gpuruntime.desired.validation import problems
+from gpuruntime.meta.codec import decode, encode
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def units() -> list[Path]:
+    return sorted(GOLDEN.glob("*.unit.yaml"))
+
+
+def case(path: Path) -> str:
+    return path.name.removesuffix(".unit.yaml")
+
+
+def rendered(unit: GPUUnit, rendering: Rendering) -> str:
+    service = unit_service(unit, rendering)
+    objects = [encode(child) for child in (unit_deployment(unit, rendering), service) if child is not None]
+    text = yaml.safe_dump_all(objects, sort_keys=False, width=120)
+    return f"# URL: {access_url(unit, rendering) or 'none'}\n---\n{text}"
+
+
+@pytest.mark.parametrize("path", units(), ids=case)
+def test_a_unit_is_rendered_as_somebody_has_reviewed_it(path: Path, request: pytest.FixtureRequest) -> None:
+    unit = decode(GPUUnit, yaml.safe_load(path.read_text()))
+    expected = GOLDEN / f"{case(path)}.objects.yaml"
+
+    text = rendered(unit, Rendering())
+
+    if request.config.getoption("--update-golden", default=False):
+        expected.write_text(text)
+    assert text == expected.read_text()
+
+
+@pytest.mark.parametrize("path", units(), ids=case)
+def test_a_golden_unit_has_no_problems(path: Path) -> None:
+    unit = decode(GPUUnit, yaml.safe_load(path.read_text()))
+
+    assert problems(unit) == ()
+
+
+def test_no_golden_file_is_left_over() -> None:
+    expected = {f"{case(path)}.objects.yaml" for path in units()}
+
+    assert {path.name for path in GOLDEN.glob("*.objects.yaml")} == expected

@@ -1,0 +1,68 @@
+import re
+
+import pytest
+from hypothesis import given
+
+from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
+from gpuruntime.api.unit_template import EnvSource, UnitEnv, UnitTemplate
+from gpuruntime.desired.deployment import unit_deployment
+from gpuruntime.desired.rendering import Rendering
+from gpuruntime.desired.validation import problems
+from gpuruntime.meta.codec import decode
+from gpuruntime.meta.objects import ObjectMeta
+from tests.api.faulty_specs import REFUSED, UNSEEN, Fault, unit_with
+from tests.desired.sound_units import sound_units
+from tests.desired.unit_strategies import units
+
+
+@pytest.mark.parametrize("fault", [*REFUSED, *UNSEEN], ids=lambda fault: fault.name)
+def test_a_fault_is_told_with_its_place(fault: Fault) -> None:
+    unit = decode(GPUUnit, unit_with(fault.spec, "runtime-instance"))
+
+    told = problems(unit)
+
+    assert {re.sub(r"\[\d+\]", "", problem.path) for problem in told} == {fault.path}
+
+
+def test_a_problem_says_what_was_found_and_what_was_expected() -> None:
+    unit = decode(GPUUnit, unit_with({"gpu": -1, "memory": "lots"}, "runtime-instance"))
+
+    told = [str(problem) for problem in problems(unit)]
+
+    assert told == [
+        "spec.memory: expected a quantity above 0 such as 16Gi, got 'lots'",
+        "spec.gpu: expected a number from 0 to 1024, got -1",
+    ]
+
+
+def test_no_problem_quotes_a_value_that_may_be_secret() -> None:
+    envs = (UnitEnv("1", "s3cret", EnvSource()), UnitEnv("GPU_COUNT", "s3cret"))
+    unit = GPUUnit(ObjectMeta(name="a", namespace="b"), GPUUnitSpec("g1.1", template=UnitTemplate(envs=envs)))
+
+    told = "; ".join(map(str, problems(unit)))
+
+    assert told
+    assert "s3cret" not in told
+
+
+def test_a_long_value_is_cut() -> None:
+    unit = GPUUnit(ObjectMeta(name="a", namespace="b"), GPUUnitSpec("g 1" * 1000))
+
+    (problem,) = problems(unit)
+
+    assert len(str(problem)) < 250
+
+
+@given(units())
+def test_whatever_is_stored_its_problems_can_be_told(unit: GPUUnit) -> None:
+    told = problems(unit)
+
+    assert all(str(problem).startswith("spec") for problem in told)
+
+
+@given(sound_units())
+def test_a_sound_unit_has_no_problems_and_renders(unit: GPUUnit) -> None:
+    told = problems(unit)
+
+    assert told == ()
+    assert unit_deployment(unit, Rendering()).spec.replicas == 1
