@@ -8,19 +8,21 @@ from typing import Self
 from attrs import frozen
 
 from gpuruntime.testing.change_signal import ChangeSignal
-from gpuruntime.testing.faults import DieAfterWrites, Fault, RequestFault
-from gpuruntime.testing.request_pattern import RequestPattern, is_watch
+from gpuruntime.testing.exchanges import Call, is_write
+from gpuruntime.testing.faults import DieAfterWrites, DieAtOnce, DieBeforeWrite, Fault, RequestFault
+from gpuruntime.testing.request_pattern import RequestPattern, is_watch, resource_of
 
 __all__ = ["ActiveFault", "FaultBoard", "Subject", "WritesLeft"]
 
 
 @frozen
 class Subject:
-    """The request that faults are looked up for."""
+    """The request that faults are looked up for; `call` is its place among all, where somebody counts them."""
 
     method: str
     path: str
     query: Mapping[str, str]
+    call: Call | None = None
 
     @property
     def watch(self) -> bool:
@@ -28,15 +30,16 @@ class Subject:
 
     @property
     def write(self) -> bool:
-        return self.method in {"POST", "PUT", "PATCH", "DELETE"}
+        return is_write(self.method, resource_of(self.path), dry_run="dryRun" in self.query)
 
 
 class ActiveFault:
     """A fault that was switched on, until `lift()` or the end of its `with` block."""
 
-    def __init__(self, fault: Fault, pattern: RequestPattern, changes: ChangeSignal) -> None:
+    def __init__(self, fault: Fault, pattern: RequestPattern, call: Call | None, changes: ChangeSignal) -> None:
         self.fault = fault
         self.pattern = pattern
+        self.call = call
         self._changes = changes
         self._count = 0
         self._lifted = False
@@ -83,23 +86,36 @@ class ActiveFault:
 
 
 class WritesLeft:
-    """How many writes may still be accepted before nothing passes, see `DieAfterWrites`.
+    """How many writes there may still be before nothing passes, see `DieAfterWrites` and `DieBeforeWrite`.
 
     Whoever sends a write holds `turn` until the server has answered: that write may turn out to be the last.
     """
 
-    def __init__(self, active: ActiveFault, count: int) -> None:
+    def __init__(self, active: ActiveFault) -> None:
         self.active = active
         self.turn = asyncio.Lock()
-        self._left = count
+        match active.fault:
+            case DieAfterWrites(count):
+                self._left = count
+            case DieBeforeWrite(number):
+                self._left = number - 1
+            case _:
+                self._left = 0
+        self._exhausted = isinstance(active.fault, DieAtOnce)
 
     @property
     def exhausted(self) -> bool:
-        return self._left == 0 and not self.active.lifted
+        return self._exhausted and not self.active.lifted
+
+    def refused(self) -> bool:
+        """A write has come; gives whether it is the one that must not get through."""
+        self._exhausted = self._exhausted or self._left == 0
+        return self.exhausted
 
     def accepted(self) -> bool:
         """The server has accepted a write; gives whether it was the last."""
         self._left -= 1
+        self._exhausted = self._left == 0 and isinstance(self.active.fault, DieAfterWrites)
         return self.exhausted
 
 
@@ -111,11 +127,11 @@ class FaultBoard:
         self._active: list[ActiveFault] = []
         self._writes_left: list[WritesLeft] = []
 
-    def inject(self, fault: Fault, pattern: RequestPattern) -> ActiveFault:
-        active = ActiveFault(fault, pattern, self.changes)
+    def inject(self, fault: Fault, pattern: RequestPattern, call: Call | None = None) -> ActiveFault:
+        active = ActiveFault(fault, pattern, call, self.changes)
         self._active = [*(other for other in self._active if not other.lifted), active]
-        if isinstance(fault, DieAfterWrites):
-            self._writes_left.append(WritesLeft(active, fault.count))
+        if isinstance(fault, DieAfterWrites | DieBeforeWrite | DieAtOnce):
+            self._writes_left.append(WritesLeft(active))
         self.changes.announce()
         return active
 
@@ -136,4 +152,4 @@ class FaultBoard:
 
 
 def _matches(active: ActiveFault, subject: Subject) -> bool:
-    return active.pattern.matches(subject.method, subject.path, subject.query)
+    return active.call in (None, subject.call) and active.pattern.matches(subject.method, subject.path, subject.query)

@@ -30,11 +30,21 @@ from aiohttp import (
 from attrs import field, frozen
 from yarl import URL
 
+from gpuruntime.testing.change_signal import ChangeSignal
+from gpuruntime.testing.exchanges import Call, ExchangeLog, name_in
 from gpuruntime.testing.fault_board import ActiveFault, FaultBoard, Subject
-from gpuruntime.testing.faults import DelayRequests, DropRequests, FailRequests, Fault, LoseResponses, StallRequests
+from gpuruntime.testing.faults import (
+    DelayRequests,
+    DieAfterWrites,
+    DropRequests,
+    FailRequests,
+    Fault,
+    LoseResponses,
+    StallRequests,
+)
 from gpuruntime.testing.faulty_copy import Ending, copy_body
 from gpuruntime.testing.loopback_http import LoopbackServer, cut_connection
-from gpuruntime.testing.request_pattern import RequestPattern, resource_of
+from gpuruntime.testing.request_pattern import RequestPattern, is_watch, resource_of
 from gpuruntime.testing.tracked_sockets import TrackedSockets
 from gpuruntime.testing.watch_events import status_object
 
@@ -88,6 +98,7 @@ class FaultProxy:
         self._identity = identity
         self._board = FaultBoard()
         self._counts: Counter[tuple[str, str]] = Counter()
+        self._log = ExchangeLog(self._board.changes)
         self._server = LoopbackServer(self._handle)
         self._cleanup = AsyncExitStack()
 
@@ -104,15 +115,32 @@ class FaultProxy:
         """
         return self._counts.copy()
 
+    @property
+    def log(self) -> ExchangeLog:
+        """Every request so far, and what the server said."""
+        return self._log
+
+    @property
+    def changes(self) -> ChangeSignal:
+        """Tells of every request, answer and event, and of faults that come, are done, or go."""
+        return self._board.changes
+
     def inject(
-        self, fault: Fault, *, method: str | None = None, path: str | None = None, watch: bool | None = None
+        self,
+        fault: Fault,
+        *,
+        method: str | None = None,
+        path: str | None = None,
+        watch: bool | None = None,
+        resource: str | None = None,
+        call: Call | None = None,
     ) -> ActiveFault:
         """Switch a fault on for the requests that match (see `RequestPattern`), until it is lifted.
 
-        Several faults may meet one request; they are done in the order in which they were injected, up to one that
-        answers or drops it.
+        With `call` it is for that very request, counted from the beginning of the proxy. Several faults may meet one
+        request; they are done in the order in which they were injected, up to one that answers or drops it.
         """
-        return self._board.inject(fault, RequestPattern(method, path, watch))
+        return self._board.inject(fault, RequestPattern(method, path, watch, resource=resource), call)
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
@@ -142,22 +170,24 @@ class FaultProxy:
         await self._cleanup.__aexit__(kind, error, trace)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        subject = Subject(request.method, request.path, request.query)
-        self._counts["WATCH" if subject.watch else request.method, resource_of(request.path)] += 1
+        method, resource = "WATCH" if is_watch(request.query) else request.method, resource_of(request.path)
+        self._counts[method, resource] += 1
+        call = Call(method, resource, self._counts[method, resource])
         try:
-            return await self._pass_on(request, subject)
+            return await self._pass_on(request, Subject(request.method, request.path, request.query, call), call)
         except (_DroppedError, ClientError):
             await cut_connection(request)
 
-    async def _pass_on(self, request: web.BaseRequest, subject: Subject) -> web.StreamResponse:
+    async def _pass_on(self, request: web.BaseRequest, subject: Subject, call: Call) -> web.StreamResponse:
         body = await request.content.read()
+        number = self._log.begin(call, name_in(request.path, call.resource, body), write=subject.write)
         failure = await self._meet(subject)
         if failure is not None:
             return failure
-        answer, last_write_of = await self._send(request, subject, body)
+        answer, last_write_of = await self._send(request, subject, body, number)
         async with answer:
             try:
-                await self._lose(answer, subject)
+                await self._lose(answer, subject, last_write_of)
                 response = web.StreamResponse(status=answer.status, reason=answer.reason)
                 response.headers.extend(
                     (name, value) for name, value in answer.headers.items() if name.lower() not in _HOP_BY_HOP
@@ -196,7 +226,7 @@ class FaultProxy:
         return None
 
     async def _send(
-        self, request: web.BaseRequest, subject: Subject, body: bytes
+        self, request: web.BaseRequest, subject: Subject, body: bytes, number: int
     ) -> tuple[ClientResponse, list[ActiveFault]]:
         """The server's answer, and the faults for which this was the last write."""
         headers = [(name, value) for name, value in request.headers.items() if name.lower() not in _NOT_FORWARDED]
@@ -211,6 +241,10 @@ class FaultProxy:
                 await turns.enter_async_context(left.turn)
             if self._board.dead:
                 raise _DroppedError
+            for left in writes_left:
+                if left.refused():
+                    left.active.note()
+                    raise _DroppedError
             answer = await self._session.request(
                 request.method,
                 URL(self._target + request.raw_path, encoded=True),
@@ -219,9 +253,13 @@ class FaultProxy:
                 ssl=tls,
                 allow_redirects=False,
             )
+            self._log.answered(number, answer.status)
             return answer, [left.active for left in writes_left if answer.ok and left.accepted()]
 
-    async def _lose(self, answer: ClientResponse, subject: Subject) -> None:
+    async def _lose(self, answer: ClientResponse, subject: Subject, last_write_of: list[ActiveFault]) -> None:
+        if any(isinstance(active.fault, DieAfterWrites) and active.fault.lose_answer for active in last_write_of):
+            await answer.read()
+            raise _DroppedError
         for active in self._board.meeting(subject):
             if isinstance(active.fault, LoseResponses):
                 active.note()

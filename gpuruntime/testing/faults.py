@@ -12,6 +12,8 @@ __all__ = [
     "DelayEvents",
     "DelayRequests",
     "DieAfterWrites",
+    "DieAtOnce",
+    "DieBeforeWrite",
     "DropRequests",
     "FailRequests",
     "Fault",
@@ -100,17 +102,32 @@ class DieAfterWrites:
     """After so many successful writes that match, nothing passes any more: as if the client had died there.
 
     Once the server has accepted the last of them, every request is dropped, whether it matches or not, and every open
-    watch is cut, until the fault is lifted. The answer of the last write is still passed on; the fault counts as done
-    after that. So that no write slips through, writes that match go to the server one at a time.
+    watch is cut, until the fault is lifted. The answer of the last write is still passed on, unless it is to be lost;
+    the fault counts as done after that. So that no write slips through, writes that match go to the server one at a
+    time.
 
-    A write is a POST, PUT, PATCH or DELETE. Not counted are those that the server refuses, those under way when the
-    fault is injected, and those whose client goes away before the server has answered.
+    A write is a POST, PUT, PATCH or DELETE. Not counted are those that the server refuses, rehearsals (dryRun), reviews
+    of access and tokens, those under way when the fault is injected, and those whose client goes away before the
+    server has answered.
     """
 
     count: int = field(validator=ge(1))
+    lose_answer: bool = field(default=False, kw_only=True)
+
+
+@frozen
+class DieBeforeWrite:
+    """This write, counted as for `DieAfterWrites`, never reaches the server, and nothing passes any more."""
+
+    number: int = field(validator=ge(1))
+
+
+@frozen
+class DieAtOnce:
+    """Nothing passes until the fault is lifted: every request is dropped, every open watch is cut."""
 
 
 RequestFault = (
     DelayRequests | StallRequests | DropRequests | LoseResponses | FailRequests | CutAfterBytes | CutAfterEvents
 )
-Fault = RequestFault | DelayEvents | HoldEvents | DieAfterWrites
+Fault = RequestFault | DelayEvents | HoldEvents | DieAfterWrites | DieBeforeWrite | DieAtOnce

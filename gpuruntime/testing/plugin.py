@@ -5,7 +5,6 @@
 
 import os
 import tempfile
-import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,8 +14,8 @@ import pytest
 
 from gpuruntime.testing.access import ClusterAccess
 from gpuruntime.testing.accounts import Account, create_account, delete_account
-from gpuruntime.testing.admin import RefusedError
 from gpuruntime.testing.audit import AuditLog
+from gpuruntime.testing.namespaces import create_namespace
 from gpuruntime.testing.nodes import NodeShape
 from gpuruntime.testing.shared import SharedCluster
 
@@ -69,17 +68,7 @@ def kube_namespace(kube_cluster: ClusterAccess) -> Iterator[str]:
     """A namespace of the test's own, ready for pods; deleted afterwards."""
     admin = kube_cluster.admin()
     name = f"test-{uuid.uuid4().hex[:10]}"
-    admin.create("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    while True:
-        # Pods are refused until the controller manager has made the default account.
-        try:
-            admin.get(f"/api/v1/namespaces/{name}/serviceaccounts/default")
-            break
-        except RefusedError as error:
-            if error.status != 404 or time.monotonic() > deadline:
-                raise
-            time.sleep(0.02)
+    create_namespace(admin, name)
     yield name
     admin.delete(f"/api/v1/namespaces/{name}")
 

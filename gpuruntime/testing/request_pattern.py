@@ -23,12 +23,14 @@ class RequestPattern:
 
     `path` is a regular expression for the whole path, without the query; a path as it is written matches itself.
     `watch` tells watches (True) from all other requests (False). `query` lists parameters that must have these values.
+    `resource` is what `resource_of` makes of the path.
     """
 
     method: str | None = None
     path: str | None = field(default=None)
     watch: bool | None = None
     query: tuple[tuple[str, str], ...] = field(factory=dict, converter=_pairs)
+    resource: str | None = None
 
     @path.validator
     def _compiles(self, _: object, value: str | None) -> None:
@@ -42,13 +44,14 @@ class RequestPattern:
             self.method in (None, method)
             and (self.path is None or re.fullmatch(self.path, path) is not None)
             and self.watch in (None, is_watch(query))
+            and self.resource in (None, resource_of(path))
             and all(query.get(name) == value for name, value in self.query)
         )
 
     @property
     def conditions(self) -> int:
         """How many conditions it makes; of two patterns that match, the one with more is the more special."""
-        return sum(part is not None for part in (self.method, self.path, self.watch)) + len(self.query)
+        return sum(part is not None for part in (self.method, self.path, self.watch, self.resource)) + len(self.query)
 
 
 def is_watch(query: Mapping[str, str]) -> bool:

@@ -1,5 +1,7 @@
 """An HTTP server that plays a script: what a healthy API server never does, done on purpose, for tests of clients.
 
+::
+
     async with ScriptedServer() as server:
         server.on("GET", "/api/v1/pods", watch=True).answer(
             watch_stream(added(pod), Hold(), first_half(modified(pod)), Cut()),

@@ -2,8 +2,17 @@
 
 import asyncio
 
+from gpuruntime.testing.exchanges import Call
 from gpuruntime.testing.fault_board import FaultBoard, Subject
-from gpuruntime.testing.faults import DieAfterWrites, DropRequests, Fault, HoldEvents, StallRequests
+from gpuruntime.testing.faults import (
+    DieAfterWrites,
+    DieAtOnce,
+    DieBeforeWrite,
+    DropRequests,
+    Fault,
+    HoldEvents,
+    StallRequests,
+)
 from gpuruntime.testing.request_pattern import RequestPattern
 
 READ = Subject("GET", "/api/v1/pods", {})
@@ -85,3 +94,43 @@ async def test_only_writes_that_match_count_and_the_last_one_ends_everything_unt
     assert (last, dead) == ([False, True], True)
     assert not board.dead
     assert board.writes_left(WRITE) == []
+
+
+async def test_a_write_that_must_not_get_through_ends_everything_when_it_comes() -> None:
+    board = FaultBoard()
+    death = board.inject(DieBeforeWrite(2), EVERYTHING)
+
+    (left,) = board.writes_left(WRITE)
+    first = (left.refused(), left.accepted(), board.dead)
+    second = (left.refused(), board.dead)
+    death.lift()
+
+    assert (first, second) == ((False, False, False), (True, True))
+    assert not board.dead
+
+
+async def test_death_at_once_lasts_until_it_is_lifted() -> None:
+    board = FaultBoard()
+
+    with board.inject(DieAtOnce(), EVERYTHING):
+        inside = board.dead
+
+    assert inside
+    assert not board.dead
+
+
+async def test_rehearsals_and_questions_are_no_writes() -> None:
+    rehearsal = Subject("POST", "/api/v1/pods", {"dryRun": "All"})
+    question = Subject("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {})
+
+    assert (WRITE.write, rehearsal.write, question.write) == (True, False, False)
+
+
+async def test_a_fault_for_one_call_meets_no_other() -> None:
+    board = FaultBoard()
+    board.inject(DropRequests(), EVERYTHING, Call("POST", "pods", 2))
+
+    calls = [Call("POST", "pods", 1), Call("POST", "pods", 2), Call("GET", "pods", 2), None]
+    met = [len(board.meeting(Subject("POST", "/api/v1/pods", {}, call))) for call in calls]
+
+    assert met == [0, 1, 0, 0]

@@ -14,6 +14,8 @@ from gpuruntime.testing.request_pattern import RequestPattern, is_watch, resourc
         (RequestPattern(path="/api/v1/pods"), True),
         (RequestPattern(path="/api/v1/pod"), False),
         (RequestPattern(path=".*/pods"), True),
+        (RequestPattern(resource="pods"), True),
+        (RequestPattern(resource="pods/status"), False),
         (RequestPattern(watch=True), True),
         (RequestPattern(watch=False), False),
         (RequestPattern(query={"limit": "500"}), True),

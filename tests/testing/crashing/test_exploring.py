@@ -1,0 +1,173 @@
+"""The kit on a real API server: a correct operator passes, and each flaw is found by the plan that is made for it."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+
+from gpuruntime.kube.builtin.core import Secret
+from gpuruntime.testing import AuditLog, ClusterAccess
+from gpuruntime.testing.crashing import (
+    Launch,
+    Moment,
+    Operator,
+    Report,
+    Stage,
+    UnusableScenarioError,
+    everything,
+    explore,
+    only,
+    sample,
+)
+from gpuruntime.testing.crashing.reports import PLANS_VARIABLE
+from tests.testing.crashing.toy_operators import (
+    Correct,
+    ForgetsOnRestart,
+    NamesByChance,
+    RecordsTooLate,
+    TooManyForAMoment,
+    TrustsItsCache,
+    children_scenario,
+    toy,
+)
+
+# A flaw is seen when the patience is at an end.
+IMPATIENT = children_scenario(patience=8.0)
+
+
+def failed(report: Report) -> list[str]:
+    return [str(verdict.plan) for verdict in report.failures]
+
+
+async def test_a_correct_operator_passes_a_sample_of_all_sorts(kube_cluster: ClusterAccess, tmp_path: Path) -> None:
+    scenario = children_scenario()
+
+    report = await explore(scenario, toy(Correct), kube_cluster, tmp_path, plans=sample(10), at_once=4, environ={})
+
+    report.check()
+    assert [str(write) for write in report.trace.writes] == [
+        "POST secrets parent-0",
+        "PATCH configmaps parent",
+        "POST secrets parent-1",
+        "PATCH configmaps parent",
+    ]
+    assert len(report.verdicts) == 12
+    assert report.unmet == ()
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1200)
+async def test_a_correct_operator_passes_every_plan(kube_cluster: ClusterAccess, tmp_path: Path) -> None:
+    scenario = children_scenario()
+
+    report = await explore(scenario, toy(Correct), kube_cluster, tmp_path, plans=everything, at_once=4, environ={})
+
+    report.check()
+    assert len(report.verdicts) > 40
+
+
+@pytest.mark.parametrize(
+    ("operator", "found_by", "said"),
+    [
+        (toy(NamesByChance), "undisturbed", "0 instead of 1"),
+        (toy(RecordsTooLate), "crash-after-write:1", "Secret <main>/child-*: 3 instead of 2"),
+        (toy(RecordsTooLate), "crash-after-write:1:unanswered", "Secret <main>/child-*: 3 instead of 2"),
+        (toy(Correct, edge_triggered=True), "crash-before-write:2", "not settled and quiet within 8 s"),
+        (toy(ForgetsOnRestart), "second-pass", "written again without need: PATCH configmaps parent"),
+        (toy(TrustsItsCache, journal=False), "stale-cache:secrets", "instead of 2"),
+    ],
+    ids=["names", "late record", "late record, no answer", "edges", "memory", "cache"],
+)
+async def test_a_flaw_is_found_by_the_plan_that_is_made_for_it(
+    kube_cluster: ClusterAccess, tmp_path: Path, operator: Operator, found_by: str, said: str
+) -> None:
+    plans = only(found_by, *(["undisturbed"] if found_by != "undisturbed" else []))
+
+    report = await explore(IMPATIENT, operator, kube_cluster, tmp_path, plans=plans, at_once=2, environ={})
+
+    assert failed(report) == [found_by]
+    assert said in str(report)
+    with pytest.raises(AssertionError, match="1 fail"):
+        report.check()
+
+
+async def test_what_must_never_be_is_seen_though_it_lasts_for_a_moment_only(
+    kube_cluster: ClusterAccess, tmp_path: Path
+) -> None:
+    def too_many(moment: Moment) -> str | None:
+        count = sum(secret.metadata.name.startswith("spare") for secret in moment.world.list(Secret))
+        return f"{count} spare child" if count else None
+
+    scenario = evolve(IMPATIENT, never=too_many)
+
+    report = await explore(
+        scenario, toy(TooManyForAMoment), kube_cluster, tmp_path, plans=only("undisturbed"), environ={}
+    )
+
+    (verdict,) = report.failures
+    assert (verdict.same, verdict.violations) == (True, ("1 spare child",))
+
+
+async def test_the_variable_runs_one_plan_again(kube_cluster: ClusterAccess, tmp_path: Path) -> None:
+    environ = {PLANS_VARIABLE: "crash-before-write:1,undisturbed", "PYTEST_CURRENT_TEST": "test_a.py::test_b (call)"}
+
+    report = await explore(children_scenario(), toy(Correct), kube_cluster, tmp_path, at_once=2, environ=environ)
+
+    assert [(str(verdict.plan), verdict.met) for verdict in report.verdicts] == [
+        ("crash-before-write:1", True),
+        ("undisturbed", True),
+    ]
+    assert (
+        report.again(report.verdicts[0].plan)
+        == f"{PLANS_VARIABLE}=crash-before-write:1 python -m pytest test_a.py::test_b"
+    )
+
+
+async def test_a_plan_that_cannot_happen_proves_nothing_and_is_named(
+    kube_cluster: ClusterAccess, tmp_path: Path
+) -> None:
+    plans = only("crash-after-write:99", "fail:500:DELETE secrets #1")
+
+    report = await explore(children_scenario(), toy(Correct), kube_cluster, tmp_path, plans=plans, environ={})
+
+    assert (report.failures, len(report.unmet)) == ((), 2)
+    assert "did not happen: crash-after-write:99, fail:500:DELETE secrets #1" in str(report)
+
+
+async def test_the_writes_of_a_run_are_those_of_the_audit_log(
+    kube_cluster: ClusterAccess, kube_audit: AuditLog, tmp_path: Path
+) -> None:
+    with kube_audit.recording() as seen:
+        report = await explore(
+            children_scenario(), toy(Correct), kube_cluster, tmp_path, plans=only("second-pass"), environ={}
+        )
+
+    mine = [write for write in seen.writes() if write.user.startswith("system:serviceaccount:main-")]
+    accounts = {write.user for write in mine}
+    report.check()
+    assert len(accounts) == 2
+    assert len(mine) == len(report.trace.writes) + report.verdicts[0].writes
+
+
+async def test_an_operator_that_ends_or_does_nothing_in_peace_cannot_be_tested(
+    kube_cluster: ClusterAccess, tmp_path: Path
+) -> None:
+    async def end(_launch: Launch) -> None:
+        raise RuntimeError("no licence")
+
+    async def idle(_launch: Launch) -> None:
+        await asyncio.Event().wait()
+
+    async def leave_it(_stage: Stage) -> None:
+        pass
+
+    scenario = evolve(IMPATIENT, patience=1.0)
+    nothing_to_do = evolve(IMPATIENT, act=leave_it, settled=lambda _: True)
+
+    with pytest.raises(UnusableScenarioError, match="ended by itself: RuntimeError: no licence"):
+        await explore(scenario, end, kube_cluster, tmp_path, environ={})
+    with pytest.raises(UnusableScenarioError, match="not settled and quiet within 1 s"):
+        await explore(scenario, idle, kube_cluster, tmp_path, environ={})
+    with pytest.raises(UnusableScenarioError, match="wrote nothing through the proxy"):
+        await explore(nothing_to_do, toy(Correct), kube_cluster, tmp_path, environ={})

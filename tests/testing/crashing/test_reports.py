@@ -1,0 +1,64 @@
+"""What a person reads."""
+
+import pytest
+from attrs import evolve
+
+from gpuruntime.testing.crashing import CrashAfterWrite, FailOnce, SecondPass, Trace
+from gpuruntime.testing.crashing.reports import Report, Verdict
+from gpuruntime.testing.exchanges import Call, Exchange
+
+CALL = Call("POST", "secrets", 1)
+GOOD = Verdict(
+    plan=CrashAfterWrite(1),
+    met=True,
+    point="POST secrets a",
+    same=True,
+    difference="",
+    violations=(),
+    repeated=(),
+    writes=2,
+    ends=(),
+)
+TRACE = Trace((CALL,), (Exchange(CALL, "a", write=True, at=0.0, status=201),))
+
+
+def test_a_report_without_failures_is_short_and_passes() -> None:
+    unmet = evolve(GOOD, plan=FailOnce(CALL, "500"), met=False)
+    report = Report("children", TRACE, (GOOD, unmet))
+
+    report.check()
+
+    assert str(report).splitlines() == [
+        "children: 2 plans, 1 hold, 0 fail, 1 did not happen",
+        "the writes of the undisturbed run:",
+        "  1. POST secrets a",
+        "",
+        "did not happen: fail:500:POST secrets #1",
+    ]
+
+
+def test_a_failure_tells_where_what_and_how_to_see_it_again() -> None:
+    different = evolve(GOOD, same=False, difference="Secret <main>/a: 2 instead of 1", ends=("ValueError: x",))
+    second = evolve(GOOD, plan=SecondPass(), point="", repeated=("PATCH pods a",), violations=("two of them",))
+    failing = evolve(different, plan=FailOnce(CALL, "500"))
+    report = Report("children", TRACE, (different, second, failing), "test_a.py::test_b[c d]")
+
+    with pytest.raises(AssertionError) as caught:
+        report.check()
+
+    assert str(caught.value).splitlines()[4:] == [
+        "FAILED crash-after-write:1 (at POST secrets a)",
+        "  Secret <main>/a: 2 instead of 1",
+        "  the operator ended by itself: ValueError: x",
+        "  again: GPURUNTIME_CRASH_PLANS=crash-after-write:1 python -m pytest 'test_a.py::test_b[c d]'",
+        "",
+        "FAILED second-pass",
+        "  must never be, and was: two of them",
+        "  written again without need: PATCH pods a",
+        "  again: GPURUNTIME_CRASH_PLANS=second-pass python -m pytest 'test_a.py::test_b[c d]'",
+        "",
+        "FAILED fail:500:POST secrets #1 (at POST secrets a)",
+        "  Secret <main>/a: 2 instead of 1",
+        "  the operator ended by itself: ValueError: x",
+        "  again: GPURUNTIME_CRASH_PLANS='fail:500:POST secrets #1' python -m pytest 'test_a.py::test_b[c d]'",
+    ]

@@ -1,0 +1,74 @@
+"""The witness misses nothing."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from attrs import evolve
+
+from gpuruntime.kube.builtin.core import ConfigMap, Secret
+from gpuruntime.meta import ResourceKind
+from gpuruntime.testing import ClusterAccess
+from gpuruntime.testing.crashing.witness import WitnessError, witnessing
+from gpuruntime.testing.crashing.world import moments
+from gpuruntime.testing.fault_proxy import ClientCertificate, FaultProxy
+from gpuruntime.testing.faults import CutAfterEvents
+
+KINDS = [ConfigMap.KIND, Secret.KIND]
+
+
+@pytest.fixture
+async def proxy(kube_cluster: ClusterAccess) -> AsyncIterator[FaultProxy]:
+    identity = ClientCertificate(kube_cluster.certificate, kube_cluster.key)
+    async with FaultProxy(kube_cluster.server, kube_cluster.authority, identity=identity) as proxy:
+        yield proxy
+
+
+async def test_states_that_last_for_a_moment_are_seen_in_order_across_kinds(
+    kube_cluster: ClusterAccess, kube_namespace: str, proxy: FaultProxy
+) -> None:
+    admin, home = kube_cluster.admin(), f"/api/v1/namespaces/{kube_namespace}"
+
+    async with witnessing(kube_cluster, KINDS, {"main": kube_namespace}, proxy.changes) as witness:
+        for number in range(5):
+            admin.create(f"{home}/configmaps", {"metadata": {"name": f"map-{number}"}})
+            admin.create(f"{home}/secrets", {"metadata": {"name": f"secret-{number}"}})
+            admin.delete(f"{home}/configmaps/map-{number}")
+        last = await witness.catch_up()
+
+    told = list(moments(witness.start, witness.events))
+    changes = [(moment.event.type, moment.event.place.name) for moment in told if "kube-root" not in str(moment)]
+    assert changes == [
+        change
+        for number in range(5)
+        for change in (("ADDED", f"map-{number}"), ("ADDED", f"secret-{number}"), ("DELETED", f"map-{number}"))
+    ]
+    assert len(last.list(Secret)) == 5
+    assert {place.name for place in told[-1].world.objects} == {place.name for place in last.objects}
+
+
+async def test_a_witness_whose_connection_breaks_goes_on_where_it_was(
+    kube_cluster: ClusterAccess, kube_namespace: str, proxy: FaultProxy
+) -> None:
+    admin, maps = kube_cluster.admin(), f"/api/v1/namespaces/{kube_namespace}/configmaps"
+    through_proxy = evolve(kube_cluster, server=proxy.url)
+    cut = proxy.inject(CutAfterEvents(1, times=2), watch=True)
+
+    async with witnessing(through_proxy, [ConfigMap.KIND], {"main": kube_namespace}, proxy.changes) as witness:
+        for number in range(4):
+            admin.create(maps, {"metadata": {"name": f"map-{number}"}})
+        await witness.catch_up()
+
+    names = [event.place.name for event in witness.events if event.place.name.startswith("map-")]
+    assert (names, cut.count) == ([f"map-{number}" for number in range(4)], 2)
+
+
+async def test_a_kind_that_is_not_served_is_an_error_that_names_it(
+    kube_cluster: ClusterAccess, kube_namespace: str, proxy: FaultProxy
+) -> None:
+    unknown = ResourceKind("example.org", "v1", "Widget", "widgets", namespaced=True)
+
+    with pytest.raises(ExceptionGroup) as caught:
+        async with witnessing(kube_cluster, [unknown], {"main": kube_namespace}, proxy.changes):
+            pass
+
+    assert caught.group_contains(WitnessError, match=r"cannot list example\.org/v1 Widget .* is the kind served\?")

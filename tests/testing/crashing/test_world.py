@@ -1,0 +1,44 @@
+"""States of the world, in the order in which they were."""
+
+import pytest
+
+from gpuruntime.kube.builtin.core import ConfigMap, Secret
+from gpuruntime.testing.crashing.world import Event, EventType, Place, World, moments
+
+NAMESPACES = {"main": "main-1", "stock": "stock-1"}
+
+
+def event(version: int, event_type: EventType, name: str, namespace: str = "main-1") -> Event:
+    obj = {"metadata": {"name": name, "namespace": namespace}}
+    return Event(version, event_type, Place(ConfigMap.KIND, namespace, name), obj)
+
+
+def names(world: World, role: str | None = None) -> list[str]:
+    return [found.metadata.name for found in world.list(ConfigMap, role)]
+
+
+def test_changes_that_came_in_another_order_are_told_in_the_order_of_their_versions() -> None:
+    events = [event(5, "ADDED", "b"), event(7, "DELETED", "b"), event(3, "ADDED", "a"), event(6, "ADDED", "c")]
+
+    told = list(moments(World(NAMESPACES), events))
+
+    assert [names(moment.world) for moment in told] == [["a"], ["a", "b"], ["a", "b", "c"], ["a", "c"]]
+    assert str(told[-1]) == "after DELETED ConfigMap main-1/b"
+
+
+def test_objects_are_found_by_kind_role_and_name() -> None:
+    events = [event(1, "ADDED", "a"), event(2, "ADDED", "a", "stock-1"), event(3, "ADDED", "b", "stock-1")]
+
+    *_, last = moments(World(NAMESPACES), events)
+
+    assert (names(last.world), names(last.world, "stock")) == (["a", "a", "b"], ["a", "b"])
+    assert last.world.list(Secret) == ()
+    assert last.world.get(ConfigMap, "b") is None
+    found = last.world.get(ConfigMap, "b", "stock")
+    assert found is not None
+    assert found.metadata.namespace == "stock-1"
+
+
+def test_a_role_that_the_scenario_does_not_have_is_an_error() -> None:
+    with pytest.raises(KeyError, match="pool"):
+        World(NAMESPACES).list(ConfigMap, "pool")

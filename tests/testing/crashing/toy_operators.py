@@ -1,0 +1,189 @@
+"""Toy operators that keep child Secrets for parent ConfigMaps: a correct one, and some with a flaw each.
+
+A parent says how many children it wants. When they are there, the parent's `done` says so.
+"""
+
+import asyncio
+from collections.abc import Callable
+from uuid import uuid4
+
+from attrs import define, field, frozen
+
+from gpuruntime.control import Context, Manager, ManagerOptions, Reconciler, Result, Store, Watch, Writer, itself, owner
+from gpuruntime.kube import Client, MergePatch, connect
+from gpuruntime.kube.builtin.core import ConfigMap, Secret
+from gpuruntime.meta import FrozenDict, ObjectKey, ObjectMeta, set_controller
+from gpuruntime.testing.crashing import Launch, Operator, Scenario, Stage, World
+
+WANTED = "wanted"
+DONE = "done"
+RECORD = "child"
+
+
+async def act(stage: Stage) -> None:
+    """The user wants one child, and when it is there, two."""
+    metadata = ObjectMeta(name="parent", namespace=stage.namespace())
+    await stage.client.create(ConfigMap(metadata, data=FrozenDict({WANTED: "1"})))
+    await stage.until(lambda world: is_done(world, 1))
+    await stage.client.patch(ConfigMap, "parent", stage.namespace(), MergePatch({"data": {WANTED: "2"}}))
+
+
+def is_done(world: World, children: int) -> bool:
+    parent = world.get(ConfigMap, "parent")
+    return parent is not None and parent.data.get(DONE) == str(children)
+
+
+def children_scenario(patience: float = 30.0) -> Scenario:
+    return Scenario(
+        name="children",
+        kinds=(ConfigMap, Secret),
+        act=act,
+        settled=lambda world: is_done(world, 2),
+        quiet=0.5,
+        patience=patience,
+    )
+
+
+@frozen
+class Shop:
+    """What the reconcilers have in common."""
+
+    maps: Store[ConfigMap]
+    secrets: Store[Secret]
+    client: Client
+
+    def wanted(self, key: ObjectKey) -> tuple[ConfigMap, int] | None:
+        parent = self.maps.get(key)
+        return None if parent is None or WANTED not in parent.data else (parent, int(parent.data[WANTED]))
+
+    def children(self, parent: ConfigMap) -> int:
+        secrets = self.secrets.list(parent.metadata.namespace).items
+        owners = (reference.uid for secret in secrets for reference in secret.metadata.owner_references)
+        return sum(uid == parent.metadata.uid for uid in owners)
+
+    async def create(self, parent: ConfigMap, *, name: str = "", generate_name: str = "") -> Secret:
+        metadata = ObjectMeta(name=name, generate_name=generate_name, namespace=parent.metadata.namespace)
+        return await self.client.create(Secret(set_controller(metadata, parent), type="Opaque"))
+
+    async def note(self, parent: ConfigMap, **data: str) -> None:
+        if any(parent.data.get(name) != value for name, value in data.items()):
+            key = parent.metadata.key
+            await self.client.patch(ConfigMap, key.name, key.namespace, MergePatch({"data": data}))
+
+
+@frozen
+class Correct:
+    shop: Shop
+
+    async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
+        found = self.shop.wanted(key)
+        if found is not None:
+            parent, wanted = found
+            writer = Writer(self.shop.client, manager="toy")
+            for number in range(wanted):
+                child = ObjectKey(key.namespace, f"{key.name}-{number}")
+                desired = Secret(ObjectMeta(name=child.name, namespace=child.namespace), type="Opaque")
+                await writer.ensure(desired, parent, live=self.shop.secrets.get(child))
+            await self.shop.note(parent, **{DONE: str(wanted)})
+        return Result.done()
+
+
+@frozen
+class NamesByChance:
+    """Calls a child something else in every run."""
+
+    shop: Shop
+
+    async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
+        found = self.shop.wanted(key)
+        if found is not None:
+            parent, wanted = found
+            for _ in range(wanted - self.shop.children(parent)):
+                await self.shop.create(parent, name=f"child-of-{key.name}.{uuid4().hex}")
+            await self.shop.note(parent, **{DONE: str(wanted)})
+        return Result.done()
+
+
+@frozen
+class RecordsTooLate:
+    """Makes a child under a generated name, and writes down that it has, and how many, in a second step."""
+
+    shop: Shop
+
+    async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
+        found = self.shop.wanted(key)
+        if found is not None:
+            parent, wanted = found
+            for _ in range(wanted - int(parent.data.get(RECORD, "0"))):
+                await self.shop.create(parent, generate_name="child-")
+            await self.shop.note(parent, **{RECORD: str(wanted), DONE: str(wanted)})
+        return Result.done()
+
+
+@define
+class ForgetsOnRestart:
+    """Knows only by heart that it has told a parent what is the matter."""
+
+    shop: Shop
+    told: set[tuple[str, int]] = field(factory=set)
+
+    async def reconcile(self, key: ObjectKey, context: Context) -> Result:
+        await Correct(self.shop).reconcile(key, context)
+        found = self.shop.wanted(key)
+        if found is not None and (found[0].metadata.uid, found[1]) not in self.told:
+            parent, wanted = found
+            patch = MergePatch({"metadata": {"annotations": {"told": str(wanted)}}})
+            await self.shop.client.patch(ConfigMap, key.name, key.namespace, patch)
+            self.told.add((parent.metadata.uid, wanted))
+        return Result.done()
+
+
+@frozen
+class TrustsItsCache:
+    """Believes that what it has made is in its cache after a moment; it has switched off what makes sure of that."""
+
+    shop: Shop
+
+    async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
+        found = self.shop.wanted(key)
+        if found is not None:
+            parent, wanted = found
+            await self.shop.note(parent, seen=str(wanted))
+            for _ in range(wanted - self.shop.children(parent)):
+                await self.shop.create(parent, generate_name="child-")
+                await asyncio.sleep(0.2)  # this is the flaw
+            await self.shop.note(parent, **{DONE: str(wanted)})
+        return Result.done()
+
+
+@frozen
+class TooManyForAMoment:
+    """Makes a spare child and takes it away again: the end is right, the way is not."""
+
+    shop: Shop
+
+    async def reconcile(self, key: ObjectKey, context: Context) -> Result:
+        found = self.shop.wanted(key)
+        if found is not None and found[0].data.get(DONE) != str(found[1]):
+            spare = await self.shop.create(found[0], generate_name="spare-")
+            await self.shop.client.delete(Secret, spare.metadata.name, key.namespace)
+        return await Correct(self.shop).reconcile(key, context)
+
+
+def toy(
+    make: Callable[[Shop], Reconciler[ObjectKey]], *, edge_triggered: bool = False, journal: bool = True
+) -> Operator:
+    """An operator with this reconciler; without the journal its runs do not wait for what earlier ones wrote."""
+
+    async def run(launch: Launch) -> None:
+        async with connect(launch.credentials) as plain:
+            manager = Manager(launch.credentials, ManagerOptions("toy", grace=0.5))
+            maps = manager.cache.informer(ConfigMap, namespaces=[launch.namespace()])
+            secrets = manager.cache.informer(Secret, namespaces=[launch.namespace()])
+            reconciler = make(Shop(maps.store, secrets.store, manager.client if journal else plain))
+            parents = Watch(maps, itself(), [lambda change: not (edge_triggered and change.initial)])
+            children = Watch(secrets, owner(ConfigMap.KIND), [lambda _: not edge_triggered])
+            manager.add_controller("toy", reconciler, [parents, children])
+            await manager.run()
+
+    return run
