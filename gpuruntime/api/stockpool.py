@@ -73,7 +73,7 @@ class StockPoolStatus(Struct):
     if not, why.
     """
 
-    available: int | None = None
+    available: Annotated[int, Range(minimum=0, maximum=2**31 - 1)] | None = None
     """Stock units that are ready and not claimed."""
     allocated: int | None = None
     """Active units that live on capacity of this pool."""

@@ -14,7 +14,7 @@ from gpuruntime.meta.decode_errors import Failure, Mismatch, failures_of
 from gpuruntime.meta.frozen_mapping import FrozenDict, freeze, thaw
 from gpuruntime.meta.identity import ResourceKind
 from gpuruntime.meta.structs import Struct, default_of, is_sensitive, wire_name
-from gpuruntime.meta.value_hooks import is_struct, require_supported, unstructure_hook
+from gpuruntime.meta.value_hooks import is_struct, require_supported, unstructure_hook, without_rules
 
 __all__ = ["register_struct_hooks"]
 
@@ -164,7 +164,7 @@ def _fields_of(cls: type[Struct]) -> list[_Field]:
     for attribute in attrs.fields(cls):
         if attribute.name == "extra":
             continue
-        target = attribute.type
+        target = without_rules(attribute.type)
         require_supported(target, f"field {attribute.name} of {cls.__qualname__}")
         members = set(get_args(target)) - {NoneType} if NoneType in get_args(target) else {target}
         found.append(

@@ -9,7 +9,8 @@ A wire type is a frozen attrs class derived from `Struct`::
 
 Python names are snake_case, wire names camelCase; a trailing underscore keeps clear of keywords (`from_` is "from").
 Allowed field types: str, int, float, bool, Literal, Enum, `Any` (any JSON, deeply frozen), another Struct,
-`tuple[X, ...]`, `FrozenDict[str, X]`, `X | None`, and unions of str, int, float and bool.
+`tuple[X, ...]`, `FrozenDict[str, X]`, `X | None`, and unions of str, int, float and bool; each of them may be
+`Annotated` with rules of `gpuruntime.meta.rules`.
 """
 
 from typing import Any, Final

@@ -7,8 +7,8 @@ the conventions of cattrs, which finds them by type and caches them.
 from collections.abc import Callable
 from enum import Enum
 from operator import attrgetter
-from types import NoneType, UnionType
-from typing import Any, Final, Literal, Union, get_args, get_origin
+from types import GenericAlias, NoneType, UnionType
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 from cattrs import Converter
 from cattrs.fns import identity
@@ -17,7 +17,14 @@ from gpuruntime.meta.decode_errors import Failure, Mismatch, failures_of
 from gpuruntime.meta.frozen_mapping import EMPTY, FrozenDict, freeze, thaw
 from gpuruntime.meta.structs import Struct
 
-__all__ = ["UnsupportedTypeError", "is_struct", "register_value_hooks", "require_supported", "unstructure_hook"]
+__all__ = [
+    "UnsupportedTypeError",
+    "is_struct",
+    "register_value_hooks",
+    "require_supported",
+    "unstructure_hook",
+    "without_rules",
+]
 
 StructureHook = Callable[[Any, Any], Any]
 UnstructureHook = Callable[[Any], Any]
@@ -50,6 +57,18 @@ def _is_supported(annotation: Any) -> bool:
     if origin is Literal:
         return all(type(choice) in _SCALARS for choice in args)
     return annotation is Any or annotation in _SCALARS or _is_enum(annotation) or is_struct(annotation)
+
+
+def without_rules(annotation: Any) -> Any:
+    """The type inside `Annotated`, at every depth: decoding does not look at rules, see `gpuruntime.meta.rules`."""
+    origin, args = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return without_rules(args[0])
+    if origin in {tuple, FrozenDict}:
+        return GenericAlias(origin, tuple(without_rules(member) for member in args))
+    if _is_union(annotation):
+        return Union[tuple(without_rules(member) for member in args)]  # noqa: UP007 -- made at run time
+    return annotation
 
 
 def register_value_hooks(converter: Converter) -> None:

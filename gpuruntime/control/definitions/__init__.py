@@ -1,1 +1,21 @@
-"""CustomResourceDefinitions from attrs types: schema, validation, and what a change breaks."""
+"""CustomResourceDefinitions from attrs types: schema, validation, and what a change breaks.
+
+What is listed here is the public face; import from here.
+"""
+
+from gpuruntime.control.definitions.breaking import breaking_changes
+from gpuruntime.control.definitions.definition import definition
+from gpuruntime.control.definitions.failures import DefinitionError
+from gpuruntime.control.definitions.schema_changes import Breakage
+from gpuruntime.control.definitions.validation import UncheckedRule, Violation, unchecked_rules, violations
+
+__all__ = [
+    "Breakage",
+    "DefinitionError",
+    "UncheckedRule",
+    "Violation",
+    "breaking_changes",
+    "definition",
+    "unchecked_rules",
+    "violations",
+]

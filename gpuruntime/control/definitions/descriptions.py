@@ -1,0 +1,73 @@
+"""Descriptions from source: the docstring of a class, and the string literal below a field.
+
+Paragraphs are kept, line breaks inside of them are not: `kubectl explain` wraps lines itself.
+"""
+
+import ast
+import inspect
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
+
+from gpuruntime.control.definitions.failures import DefinitionError
+from gpuruntime.meta import Struct
+
+__all__ = ["class_description", "field_descriptions"]
+
+
+def class_description(cls: type) -> str:
+    """The docstring of the class itself, never an inherited one; empty if there is none."""
+    return _paragraphs(cls.__dict__.get("__doc__") or "")
+
+
+def field_descriptions(cls: type[Struct]) -> Mapping[str, str]:
+    """The literals below the fields of a class and of its bases, by Python name.
+
+    Raises:
+        DefinitionError: the source cannot be read, as in an interpreter session; the definition would be silent.
+    """
+    found: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        if issubclass(base, Struct) and base is not Struct:
+            found |= _of_module(base.__module__).get(base.__qualname__, {})
+    return found
+
+
+@cache
+def _of_module(name: str) -> Mapping[str, Mapping[str, str]]:
+    module = sys.modules.get(name)
+    try:
+        source = inspect.getsource(module) if module is not None else ""
+    except (OSError, TypeError) as error:
+        raise DefinitionError(name, "its source cannot be read; descriptions of fields are taken from there") from error
+    return dict(_classes(ast.parse(source), ""))
+
+
+def _classes(node: ast.AST, prefix: str) -> Iterator[tuple[str, dict[str, str]]]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.ClassDef):
+            yield prefix + child.name, _literals(child)
+            yield from _classes(child, f"{prefix}{child.name}.")
+        elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from _classes(child, f"{prefix}{child.name}.<locals>.")
+        else:
+            yield from _classes(child, prefix)
+
+
+def _literals(node: ast.ClassDef) -> dict[str, str]:
+    found = {}
+    for field, below in zip(node.body, node.body[1:], strict=False):
+        if (
+            isinstance(field, ast.AnnAssign)
+            and isinstance(field.target, ast.Name)
+            and isinstance(below, ast.Expr)
+            and isinstance(below.value, ast.Constant)
+            and isinstance(below.value.value, str)
+        ):
+            found[field.target.id] = _paragraphs(below.value.value)
+    return found
+
+
+def _paragraphs(text: str) -> str:
+    paragraphs = inspect.cleandoc(text).split("\n\n")
+    return "\n\n".join(joined for paragraph in paragraphs if (joined := " ".join(paragraph.split())))

@@ -1,0 +1,73 @@
+"""The product's kinds as a real API server stores them, from generated objects; CEL rules are tried elsewhere."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.operation import Operation
+from gpuruntime.api.stockpool import StockPool
+from gpuruntime.control.definitions.defaulting import completed
+from gpuruntime.control.definitions.definition import definition
+from gpuruntime.control.definitions.schema import schema_of
+from gpuruntime.control.definitions.validation import violations
+from gpuruntime.meta import TypedObject, decode, encode
+from gpuruntime.testing import ClusterAccess, RefusedError
+from tests.control.definitions.generated_objects import UNSHRUNK, damaged, valid
+from tests.control.definitions.installed import Installed, installed, same, without_cel
+
+KINDS: tuple[type[TypedObject], ...] = (GPUUnit, StockPool, Operation)
+PARTS = {kind: without_cel(schema_of(kind))["properties"] for kind in KINDS}
+
+
+SOUND = {(kind, name): valid(PARTS[kind][name]) for kind in KINDS for name in ("spec", "status")}
+DAMAGED = {kind: damaged(PARTS[kind]["spec"]) for kind in KINDS}
+
+
+@pytest.fixture(scope="module")
+def servers(kube_cluster: ClusterAccess) -> Iterator[dict[type[TypedObject], Installed]]:
+    with ExitStack() as stack:
+        yield {
+            kind: stack.enter_context(installed(kube_cluster, without_cel(definition(kind)), "default"))
+            for kind in KINDS
+        }
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@settings(max_examples=40, phases=UNSHRUNK)
+@given(data=st.data())
+def test_what_the_server_stores_is_what_the_types_say(
+    servers: dict[type[TypedObject], Installed], kind: type[TypedObject], data: st.DataObject
+) -> None:
+    wire = {name: data.draw(SOUND[kind, name]) for name in ("spec", "status")}
+    written = decode(kind, {"metadata": {}, **wire})
+
+    stored = servers[kind].store(encode(written) | wire)
+
+    assert all(same(completed(wire[name], PARTS[kind][name]), stored[name]) for name in wire)
+    read = encode(decode(kind, stored | {"apiVersion": kind.KIND.api_version}))
+    assert all(same(stored[name], read[name]) for name in wire)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@settings(max_examples=60, phases=UNSHRUNK)
+@given(data=st.data())
+def test_python_and_the_server_give_the_same_verdict(
+    servers: dict[type[TypedObject], Installed], kind: type[TypedObject], data: st.DataObject
+) -> None:
+    wire: dict[str, Any] = {"spec": data.draw(DAMAGED[kind])}
+    # In a field that is scaled, the server does not take 1.0 for an integer.
+    assume(not isinstance(wire["spec"].get("replicas"), float))
+
+    ours = violations(wire, kind)
+    try:
+        servers[kind].rehearse(wire)
+        theirs = ""
+    except RefusedError as error:
+        theirs = str(error)
+
+    assert bool(ours) == bool(theirs), (ours, theirs)

@@ -1,0 +1,97 @@
+"""A definition on the cluster of the test run, for as long as a test needs it."""
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from attrs import frozen
+
+from gpuruntime.testing import AdminClient, ClusterAccess, RefusedError
+
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+@frozen
+class Installed:
+    """A kind that the server knows, and a namespace for its objects."""
+
+    admin: AdminClient
+    api_version: str
+    kind: str
+    path: str
+
+    def body(self, wire: dict[str, Any]) -> dict[str, Any]:
+        """The wire form of an object, of this kind and with a name that the server makes up."""
+        return {**wire, "apiVersion": self.api_version, "kind": self.kind, "metadata": {"generateName": "generated-"}}
+
+    def rehearse(self, wire: dict[str, Any]) -> Any:
+        """What a strict create would store; nothing is."""
+        return self.admin.create(f"{self.path}?fieldValidation=Strict&dryRun=All", self.body(wire))
+
+    def store(self, wire: dict[str, Any]) -> Any:
+        """Create strictly, write the status if there is one, and read what is stored."""
+        created = self.admin.create(f"{self.path}?fieldValidation=Strict", self.body(wire))
+        path = f"{self.path}/{created['metadata']['name']}"
+        if "status" in wire:
+            whole = {**created, "status": wire["status"]}
+            self.admin.request("PUT", f"{path}/status?fieldValidation=Strict", whole)
+        return self.admin.get(path)
+
+
+@contextmanager
+def installed(access: ClusterAccess, definition: dict[str, Any], namespace: str) -> Iterator[Installed]:
+    """Install under a group of its own, so that any number of tests may install the same kind."""
+    group = f"g{uuid.uuid4().hex[:10]}.example.org"
+    names, version = definition["spec"]["names"], definition["spec"]["versions"][0]["name"]
+    crd = {
+        **definition,
+        "metadata": {"name": f"{names['plural']}.{group}"},
+        "spec": {**definition["spec"], "group": group, "scope": "Namespaced"},
+    }
+    admin = access.admin()
+    admin.create(CRDS, crd)
+    path = f"/apis/{group}/{version}/namespaces/{namespace}/{names['plural']}"
+    try:
+        eventually(lambda: _is_served(admin, path))
+        yield Installed(admin, f"{group}/{version}", names["kind"], path)
+    finally:
+        admin.delete(f"{CRDS}/{crd['metadata']['name']}")
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    """Return once the condition holds; the test fails if it does not in half a minute."""
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def _is_served(admin: AdminClient, path: str) -> bool:
+    try:
+        admin.get(path)
+    except RefusedError as error:
+        # Not known yet, or its storage is being set up.
+        if error.status in {404, 429}:
+            return False
+        raise
+    return True
+
+
+def without_cel(value: Any) -> Any:
+    """The definition or schema without the rules that Python cannot check."""
+    if isinstance(value, dict):
+        return {key: without_cel(inner) for key, inner in value.items() if key != "x-kubernetes-validations"}
+    return [without_cel(inner) for inner in value] if isinstance(value, list) else value
+
+
+def same(expected: Any, found: Any) -> bool:
+    """Whether two JSON values are equal, a float being equal to every text of it: Go writes 1e+17 without exponent."""
+    if isinstance(expected, dict) and isinstance(found, dict):
+        return expected.keys() == found.keys() and all(same(expected[key], found[key]) for key in expected)
+    if isinstance(expected, list) and isinstance(found, list):
+        return len(expected) == len(found) and all(map(same, expected, found))
+    if isinstance(expected, float):
+        return isinstance(found, int | float) and float(found) == expected
+    return type(expected) is type(found) and bool(expected == found)

@@ -1,0 +1,131 @@
+import copy
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import pytest
+from attrs import frozen
+
+from gpuruntime.control.definitions.breaking import breaking_changes
+from gpuruntime.control.definitions.definition import definition
+from gpuruntime.meta import Definition, ResourceKind, Struct, TypedObject
+from tests.control.definitions.rich_kind import Widget
+
+
+@frozen
+class GadgetSpec(Struct):
+    size: int
+    color: str | None = None
+
+
+@frozen
+class NewGadgetSpec(Struct):
+    size: int
+
+
+@frozen
+class Gadget(TypedObject):
+    KIND = ResourceKind("example.org", "v1", "Gadget", "gadgets", namespaced=True)
+    DEFINITION: ClassVar = Definition(storage=False)
+    spec: GadgetSpec
+
+
+@frozen
+class StoredGadget(TypedObject):
+    KIND = Gadget.KIND
+    DEFINITION: ClassVar = Definition()
+    spec: GadgetSpec
+
+
+@frozen
+class NewGadget(TypedObject):
+    KIND = ResourceKind("example.org", "v2", "Gadget", "gadgets", namespaced=True)
+    DEFINITION: ClassVar = Definition()
+    spec: NewGadgetSpec
+
+
+def version_of(crd: dict[str, Any]) -> dict[str, Any]:
+    version: dict[str, Any] = crd["spec"]["versions"][0]
+    return version
+
+
+def problems(change: Callable[[dict[str, Any]], Any]) -> list[str]:
+    new = copy.deepcopy(definition(Widget))
+    change(new)
+    return [str(breakage) for breakage in breaking_changes(definition(Widget), new)]
+
+
+def test_the_same_definition_breaks_nothing_also_as_the_server_completes_it() -> None:
+    served = copy.deepcopy(definition(Widget))
+    served["spec"]["conversion"] = {"strategy": "None"}
+    served["status"] = {"storedVersions": ["v1"], "conditions": []}
+
+    assert breaking_changes(definition(Widget), definition(Widget)) == ()
+    assert breaking_changes(served, definition(Widget)) == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda crd: crd["spec"].update(scope="Cluster"), "breaking: spec.scope changes from Namespaced to Cluster"),
+        (
+            lambda crd: crd["spec"].update(group="b.org"),
+            "breaking: spec.group changes from definitions.ex",
+        ),
+        (
+            lambda crd: crd["spec"]["names"].update(plural="widgetry"),
+            "breaking: spec.names.plural changes",
+        ),
+        (lambda crd: crd["spec"]["names"].pop("shortNames"), "warning: spec.names.shortNames wd is gone"),
+        (lambda crd: version_of(crd).update(served=False), "breaking: spec.versions[v1].served is no longer served"),
+        (
+            lambda crd: version_of(crd)["subresources"].pop("status"),
+            "subresources.status is gone",
+        ),
+        (lambda crd: version_of(crd)["subresources"].pop("scale"), "subresources.scale is gone: kubectl scale fails"),
+        (
+            lambda crd: version_of(crd)["subresources"].update(scale={"specReplicasPath": ".spec.size"}),
+            "subresources.scale changes: programs that scale reach other fields",
+        ),
+        (
+            lambda crd: version_of(crd)["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"].pop("low"),
+            "breaking: spec.versions[v1].schema.spec.low is gone",
+        ),
+    ],
+)
+def test_each_part_of_a_definition_is_compared(change: Callable[[dict[str, Any]], Any], problem: str) -> None:
+    (found,) = problems(change)
+
+    assert problem in found
+
+
+def test_a_new_status_subresource_is_breaking() -> None:
+    without = copy.deepcopy(definition(Widget))
+    del version_of(without)["subresources"]["status"]
+
+    (found,) = breaking_changes(without, definition(Widget))
+
+    assert str(found).endswith("subresources.status is new: a status written with the rest of the object is ignored")
+
+
+def test_a_version_that_may_be_stored_must_stay() -> None:
+    (found, *_) = breaking_changes(definition(StoredGadget), definition(NewGadget))
+
+    assert (found.severity, found.path) == ("breaking", "spec.versions[v1]")
+    assert "objects may be stored in it" in found.problem
+
+
+def test_a_version_that_was_stored_once_must_stay_until_the_server_forgets_it() -> None:
+    both = definition(Gadget, NewGadget)
+    remembered = {**both, "status": {"storedVersions": ["v1", "v2"]}}
+
+    (for_clients,) = breaking_changes(both, definition(NewGadget))
+    (for_objects,) = breaking_changes(remembered, definition(NewGadget))
+
+    assert "programs that use it fail; stop serving it first" in for_clients.problem
+    assert "objects may be stored in it" in for_objects.problem
+
+
+def test_a_new_stored_version_is_compared_with_what_was_stored() -> None:
+    (found,) = breaking_changes(definition(StoredGadget), definition(Gadget, NewGadget))
+
+    assert str(found) == "breaking: spec.versions[v2].schema.spec.color is gone: stored values are dropped"

@@ -1,0 +1,36 @@
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from gpuruntime.control.definitions.defaulting import completed
+from gpuruntime.control.definitions.definition import definition
+from gpuruntime.control.definitions.schema import schema_of
+from gpuruntime.meta import decode, encode
+from gpuruntime.testing import ClusterAccess
+from tests.control.definitions.generated_objects import UNSHRUNK, valid
+from tests.control.definitions.installed import Installed, installed, same, without_cel
+from tests.control.definitions.rich_kind import Widget
+
+SCHEMA = without_cel(schema_of(Widget))
+PARTS = SCHEMA["properties"]
+
+
+@pytest.fixture(scope="module")
+def widgets(kube_cluster: ClusterAccess) -> Iterator[Installed]:
+    with installed(kube_cluster, without_cel(definition(Widget)), "default") as kind:
+        yield kind
+
+
+@settings(max_examples=100, phases=UNSHRUNK)
+@given(spec=valid(PARTS["spec"]), status=valid(PARTS["status"]))
+def test_what_the_server_stores_is_what_the_types_say(widgets: Installed, spec: Any, status: Any) -> None:
+    widget = decode(Widget, {"metadata": {}, "spec": spec, "status": status})
+
+    stored = widgets.store(encode(widget) | {"status": status})
+
+    assert same(completed(spec, PARTS["spec"]), stored["spec"])
+    assert same(completed(status, PARTS["status"]), stored["status"])
+    read = decode(Widget, stored | {"apiVersion": Widget.KIND.api_version})
+    assert same(stored["spec"], encode(read.spec))

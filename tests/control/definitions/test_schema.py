@@ -1,0 +1,252 @@
+from enum import Enum, IntEnum
+from typing import Annotated, Any, ClassVar, Literal, Union
+
+import pytest
+from attrs import field, frozen
+
+from gpuruntime.control.definitions.failures import DefinitionError
+from gpuruntime.control.definitions.schema import schema_of
+from gpuruntime.kube.builtin.core import ConfigMap
+from gpuruntime.kube.builtin.pods import PodTemplateSpec
+from gpuruntime.meta import (
+    EMPTY,
+    Atomic,
+    Cel,
+    Default,
+    Embedded,
+    FrozenDict,
+    Immutable,
+    MapOf,
+    Range,
+    ResourceKind,
+    Struct,
+    TypedObject,
+    wire,
+)
+
+
+class Mode(Enum):
+    FAST = "Fast"
+    SAFE = "Safe"
+
+
+class Level(IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+@frozen
+class Inner(Struct):
+    """An inner part."""
+
+    size: int = 3
+
+
+@frozen
+class Plain(Struct):
+    name: str | None = None
+
+
+def properties_of(cls: type[Struct]) -> dict[str, Any]:
+    properties: dict[str, Any] = schema_of(cls)["properties"]
+    return properties
+
+
+def test_every_type_has_its_schema() -> None:
+    @frozen
+    class Types(Struct):
+        text: str
+        whole: int
+        real: float
+        flag: bool
+        either: str | int
+        numeric: int | float
+        mode: Mode
+        level: Level
+        choice: Literal["a", "b"]
+        free: Any
+        texts: tuple[str, ...]
+        counts: FrozenDict[str, int]
+        options: FrozenDict[str, Any]
+        inner: Inner
+        host_ip: str = field(metadata=wire("hostIP"))
+
+    schema = schema_of(Types)
+
+    number = {"type": "number", "format": "double"}
+    whole = {"type": "integer", "format": "int64"}
+    assert schema["type"] == "object"
+    assert schema["required"] == list(schema["properties"])
+    assert schema["properties"] == {
+        "text": {"type": "string"},
+        "whole": whole,
+        "real": number,
+        "flag": {"type": "boolean"},
+        "either": {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]},
+        "numeric": number,
+        "mode": {"type": "string", "enum": ["Fast", "Safe"]},
+        "level": {**whole, "enum": [1, 2]},
+        "choice": {"type": "string", "enum": ["a", "b"]},
+        "free": {"x-kubernetes-preserve-unknown-fields": True, "nullable": True},
+        "texts": {"type": "array", "items": {"type": "string"}},
+        "counts": {"type": "object", "additionalProperties": whole},
+        "options": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+        "inner": {"description": "An inner part.", "type": "object", "properties": {"size": {**whole, "default": 3}}},
+        "hostIP": {"type": "string"},
+    }
+
+
+def test_a_python_default_is_the_default_of_the_server_where_absent_would_mean_something_else() -> None:
+    @frozen
+    class Defaults(Struct):
+        given: Annotated[int, Default(8)]
+        zero: int = 0
+        empty: str = ""
+        mode: Mode = Mode.SAFE
+        nothing: str | None = None
+        texts: tuple[str, ...] = ()
+        words: tuple[str, ...] = ("a",)
+        labels: FrozenDict[str, str] = EMPTY
+        inner: Inner = field(default=Inner())
+        large: Inner = field(factory=lambda: Inner(size=9))
+        plain: Plain = field(default=Plain())
+        chosen: Annotated[int, Default(7)] | None = None
+
+    schema = schema_of(Defaults)
+
+    assert {name: inner["default"] for name, inner in schema["properties"].items() if "default" in inner} == {
+        "zero": 0,
+        "empty": "",
+        "mode": "Safe",
+        "words": ["a"],
+        "inner": {},
+        "large": {"size": 9},
+        "chosen": 7,
+        "given": 8,
+    }
+    assert "required" not in schema
+
+
+def test_a_kind_has_the_fields_of_every_object_and_its_status_no_default() -> None:
+    @frozen
+    class Thing(TypedObject):
+        KIND = ResourceKind("example.org", "v1", "Thing", "things", namespaced=True)
+        spec: Inner
+        status: Inner = field(default=Inner())
+
+    schema = schema_of(Thing)
+
+    assert list(schema["properties"]) == ["apiVersion", "kind", "metadata", "spec", "status"]
+    assert schema["properties"]["metadata"] == {"type": "object"}
+    assert "default" not in schema["properties"]["status"]
+    assert schema["required"] == ["spec"]
+
+
+def test_metadata_of_a_template_is_described_and_absent_where_it_is_not_given() -> None:
+    @frozen
+    class Templated(Struct):
+        template: PodTemplateSpec = field(default=PodTemplateSpec())
+
+    template = properties_of(Templated)["template"]
+
+    metadata = template["properties"]["metadata"]["properties"]
+    assert metadata["labels"] == {"type": "object", "additionalProperties": {"type": "string"}}
+    assert not any("default" in inner for inner in metadata.values())
+    assert "default" not in template
+
+
+def test_objects_inside_objects_are_embedded_resources() -> None:
+    @frozen
+    class Holder(Struct):
+        typed: ConfigMap | None = None
+        free: Annotated[FrozenDict[str, Any], Embedded()] | None = None
+        anything: Annotated[Any, Embedded()] = None
+
+    properties = properties_of(Holder)
+
+    assert all(properties[name]["x-kubernetes-embedded-resource"] for name in ("typed", "free", "anything"))
+    assert properties["typed"]["required"] == ["apiVersion", "kind"]
+    assert properties["anything"]["type"] == "object"
+
+
+def test_rules_of_a_class_and_of_a_field_that_has_it_are_both_there() -> None:
+    @frozen
+    class Ruled(Struct):
+        RULES: ClassVar[tuple[Cel, ...]] = (Cel("self.a > 0", message="a is positive"),)
+        a: int
+
+    @frozen
+    class Holder(Struct):
+        ruled: Annotated[Ruled, Cel("self.a < 9", reason="FieldValueForbidden"), Immutable()]
+
+    rules = properties_of(Holder)["ruled"]["x-kubernetes-validations"]
+
+    assert rules == [
+        {"rule": "self.a > 0", "message": "a is positive"},
+        {"rule": "self.a < 9", "reason": "FieldValueForbidden"},
+        {"rule": "self == oldSelf", "message": "ruled is immutable"},
+    ]
+
+
+@frozen
+class Tree(Struct):
+    children: "tuple[Tree, ...]" = ()
+
+
+@frozen
+class Fixed(Struct):
+    name: Annotated[str, Immutable()]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "default", "problem"),
+    [
+        (Tree, Tree(), r"part\.children\[\]: Tree contains itself"),
+        (int | None, 3, "may be None and has default 3; None cannot be stored: the default must be None"),
+        (Annotated[int, Default(4)], 3, r"Default\(4\) beside the Python default 3; drop one"),
+        (tuple[int | None, ...], (), r"part\[\]: may be None, but a list or map cannot hold null"),
+        (tuple[Annotated[int, Default(1)], ...], (), "Immutable and Default are rules of fields"),
+        (Union[bool, str], "x", "which no schema can say"),  # noqa: UP007 -- the old spelling
+        (Literal["a", 1], "a", "which no schema can say"),
+        (tuple[Fixed, ...], (), r"part\[\]\.name: Immutable inside a list without keys"),
+        (Annotated[Fixed | None, Atomic()], None, r"part\.name: Immutable inside a list without keys or an atomic map"),
+        (Annotated[Any, Immutable()], None, "Immutable stands on a free value"),
+        (Annotated[tuple[Any, ...], Cel("true")], (), "Cel stands on a free value"),
+    ],
+)
+def test_what_no_definition_can_say_is_refused_by_name(annotation: Any, default: Any, problem: str) -> None:
+    @frozen
+    class Holder(Struct):
+        part: annotation = default
+
+    with pytest.raises(DefinitionError, match=problem) as caught:
+        schema_of(Holder)
+
+    assert "Holder.part" in str(caught.value)
+
+
+def test_an_optional_field_without_default_is_refused() -> None:
+    @frozen
+    class Holder(Struct):
+        part: int | None
+
+    with pytest.raises(DefinitionError, match="may be None and has no default"):
+        schema_of(Holder)
+
+
+def test_items_with_keys_may_have_immutable_fields() -> None:
+    @frozen
+    class Holder(Struct):
+        parts: Annotated[tuple[Fixed, ...], MapOf("name")] = ()
+
+    items = properties_of(Holder)["parts"]["items"]
+
+    assert items["properties"]["name"]["x-kubernetes-validations"][0]["rule"] == "self == oldSelf"
+
+
+def test_somebody_elses_annotations_are_left_alone() -> None:
+    @frozen
+    class Noted(Struct):
+        size: Annotated[int, "a note", Range(minimum=1)]
+
+    assert properties_of(Noted)["size"] == {"type": "integer", "format": "int64", "minimum": 1}

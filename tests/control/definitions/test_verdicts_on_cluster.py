@@ -1,0 +1,39 @@
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import assume, event, given, settings
+
+from gpuruntime.control.definitions.definition import definition
+from gpuruntime.control.definitions.schema import schema_of
+from gpuruntime.control.definitions.validation import violations
+from gpuruntime.testing import ClusterAccess, RefusedError
+from tests.control.definitions.generated_objects import UNSHRUNK, damaged
+from tests.control.definitions.installed import Installed, installed, without_cel
+from tests.control.definitions.rich_kind import Widget
+
+SCHEMA = without_cel(schema_of(Widget))
+
+
+@pytest.fixture(scope="module")
+def widgets(kube_cluster: ClusterAccess) -> Iterator[Installed]:
+    with installed(kube_cluster, without_cel(definition(Widget)), "default") as kind:
+        yield kind
+
+
+@settings(max_examples=150, phases=UNSHRUNK)
+@given(spec=damaged(SCHEMA["properties"]["spec"]))
+def test_python_and_the_server_give_the_same_verdict(widgets: Installed, spec: dict[str, Any]) -> None:
+    # In the one field that is scaled, the server does not take 1.0 for an integer.
+    assume(not isinstance(spec.get("replicas"), float))
+    wire = {"spec": spec}
+
+    ours = violations(wire, Widget)
+    try:
+        widgets.rehearse(wire)
+        theirs = ""
+    except RefusedError as error:
+        theirs = str(error)
+
+    event("refused" if theirs else "accepted")
+    assert bool(ours) == bool(theirs), (ours, theirs)
