@@ -8,8 +8,12 @@ The rooms, in the order in which a change travels::
     writing       what a run writes: real differences only, and nothing that belongs to others
     events        what a run has to say
     leadership    who may write
+    permissions   what a process may do at all: the least that its controllers declare
     operations    what people see of all this: probes, metrics, debug pages
     manager       everything together, started and stopped in order
+
+Beside them, `gpuruntime.control.definitions` makes CustomResourceDefinitions of types. No controller needs it while it
+runs, so it has a public face of its own.
 
 What is listed here is the public face; import from here.
 """
@@ -52,6 +56,11 @@ from gpuruntime.control.leadership.fence import NotLeaderError
 from gpuruntime.control.manager import Election, Manager, ManagerOptions
 from gpuruntime.control.operations.health_checks import NotHealthyError, caches_fresh, caches_synced
 from gpuruntime.control.operations.http_site import HttpAddress, ListenError
+from gpuruntime.control.permissions.declarations import Declaration, owns, records_events, rule, uses, writes_status
+from gpuruntime.control.permissions.nowhere import NOWHERE
+from gpuruntime.control.permissions.resolving import PermissionsError
+from gpuruntime.control.permissions.rights import Right
+from gpuruntime.control.permissions.roles import permissions_of
 from gpuruntime.control.queueing.priorities import LOW
 from gpuruntime.control.queueing.rate_limits import RateLimits
 from gpuruntime.control.queueing.workqueue import QueueClosedError, WorkQueue
@@ -69,6 +78,7 @@ from gpuruntime.control.writing.writing import Outcome, Writer
 
 __all__ = [
     "LOW",
+    "NOWHERE",
     "BeingDeletedError",
     "Cache",
     "CacheError",
@@ -78,6 +88,7 @@ __all__ = [
     "Context",
     "Controller",
     "ControllerOptions",
+    "Declaration",
     "Election",
     "ElectionTiming",
     "FightError",
@@ -96,6 +107,7 @@ __all__ = [
     "NotSyncedError",
     "ObjectReconciler",
     "Outcome",
+    "PermissionsError",
     "Predicate",
     "QuarantinedError",
     "QueueClosedError",
@@ -105,6 +117,7 @@ __all__ = [
     "Reconciler",
     "Recorder",
     "Result",
+    "Right",
     "Source",
     "StaleCacheError",
     "StaleOwnerError",
@@ -139,10 +152,16 @@ __all__ = [
     "matching",
     "negated",
     "owner",
+    "owns",
+    "permissions_of",
     "projected",
+    "records_events",
     "remove_finalizer",
     "resource_version_changed",
+    "rule",
+    "uses",
     "wait_for",
     "with_finalizer",
     "write_status",
+    "writes_status",
 ]
