@@ -39,6 +39,7 @@ def unit_deployment(unit: GPUUnit, rendering: Rendering) -> Deployment:
         ),
         spec=DeploymentSpec(
             replicas=1,
+            paused=False,
             selector=LabelSelector(match_labels=unit_selector(meta.name)),
             strategy=DeploymentStrategy(type="Recreate"),
             template=pod_template(unit, rendering),

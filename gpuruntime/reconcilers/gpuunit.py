@@ -1,0 +1,238 @@
+"""The GPUUnit reconciler: a Deployment and perhaps a Service for each unit, and a status that says how it is.
+
+::
+
+    spec ── makes sense? ── no ──> InvalidSpec, children left alone
+              │ yes
+    Deployment, Service ── refused? ── yes ──> DeploymentSyncFailed, ServiceSyncFailed, ForeignObject
+              │ no
+    Deployment, pods, nodes ── rolled out? ── no ──> the reason why not
+              │ yes
+            Ready
+
+One controller serves both roles; which one a unit has follows from its namespace. Deleting a unit needs no work: the
+children go with their owner.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, Generic, TypeVar
+
+from attrs import field, frozen
+
+from gpuruntime.api.gpuunit import GPUUnit, GPUUnitStatus
+from gpuruntime.api.names import GROUP
+from gpuruntime.api.reasons import (
+    DEPLOYMENT_SYNC_FAILED,
+    FAILED,
+    INVALID_SPEC,
+    SERVICE_SYNC_FAILED,
+    UNSCHEDULABLE,
+    phase_of,
+)
+from gpuruntime.control import (
+    Context,
+    Controller,
+    ControllerOptions,
+    Manager,
+    Recorder,
+    Result,
+    Store,
+    Writer,
+    WriteRefusedError,
+    write_status,
+)
+from gpuruntime.control.permissions.declarations import owns, records_events, uses, writes_status
+from gpuruntime.desired.deployment import unit_deployment
+from gpuruntime.desired.pinning import pinned
+from gpuruntime.desired.rendering import Rendering
+from gpuruntime.desired.service import access_url, unit_service
+from gpuruntime.desired.unit_names import child_name
+from gpuruntime.desired.validation import problems
+from gpuruntime.kube.builtin.apps import Deployment
+from gpuruntime.kube.builtin.core import Service
+from gpuruntime.kube.client import Client
+from gpuruntime.kube.errors import KubeError, NotFoundError
+from gpuruntime.meta.identity import ObjectKey
+from gpuruntime.meta.objects import TypedObject
+from gpuruntime.meta.owners import is_controlled_by
+from gpuruntime.reconcilers.unit_caches import UnitCaches
+from gpuruntime.reconcilers.unit_hindrances import Obstacle, obstacle
+from gpuruntime.reconcilers.unit_status import Findings, Hindrance, can_wait, transition, unit_status
+
+__all__ = ["GPUUnitOptions", "GPUUnitReconciler", "install_gpuunit"]
+
+W = TypeVar("W", bound=TypedObject)
+_ACTION: Final = "Reconcile"
+_FAULTS_LIMIT: Final = 8192
+
+
+@frozen
+class GPUUnitOptions:
+    """How units are reconciled: what the operator decides about their children, where units are looked for (no
+    namespaces: everywhere), and how many are reconciled at a time.
+    """
+
+    rendering: Rendering = field(factory=Rendering)
+    namespaces: Sequence[str] = ()
+    concurrency: int = 8
+
+
+def install_gpuunit(manager: Manager, options: GPUUnitOptions | None = None) -> Controller[ObjectKey]:
+    """Have a manager reconcile GPUUnits. Before it runs."""
+    chosen = options or GPUUnitOptions()
+    caches = UnitCaches.of(manager.cache, chosen.namespaces)
+    reconciler = GPUUnitReconciler(
+        caches, manager.client, Writer(manager.client, manager=GROUP), manager.recorder, chosen.rendering
+    )
+    manager.declare(
+        owns(Deployment, by=GPUUnit),
+        owns(Service, by=GPUUnit),
+        uses(Service, "delete"),
+        writes_status(GPUUnit),
+        records_events(GPUUnit),
+    )
+    workers = ControllerOptions(concurrency=chosen.concurrency)
+    return manager.add_controller("gpuunit", reconciler, caches.sources(), workers)
+
+
+@frozen
+class _Attempt(Generic[W]):
+    """What came of bringing a child in line: the child, None if there is none of ours, and what was in the way."""
+
+    child: W | None
+    obstacle: Obstacle | None = None
+    error: Exception | None = None
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@frozen
+class GPUUnitReconciler:
+    """Brings the children of a unit in line with its spec, and its status in line with them.
+
+    Guarantees:
+        - An unchanged unit costs no write.
+        - A spec that makes no sense changes no child.
+        - What is not the unit's own is left alone, and named.
+        - A pod template that was rendered for this spec stays, whatever the operator of today would render.
+        - A Service is looked after even if the Deployment is refused.
+        - An event is recorded for each transition of the Ready condition, when the status that tells of it is written.
+    """
+
+    caches: UnitCaches
+    client: Client
+    writer: Writer
+    recorder: Recorder
+    rendering: Rendering
+    now: Callable[[], datetime] = _utc_now
+
+    async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
+        """See `Reconciler`."""
+        unit = self.caches.units.store.get(key)
+        if unit is None or unit.metadata.deletion_timestamp is not None:
+            return Result.done()
+        child = ObjectKey(key.namespace, child_name(key.name))
+        own_deployment = _own(self.caches.deployments.store, child, unit)
+        own_service = _own(self.caches.services.store, child, unit)
+        faults = problems(unit)
+        if faults:
+            invalid = Hindrance("; ".join(map(str, faults))[:_FAULTS_LIMIT], INVALID_SPEC)
+            await self._tell(unit, own_deployment, own_service, invalid)
+            return Result.done()
+        deployment = await _attempt(self._sync_deployment(unit), own_deployment, "Deployment", DEPLOYMENT_SYNC_FAILED)
+        service = await _attempt(self._sync_service(unit), own_service, "Service", SERVICE_SYNC_FAILED)
+        met = deployment.obstacle or service.obstacle
+        hindrance = None if met is None else met.hindrance
+        later = await self._tell(unit, deployment.child, service.child, hindrance)
+        return _next(later, deployment, service)
+
+    async def _sync_deployment(self, unit: GPUUnit) -> Deployment:
+        fresh = unit_deployment(unit, self.rendering)
+        live = await self._find(self.caches.deployments.store, Deployment, fresh.key, unit)
+        own = live if live is not None and is_controlled_by(live.metadata, unit) else None
+        return (await self.writer.ensure(pinned(own, fresh), unit, live=live)).object
+
+    async def _sync_service(self, unit: GPUUnit) -> Service | None:
+        desired = unit_service(unit, self.rendering)
+        if desired is not None:
+            live = await self._find(self.caches.services.store, Service, desired.key, unit)
+            return (await self.writer.ensure(desired, unit, live=live)).object
+        key = ObjectKey(unit.metadata.namespace, child_name(unit.metadata.name))
+        if key in self.caches.services.store or unit.status.service_name is not None:
+            live = await self._find(self.caches.services.store, Service, key, unit)
+            if live is not None and is_controlled_by(live.metadata, unit):
+                await self.writer.remove(live, unit)
+        return None
+
+    async def _find(self, store: Store[W], kind: type[W], key: ObjectKey, unit: GPUUnit) -> W | None:
+        """A child as it is. The cache knows children by their label: one that lost it, or that is somebody else's, is
+        found only by asking for it. There is no such child before the first run, and creating it tells if there is.
+        """
+        known = store.get(key)
+        if known is not None or not unit.status.conditions:
+            return known
+        try:
+            return await self.client.get(kind, key.name, key.namespace)
+        except NotFoundError:
+            return None
+
+    async def _tell(
+        self, unit: GPUUnit, deployment: Deployment | None, service: Service | None, hindrance: Hindrance | None
+    ) -> float:
+        """Bring the status in line; gives the seconds after which that is to be done, 0 if it is done."""
+        pods = self.caches.pods_of(unit.key)
+        url = access_url(unit, self.rendering) if hindrance is None else unit.status.access_url
+        findings = Findings(
+            deployment=deployment,
+            pods=pods,
+            nodes=self.caches.nodes_of(pods),
+            service_name=None if service is None else service.metadata.name,
+            access_url=None if service is None else url,
+            hindrance=hindrance,
+        )
+        is_stock = self.rendering.roles.is_stock(unit.metadata.namespace)
+        now = self.now()
+        status = unit_status(unit, findings, is_stock=is_stock, now=now)
+        later = can_wait(unit.status, status, now) if status is not unit.status else 0.0
+        try:
+            if not later and await write_status(self.client, unit, status) is not None:
+                self._record(unit, status)
+        except NotFoundError:
+            return 0.0  # the unit was deleted meanwhile: there is nobody to tell
+        return later
+
+    def _record(self, unit: GPUUnit, status: GPUUnitStatus) -> None:
+        news = transition(unit.status, status)
+        if news is not None:
+            is_bad = phase_of(news.reason) == FAILED or news.reason == UNSCHEDULABLE
+            self.recorder.record(unit, "Warning" if is_bad else "Normal", news.reason, _ACTION, news.message or "")
+
+
+def _own(store: Store[W], key: ObjectKey, unit: GPUUnit) -> W | None:
+    known = store.get(key)
+    return known if known is not None and is_controlled_by(known.metadata, unit) else None
+
+
+async def _attempt(work: Awaitable[W | None], known: W | None, kind: str, reason: str) -> _Attempt[W]:
+    """The outcome of bringing a child in line; `known` is the child as it was before."""
+    try:
+        return _Attempt(await work)
+    except (KubeError, WriteRefusedError) as error:
+        met = obstacle(error, kind, reason)
+        if met is None:
+            raise
+        return _Attempt(known, met, error)
+
+
+def _next(later: float, *attempts: _Attempt[Any]) -> Result:
+    """When to look again. An error without a time of its own is raised, and tried again with backoff."""
+    waits = [later] if later else []
+    for attempt in attempts:
+        if attempt.obstacle is not None and attempt.obstacle.seconds is not None:
+            waits.append(attempt.obstacle.seconds)
+        elif attempt.error is not None:
+            raise attempt.error
+    return Result.after(min(waits)) if waits else Result.done()

@@ -1,0 +1,65 @@
+"""What it means for a unit that one of its children could not be written, and when to try again. Pure.
+
+Only a refusal is a failure of the unit. A server that is down, slow or behind says nothing about the unit: such errors
+are raised, tried again with backoff, and at most told as what the unit waits for.
+"""
+
+from typing import Final
+
+from attrs import frozen
+
+from gpuruntime.api.reasons import FOREIGN_OBJECT
+from gpuruntime.control import BeingDeletedError, FightError, ForeignObjectError, StaleOwnerError, WriteRefusedError
+from gpuruntime.kube.errors import (
+    BadRequestError,
+    ForbiddenError,
+    InvalidError,
+    KubeError,
+    ServerError,
+    StatusError,
+    TooManyRequestsError,
+)
+from gpuruntime.reconcilers.unit_status import Hindrance
+
+__all__ = ["Obstacle", "obstacle"]
+
+# Objects of others, quotas, policies and rights change without a change of the unit or of anything that is watched.
+_FOREIGN_SECONDS: Final = 30.0
+_REFUSED_SECONDS: Final = 60.0
+
+
+@frozen
+class Obstacle:
+    """What to tell about a child that could not be written, and after how many seconds to look again.
+
+    None for the seconds: raise the error, so that it is tried again with backoff.
+    """
+
+    hindrance: Hindrance
+    seconds: float | None = None
+
+
+def obstacle(error: KubeError | WriteRefusedError, child: str, reason: str) -> Obstacle | None:
+    """What the error stands for; None if there is nothing to tell, and it is only to be raised.
+
+    `child` is the kind of the child, `reason` that of a child which the server refuses.
+    """
+    hindrance, seconds = None, None
+    match error:
+        case ForeignObjectError():
+            hindrance, seconds = Hindrance(str(error), FOREIGN_OBJECT), _FOREIGN_SECONDS
+        case BeingDeletedError() | StaleOwnerError():
+            hindrance, seconds = Hindrance(f"Waiting for the previous {child} to be gone: {error}"), _FOREIGN_SECONDS
+        case WriteRefusedError():
+            hindrance, seconds = Hindrance(str(error), reason), _REFUSED_SECONDS
+        case ForbiddenError() | InvalidError() | BadRequestError():
+            hindrance, seconds = Hindrance(f"The {child} was refused: {_words(error)}", reason), _REFUSED_SECONDS
+        case FightError():
+            hindrance = Hindrance(f"Somebody else keeps changing the {child}: {error}")
+        case ServerError() | TooManyRequestsError():
+            hindrance = Hindrance(f"The API server cannot take the {child} now: {_words(error)}")
+    return None if hindrance is None else Obstacle(hindrance, seconds)
+
+
+def _words(error: StatusError) -> str:
+    return error.message or str(error)

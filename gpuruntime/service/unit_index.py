@@ -1,0 +1,73 @@
+"""The one informer of units that reconcilers and use cases share, with the indexes by which each of them looks.
+
+Indexes are fixed by whoever asks first, so everybody asks here.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.names import CLAIM_ID, POOL_LABEL, label_value
+from gpuruntime.control import Cache, Index, Informer, Store, by_field, by_label
+from gpuruntime.desired.provenance import Provenance
+from gpuruntime.meta.identity import ObjectKey
+
+__all__ = [
+    "source_pool_key",
+    "units_claimed_by",
+    "units_from_pool",
+    "units_of_pool",
+    "units_of_spec",
+    "watch_units",
+]
+
+
+def watch_units(cache: Cache, namespaces: Sequence[str] = ()) -> Informer[GPUUnit]:
+    """The informer of the units of these namespaces, of all of them if there are none."""
+    return cache.informer(GPUUnit, namespaces=namespaces, indexes=(_OF_SPEC, _OF_POOL, _FROM_POOL, _CLAIMED_BY))
+
+
+def units_of_spec(units: Store[GPUUnit], namespace: str, spec_name: str) -> tuple[GPUUnit, ...]:
+    """The units of a flavour in a namespace."""
+    return units.list(namespace, where={_OF_SPEC.name: spec_name}).items
+
+
+def units_of_pool(units: Store[GPUUnit], pool: ObjectKey) -> tuple[GPUUnit, ...]:
+    """The stock units that bear the label of a pool, claimed ones included."""
+    return units.list(pool.namespace, where={_OF_POOL.name: label_value(pool.name)}).items
+
+
+def units_from_pool(units: Store[GPUUnit], pool: ObjectKey) -> tuple[GPUUnit, ...]:
+    """The active units whose provenance names a pool."""
+    return units.list(where={_FROM_POOL.name: str(pool)}).items
+
+
+def units_claimed_by(units: Store[GPUUnit], claim: str) -> tuple[GPUUnit, ...]:
+    """The units that bear the id of a claim: the claimed stock unit, and the active unit that takes it over."""
+    return units.list(where={_CLAIMED_BY.name: claim}).items
+
+
+def source_pool_key(provenance: Provenance) -> ObjectKey | None:
+    """The pool that supplied the capacity, None if none did."""
+    return ObjectKey(provenance.stock.namespace, provenance.pool) if provenance.pool else None
+
+
+def _source(raw: Mapping[str, Any]) -> Provenance | None:
+    return Provenance.read(raw["metadata"].get("annotations") or {})
+
+
+def _source_pools(raw: Mapping[str, Any]) -> Iterable[str]:
+    found = _source(raw)
+    pool = None if found is None else source_pool_key(found)
+    return () if pool is None else (str(pool),)
+
+
+def _claims(raw: Mapping[str, Any]) -> Iterable[str]:
+    annotations = raw["metadata"].get("annotations") or {}
+    return (annotations[CLAIM_ID],) if CLAIM_ID in annotations else ()
+
+
+_OF_SPEC: Final = by_field("spec.specName")
+_OF_POOL: Final = by_label(POOL_LABEL)
+_FROM_POOL: Final = Index("source pool", _source_pools)
+_CLAIMED_BY: Final = Index("claim", _claims)

@@ -1,0 +1,197 @@
+"""The product's kinds on the cluster of the test run, and eyes to see with what becomes of its objects.
+
+Import the fixtures in a `conftest.py`; `product` is the cluster with the kinds and priority classes installed, and
+`stock_namespace` a second namespace for tests that need one for stock.
+"""
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from attrs import frozen
+
+from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.operation import Operation
+from gpuruntime.api.stockpool import StockPool
+from gpuruntime.control import Cache, Controller, Informer, condition_true, wait_for
+from gpuruntime.control.definitions.definition import definition
+from gpuruntime.control.informers.catching_up import catch_up
+from gpuruntime.control.informers.waiting import Predicate
+from gpuruntime.kube.builtin.apps import Deployment
+from gpuruntime.kube.builtin.core import Service
+from gpuruntime.kube.builtin.pods import Pod
+from gpuruntime.kube.kubeconfig import from_kubeconfig
+from gpuruntime.kube.transport import Transport
+from gpuruntime.meta import ObjectKey, find_condition
+from gpuruntime.testing import AdminClient, ClusterAccess, RefusedError
+from gpuruntime.testing.namespaces import create_namespace
+
+__all__ = [
+    "UNITS",
+    "Onlooker",
+    "create_unit",
+    "eventually",
+    "install_product",
+    "looking_on",
+    "product",
+    "ready_reason",
+    "rested",
+    "settled",
+    "stock_namespace",
+]
+
+UNITS = "/apis/runtime.lokiwager.io/v1alpha1/namespaces/{}/gpuunits"
+_KINDS = (GPUUnit, StockPool, Operation)
+_CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_PRIORITIES = Path(__file__).resolve().parents[1] / "manifests" / "priority-classes.yaml"
+_PATIENCE_SECONDS = 60.0
+
+
+def install_product(admin: AdminClient) -> None:
+    """Install the kinds and priority classes, whoever else does so at the same time; returns when they are served."""
+    for crd in (definition(kind) for kind in _KINDS):
+        _create_once(admin, _CRDS, crd)
+    for priority in yaml.safe_load_all(_PRIORITIES.read_text()):
+        _create_once(admin, "/apis/scheduling.k8s.io/v1/priorityclasses", priority)
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    for kind in _KINDS:
+        while True:
+            try:
+                admin.get(kind.KIND.path())
+                break
+            except RefusedError as error:
+                # 404 before it is served, 429 while its storage is prepared.
+                if error.status not in {404, 429} or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)  # there is no event to await
+
+
+def _create_once(admin: AdminClient, path: str, body: Mapping[str, Any]) -> None:
+    try:
+        admin.create(path, body)
+    except RefusedError as error:
+        if error.status != 409:
+            raise
+
+
+@pytest.fixture(scope="session")
+def product(kube_cluster: ClusterAccess) -> ClusterAccess:
+    """The cluster of the run, with the product's kinds and priority classes."""
+    install_product(kube_cluster.admin())
+    return kube_cluster
+
+
+@pytest.fixture
+def stock_namespace(kube_cluster: ClusterAccess) -> Iterator[str]:
+    """A namespace of the test's own beside `kube_namespace`."""
+    admin, name = kube_cluster.admin(), f"stock-{uuid.uuid4().hex[:10]}"
+    create_namespace(admin, name)
+    yield name
+    admin.delete(f"/api/v1/namespaces/{name}")
+
+
+def create_unit(admin: AdminClient, namespace: str, name: str, **spec: Any) -> ObjectKey:
+    """Make a unit as a user does, with as little as there can be in it besides `spec`."""
+    body = {
+        "apiVersion": "runtime.lokiwager.io/v1alpha1",
+        "kind": "GPUUnit",
+        "metadata": {"name": name},
+        "spec": {"specName": "g1.1", "cpu": "1", "memory": "1Gi", **spec},
+    }
+    admin.create(UNITS.format(namespace), body)
+    return ObjectKey(namespace, name)
+
+
+def ready_reason(unit: GPUUnit) -> str:
+    """The reason of the Ready condition, "" if there is none."""
+    found = find_condition(unit.status.conditions, "Ready")
+    return "" if found is None else found.reason
+
+
+@frozen
+class Onlooker:
+    """Sees the cluster with an administrator's eyes: by informers of its own, not by those of the code under test."""
+
+    units: Informer[GPUUnit]
+    deployments: Informer[Deployment]
+    services: Informer[Service]
+    pods: Informer[Pod]
+
+    async def ready(self, key: ObjectKey, generation: int = 1) -> GPUUnit:
+        """The unit, ready in this generation or a newer one, with all that is to be said about that in its status."""
+
+        def is_told(unit: GPUUnit | None) -> bool:
+            stages = None if unit is None else unit.status.stages
+            is_new = unit is not None and unit.metadata.generation >= generation
+            return is_new and stages is not None and stages.ready is not None
+
+        told: Predicate[GPUUnit] = Predicate(f"generation {generation} is told", is_told)
+        return await self._unit(key, condition_true("Ready").and_(told))
+
+    async def because(self, key: ObjectKey, reason: str, words: str = "", within: float = _PATIENCE_SECONDS) -> GPUUnit:
+        """The unit, not ready for this reason, in these words among others."""
+
+        def holds(unit: GPUUnit | None) -> bool:
+            found = None if unit is None else find_condition(unit.status.conditions, "Ready")
+            return found is not None and found.reason == reason and words in (found.message or "")
+
+        return await self._unit(key, Predicate(f"it is not ready because of {reason} ({words})", holds), within)
+
+    async def until(self, key: ObjectKey, text: str, holds: Callable[[GPUUnit], bool]) -> GPUUnit:
+        """The unit in the first state in which something holds."""
+        return await self._unit(key, Predicate(text, lambda unit: unit is not None and holds(unit)))
+
+    async def _unit(self, key: ObjectKey, predicate: Predicate[GPUUnit], within: float = _PATIENCE_SECONDS) -> GPUUnit:
+        unit = await wait_for(self.units, key, predicate, within=within)
+        assert unit is not None
+        return unit
+
+
+@asynccontextmanager
+async def looking_on(access: ClusterAccess, *namespaces: str) -> AsyncIterator[Onlooker]:
+    """Somebody who looks on, for the length of the block."""
+    async with Transport(from_kubeconfig(access.kubeconfig), user_agent="onlooker") as transport:
+        cache = Cache(transport)
+        onlooker = Onlooker(
+            units=cache.informer(GPUUnit, namespaces=namespaces),
+            deployments=cache.informer(Deployment, namespaces=namespaces),
+            services=cache.informer(Service, namespaces=namespaces),
+            pods=cache.informer(Pod, namespaces=namespaces),
+        )
+        task = asyncio.create_task(cache.run())
+        try:
+            await cache.synced(within=_PATIENCE_SECONDS)
+            yield onlooker
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    """For figures that are no events; the test's timeout catches what never comes."""
+    while not condition():  # noqa: ASYNC110 - see above
+        await asyncio.sleep(0.02)
+
+
+async def settled(access: ClusterAccess, controller: Controller[Any]) -> None:
+    """Returns when the controller has seen all that is on the server now, and has done what it does about it."""
+    async with Transport(from_kubeconfig(access.kubeconfig), user_agent="onlooker") as transport:
+        for informer in controller.informers:
+            await catch_up(informer, transport, patience=_PATIENCE_SECONDS)
+    await rested(controller)
+
+
+async def rested(controller: Controller[Any], runs: int = 1) -> None:
+    """Returns when the controller has made so many runs since its start, and has none to make now."""
+
+    def is_at_rest() -> bool:
+        made = sum(controller.counters.results.values())
+        return made >= runs and not controller.counters.active_workers and not controller.queue.counters.total_depth()
+
+    await eventually(is_at_rest)

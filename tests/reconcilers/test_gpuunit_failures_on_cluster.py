@@ -1,0 +1,286 @@
+"""Why a unit is not ready, told by its status alone, on a real control plane; and that it recovers.
+
+kwok plays nodes on which everything goes well. What a kubelet would say of pods that do not start is written into their
+status here, on a node that nobody plays.
+"""
+
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuruntime.api import reasons
+from gpuruntime.meta import ObjectKey, find_condition
+from gpuruntime.testing import AdminClient, AuditLog, ClusterAccess, NodeShape
+from tests.product_scenes import UNITS, Onlooker, create_unit, looking_on, settled
+from tests.reconcilers.unit_scenes import UnitWorld, play_node, unit_world
+
+
+@pytest.fixture
+async def world(
+    product: ClusterAccess, kube_namespace: str, kube_audit: AuditLog, tmp_path: Path
+) -> AsyncIterator[UnitWorld]:
+    async with unit_world(product, kube_audit, [kube_namespace], [], tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+async def onlooker(product: ClusterAccess, kube_namespace: str) -> AsyncIterator[Onlooker]:
+    async with looking_on(product, kube_namespace) as somebody:
+        yield somebody
+
+
+@pytest.fixture
+def silent_node(product: ClusterAccess) -> Iterator[str]:
+    """The product of the GPUs of a node that nobody plays."""
+    name = f"silent-{uuid.uuid4().hex[:8]}"
+    with play_node(product, NodeShape(name, product=name)):
+        yield name
+
+
+def crash(message: str, reason: str = "Error", code: int = 1) -> dict[str, Any]:
+    return {"terminated": {"exitCode": code, "reason": reason, "message": message}}
+
+
+RUNNING = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
+BACK_OFF = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 40s restarting failed container"}}
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "words"),
+    [
+        (
+            {"state": {"waiting": {"reason": "ErrImagePull", "message": "nowhere/x:1: not found"}}},
+            reasons.IMAGE_PULL_FAILED,
+            "nowhere/x:1: not found",
+        ),
+        (
+            {"state": BACK_OFF, "lastState": crash("cannot bind port 80"), "restartCount": 3},
+            reasons.CRASH_LOOPING,
+            "container runtime-worker: cannot bind port 80 (restarted 3 times)",
+        ),
+        (
+            {"state": BACK_OFF, "lastState": crash("", "OOMKilled", 137), "restartCount": 2},
+            reasons.OUT_OF_MEMORY,
+            "more memory than it has (restarted 2 times)",
+        ),
+        (
+            {"state": {"waiting": {"reason": "CreateContainerConfigError", "message": 'secret "s" not found'}}},
+            reasons.POD_STARTUP_FAILED,
+            'secret "s" not found',
+        ),
+    ],
+    ids=["image pull", "crash loop", "out of memory", "missing secret"],
+)
+async def test_a_container_that_does_not_start_is_told_with_its_words_until_it_does(
+    state: dict[str, Any],
+    reason: str,
+    words: str,
+    world: UnitWorld,
+    onlooker: Onlooker,
+    kube_namespace: str,
+    silent_node: str,
+) -> None:
+    admin = world.access.admin()
+    async with world.operator() as operator:
+        key = create_unit(admin, kube_namespace, "demo", gpu=1, gpuType=silent_node)
+        await onlooker.pods.until(lambda _: bool(scheduled(onlooker)))
+        (pod,) = scheduled(onlooker)
+
+        say(admin, kube_namespace, pod, "Pending", ready=False, **state)
+        failed = await onlooker.because(key, reason, words)
+        await settled(world.access, operator.controller)
+    second = await world.writes_of_a_second_pass()
+    async with world.operator() as operator:
+        say(admin, kube_namespace, pod, "Running", ready=True, state=RUNNING)
+        await onlooker.ready(key)
+        await settled(world.access, operator.controller)
+
+    assert (failed.status.phase, failed.status.ready_replicas) == ("Failed", 0)
+    assert second == []
+    assert await world.writes_of_a_second_pass() == []
+
+
+async def test_the_pod_of_a_unit_whose_name_is_too_long_for_a_label_is_found(
+    world: UnitWorld, onlooker: Onlooker, kube_namespace: str, silent_node: str
+) -> None:
+    admin = world.access.admin()
+    async with world.operator() as operator:
+        key = create_unit(admin, kube_namespace, "x" * 100, gpu=1, gpuType=silent_node)
+        await onlooker.pods.until(lambda _: bool(scheduled(onlooker)))
+        await settled(world.access, operator.controller)
+        (pod,) = scheduled(onlooker)
+
+        say(admin, kube_namespace, pod, "Pending", ready=False, state={"waiting": {"reason": "InvalidImageName"}})
+        await onlooker.because(key, reasons.IMAGE_PULL_FAILED, "InvalidImageName")
+        await settled(world.access, operator.controller)
+
+    assert await world.writes_of_a_second_pass() == []
+
+
+async def test_a_unit_that_no_node_takes_has_the_scheduler_s_words_and_an_event_says_the_same(
+    world: UnitWorld, onlooker: Onlooker, kube_namespace: str
+) -> None:
+    admin = world.access.admin()
+    async with world.operator():
+        key = create_unit(admin, kube_namespace, "demo", gpu=1, gpuType="no-such-product")
+
+        unit = await onlooker.because(key, reasons.UNSCHEDULABLE, "nodes are available")
+
+    condition = find_condition(unit.status.conditions, "Ready")
+    assert condition is not None
+    assert unit.status.phase == "Progressing"
+    assert events_of(admin, key) == [("Warning", reasons.UNSCHEDULABLE, condition.message)]
+    assert await world.writes_of_a_second_pass() == []
+
+
+async def test_a_quota_that_leaves_no_room_is_named_until_there_is_room(
+    world: UnitWorld, onlooker: Onlooker, kube_namespace: str
+) -> None:
+    admin = world.access.admin()
+    quota = f"/api/v1/namespaces/{kube_namespace}/resourcequotas"
+    admin.create(quota, {"metadata": {"name": "tight"}, "spec": {"hard": {"requests.nvidia.com/gpu": "0"}}})
+    async with world.operator() as operator:
+        key = create_unit(admin, kube_namespace, "demo", gpu=1)
+
+        unit = await onlooker.because(key, reasons.QUOTA_EXCEEDED, "exceeded quota: tight")
+        await settled(world.access, operator.controller)
+    second = await world.writes_of_a_second_pass()
+    async with world.operator() as operator:
+        admin.delete(f"{quota}/tight")
+        await onlooker.ready(key)
+        await settled(world.access, operator.controller)
+
+    assert unit.status.phase == "Failed"
+    assert second == []
+    assert await world.writes_of_a_second_pass() == []
+
+
+async def test_a_pod_that_admission_refuses_is_told_with_the_server_s_words(
+    world: UnitWorld, onlooker: Onlooker, kube_namespace: str
+) -> None:
+    admin = world.access.admin()
+    async with world.operator(active_priority_class="no-such-class"):
+        key = create_unit(admin, kube_namespace, "demo")
+
+        unit = await onlooker.because(key, reasons.ADMISSION_REFUSED, "no PriorityClass with name no-such-class")
+
+    assert unit.status.phase == "Failed"
+    assert await world.writes_of_a_second_pass(active_priority_class="no-such-class") == []
+
+
+async def test_a_rollout_that_takes_too_long_says_what_it_waits_for(
+    world: UnitWorld, onlooker: Onlooker, kube_namespace: str, silent_node: str
+) -> None:
+    admin = world.access.admin()
+    async with world.operator(progress_deadline_seconds=2) as operator:
+        key = create_unit(admin, kube_namespace, "demo", gpu=1, gpuType=silent_node)
+
+        unit = await onlooker.because(key, reasons.PROGRESS_DEADLINE_EXCEEDED, "waiting for its containers to start")
+        await settled(world.access, operator.controller)
+
+    assert unit.status.phase == "Failed"
+    assert await world.writes_of_a_second_pass(progress_deadline_seconds=2) == []
+
+
+async def test_a_lost_node_is_named_until_it_is_back(
+    world: UnitWorld, onlooker: Onlooker, kube_namespace: str, kube_nodes: Callable[[NodeShape], None]
+) -> None:
+    admin, name = world.access.admin(), f"gpu-{uuid.uuid4().hex[:8]}"
+    kube_nodes(NodeShape(name, product=name))
+    async with world.operator() as operator:
+        key = create_unit(admin, kube_namespace, "demo", gpu=1, gpuType=name)
+        await onlooker.ready(key)
+        (pod,) = scheduled(onlooker)
+
+        play(admin, name, None)
+        say_of_node(admin, name, "Unknown", "NodeStatusUnknown")
+        say(admin, kube_namespace, pod, "Running", ready=False, state=RUNNING)
+        lost = await onlooker.because(key, reasons.NODE_LOST, f"its node {name} is not ready: NodeStatusUnknown")
+        await settled(world.access, operator.controller)
+    second = await world.writes_of_a_second_pass()
+    async with world.operator() as operator:
+        say_of_node(admin, name, "True", "KubeletReady")
+        await onlooker.because(key, reasons.UNIT_PROGRESSING)
+        say(admin, kube_namespace, pod, "Running", ready=True, state=RUNNING)
+        await onlooker.ready(key)
+        await settled(world.access, operator.controller)
+
+    assert (lost.status.phase, lost.status.ready_replicas) == ("Failed", 0)
+    assert second == []
+    assert await world.writes_of_a_second_pass() == []
+
+
+@pytest.mark.soak
+async def test_a_node_that_stops_answering_is_named_as_soon_as_kubernetes_gives_it_up(
+    world: UnitWorld, onlooker: Onlooker, kube_namespace: str, silent_node: str
+) -> None:
+    admin = world.access.admin()
+    async with world.operator() as operator:
+        key = create_unit(admin, kube_namespace, "demo", gpu=1, gpuType=silent_node)
+        await onlooker.pods.until(lambda _: bool(scheduled(onlooker)))
+        say(admin, kube_namespace, scheduled(onlooker)[0], "Running", ready=True, state=RUNNING)
+        await onlooker.ready(key)
+
+        lost = await onlooker.because(key, reasons.NODE_LOST, f"its node {silent_node} is not ready", within=180)
+        await settled(world.access, operator.controller)
+
+    assert lost.status.phase == "Failed"
+    assert await world.writes_of_a_second_pass() == []
+
+
+async def test_what_the_last_template_left_behind_is_not_held_against_this_one(
+    world: UnitWorld, onlooker: Onlooker, kube_namespace: str, silent_node: str
+) -> None:
+    admin = world.access.admin()
+    async with world.operator() as operator:
+        key = create_unit(admin, kube_namespace, "demo", gpu=1, gpuType=silent_node, image="nowhere/x:1")
+        await onlooker.pods.until(lambda _: bool(scheduled(onlooker)))
+        (pod,) = scheduled(onlooker)
+        say(admin, kube_namespace, pod, "Pending", ready=False, state={"waiting": {"reason": "ErrImagePull"}})
+        await onlooker.because(key, reasons.IMAGE_PULL_FAILED)
+
+        admin.merge(f"{UNITS.format(kube_namespace)}/demo", {"spec": {"image": "somewhere/x:2"}})
+        waiting = await onlooker.because(key, reasons.UNIT_PROGRESSING, f"Waiting for pod {pod} to end.")
+        await settled(world.access, operator.controller)
+
+    assert (waiting.status.phase, waiting.status.stages) == ("Progressing", None)
+    assert await world.writes_of_a_second_pass() == []
+
+
+def scheduled(onlooker: Onlooker) -> list[str]:
+    """The names of pods that have a node."""
+    pods = onlooker.pods.store.list().items
+    return [pod.metadata.name for pod in pods if pod.spec.node_name]
+
+
+def say(admin: AdminClient, namespace: str, pod: str, phase: str, *, ready: bool, **container: Any) -> None:
+    """Write the status of a pod as a kubelet does."""
+    status = {"name": "runtime-worker", "ready": ready, "restartCount": 0, "image": "x", "imageID": "", **container}
+    condition = {"type": "Ready", "status": str(ready), "lastTransitionTime": "2026-01-01T00:00:01Z"}
+    path = f"/api/v1/namespaces/{namespace}/pods/{pod}"
+    others = [known for known in admin.get(path)["status"]["conditions"] if known["type"] != "Ready"]
+    body = {"phase": phase, "conditions": [*others, condition], "containerStatuses": [status]}
+    admin.merge(f"{path}/status", {"status": body})
+
+
+def play(admin: AdminClient, node: str, player: str | None) -> None:
+    """Have kwok play a node, or nobody any more."""
+    admin.merge(f"/api/v1/nodes/{node}", {"metadata": {"annotations": {"kwok.x-k8s.io/node": player}}})
+
+
+def say_of_node(admin: AdminClient, node: str, ready: str, reason: str) -> None:
+    """Write the status of a node as a kubelet does, or whoever gives it up."""
+    path = f"/api/v1/nodes/{node}"
+    condition = {"type": "Ready", "status": ready, "reason": reason, "message": f"said by a test: {reason}"}
+    others = [known for known in admin.get(path)["status"]["conditions"] if known["type"] != "Ready"]
+    admin.merge(f"{path}/status", {"status": {"conditions": [*others, condition]}})
+
+
+def events_of(admin: AdminClient, key: ObjectKey) -> list[tuple[str, str, str]]:
+    items = admin.get(f"/apis/events.k8s.io/v1/namespaces/{key.namespace}/events")["items"]
+    return [
+        (item["type"], item["reason"], item["note"]) for item in items if item["regarding"].get("kind") == "GPUUnit"
+    ]

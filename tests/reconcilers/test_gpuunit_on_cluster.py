@@ -1,0 +1,236 @@
+"""A unit's life on a real control plane. After each scene an operator starts anew, and writes nothing."""
+
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from gpuruntime.api import reasons
+from gpuruntime.meta import encode
+from gpuruntime.testing import AuditLog, ClusterAccess
+from tests.product_scenes import UNITS, Onlooker, create_unit, looking_on, ready_reason, settled
+from tests.reconcilers.unit_scenes import UnitWorld, child_of, deployment_of, is_rolled_out, unit_world
+
+PORTS = [{"name": "http", "port": 8080}, {"name": "dns", "port": 53, "protocol": "UDP"}]
+LONG = "a-unit-with-a-name-that-is-longer-than-any-label-may-be-which-is-legal"
+
+
+@pytest.fixture
+async def world(
+    product: ClusterAccess, kube_namespace: str, stock_namespace: str, kube_audit: AuditLog, tmp_path: Path
+) -> AsyncIterator[UnitWorld]:
+    async with unit_world(product, kube_audit, [kube_namespace], [stock_namespace], tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+async def onlooker(product: ClusterAccess, kube_namespace: str, stock_namespace: str) -> AsyncIterator[Onlooker]:
+    async with looking_on(product, kube_namespace, stock_namespace) as somebody:
+        yield somebody
+
+
+async def test_a_new_unit_gets_its_children_and_becomes_ready(
+    world: UnitWorld, onlooker: Onlooker, kube_namespace: str
+) -> None:
+    admin = world.access.admin()
+    with world.audit.recording() as seen:
+        async with world.operator():
+            key = create_unit(admin, kube_namespace, "demo", gpu=1, image="nginx", template={"ports": PORTS})
+
+            unit = await onlooker.ready(key)
+
+    written = Counter(write.resource for write in seen.writes(user=world.account.username))
+    assert (unit.status.phase, unit.status.ready_replicas, unit.status.observed_generation) == ("Ready", 1, 1)
+    assert unit.status.service_name == "unit-demo"
+    assert unit.status.access_url == f"http://unit-demo.{kube_namespace}.svc.cluster.local:8080"
+    assert (written["deployments"], written["services"], written["events"]) == (1, 1, 1)
+    assert await world.writes_of_a_second_pass() == []
+
+
+async def test_a_stock_unit_holds_its_capacity_without_a_service(
+    world: UnitWorld, onlooker: Onlooker, stock_namespace: str
+) -> None:
+    admin = world.access.admin()
+    async with world.operator():
+        key = create_unit(admin, stock_namespace, "reserve", gpu=1, template={"ports": PORTS})
+
+        unit = await onlooker.ready(key)
+
+    assert ready_reason(unit) == reasons.STOCK_READY
+    assert (unit.status.service_name, unit.status.access_url) == (None, None)
+    assert child_of(key) not in onlooker.services.store
+    assert await world.writes_of_a_second_pass() == []
+
+
+async def test_a_stock_unit_that_is_claimed_says_so_until_it_is_released(
+    world: UnitWorld, onlooker: Onlooker, stock_namespace: str
+) -> None:
+    admin, path = world.access.admin(), f"{UNITS.format(stock_namespace)}/reserve"
+    claim = "runtime.lokiwager.io/stock-claim-id"
+    async with world.operator():
+        key = create_unit(admin, stock_namespace, "reserve")
+        await onlooker.ready(key)
+
+        admin.merge(path, {"metadata": {"annotations": {claim: "order-7"}}})
+        claimed = await onlooker.because(key, reasons.STOCK_CLAIMED, "order-7")
+        admin.merge(path, {"metadata": {"annotations": {claim: None}}})
+        await onlooker.ready(key)
+
+    assert claimed.status.phase == "Progressing"
+    assert await world.writes_of_a_second_pass() == []
+
+
+async def test_a_service_comes_and_goes_with_the_ports(
+    world: UnitWorld, onlooker: Onlooker, kube_namespace: str
+) -> None:
+    admin, path = world.access.admin(), f"{UNITS.format(kube_namespace)}/demo"
+    async with world.operator():
+        key = create_unit(admin, kube_namespace, "demo")
+        without = await onlooker.ready(key)
+
+        admin.merge(path, {"spec": {"template": {"ports": PORTS}}})
+        await onlooker.until(key, "has a URL", lambda unit: unit.status.access_url is not None)
+        reachable = await onlooker.ready(key)
+        await onlooker.services.until(lambda store: child_of(key) in store)
+        admin.merge(path, {"spec": {"template": {"ports": []}}})
+        await onlooker.services.until(lambda store: child_of(key) not in store)
+        await onlooker.until(key, "has no URL", lambda unit: unit.status.access_url is None)
+        await onlooker.ready(key)
+
+    assert (without.status.service_name, without.status.access_url) == (None, None)
+    assert reachable.status.service_name == "unit-demo"
+    assert await world.writes_of_a_second_pass() == []
+
+
+async def test_a_service_that_somebody_deletes_is_made_again(
+    world: UnitWorld, onlooker: Onlooker, kube_namespace: str
+) -> None:
+    admin = world.access.admin()
+    async with world.operator():
+        key = create_unit(admin, kube_namespace, "demo", template={"ports": PORTS})
+        await onlooker.ready(key)
+        deleted = onlooker.services.store.version_of(child_of(key))
+
+        world.access.kubectl("delete", "service", "unit-demo", "-n", kube_namespace)
+        await onlooker.services.until(lambda store: store.version_of(child_of(key)) not in {None, deleted})
+
+    assert await world.writes_of_a_second_pass() == []
+
+
+@pytest.mark.parametrize(
+    "drift",
+    [
+        ("scale", "deployment/unit-demo", "--replicas=3"),
+        ("set", "image", "deployment/unit-demo", "runtime-worker=somebody/else"),
+        ("set", "env", "deployment/unit-demo", "GPU_COUNT=8"),
+        ("rollout", "pause", "deployment/unit-demo"),
+    ],
+    ids=lambda drift: " ".join(drift[:2]),
+)
+async def test_a_deployment_that_somebody_changes_is_repaired(
+    drift: tuple[str, ...], world: UnitWorld, onlooker: Onlooker, kube_namespace: str
+) -> None:
+    admin = world.access.admin()
+    async with world.operator() as operator:
+        key = create_unit(admin, kube_namespace, "demo", image="nginx")
+        await onlooker.ready(key)
+        before = deployment_of(onlooker, key)
+
+        world.access.kubectl(*drift, "-n", kube_namespace)
+        await onlooker.deployments.until(lambda _: is_rolled_out(onlooker, key, before.metadata.generation + 2))
+        await settled(world.access, operator.controller)
+        await onlooker.ready(key)
+
+    assert encode(deployment_of(onlooker, key).spec) == encode(before.spec)
+    assert operator.controller.counters.fights == 0
+    assert await world.writes_of_a_second_pass() == []
+
+
+async def test_a_deployment_that_somebody_deletes_is_made_again(
+    world: UnitWorld, onlooker: Onlooker, kube_namespace: str
+) -> None:
+    admin = world.access.admin()
+    async with world.operator():
+        key = create_unit(admin, kube_namespace, "demo")
+        first = await onlooker.ready(key)
+
+        world.access.kubectl("delete", "deployment", "unit-demo", "-n", kube_namespace)
+        await onlooker.because(key, reasons.UNIT_PROGRESSING)
+        second = await onlooker.ready(key)
+
+    assert first.status.stages != second.status.stages
+    assert await world.writes_of_a_second_pass() == []
+
+
+async def test_names_that_are_too_long_or_have_dots_stay_unique(
+    world: UnitWorld, onlooker: Onlooker, kube_namespace: str
+) -> None:
+    admin = world.access.admin()
+    names = [f"{LONG}-1", f"{LONG}-2", "model.v1", "model-v1"]
+    async with world.operator():
+        keys = [create_unit(admin, kube_namespace, name, template={"ports": PORTS}) for name in names]
+
+        units = [await onlooker.ready(key) for key in keys]
+
+    services = {unit.status.service_name for unit in units}
+    assert len(services) == len(names)
+    assert all(len(name or "") <= 63 for name in services)
+    assert await world.writes_of_a_second_pass(len(names)) == []
+
+
+async def test_deleting_a_unit_removes_all_that_it_owned(
+    world: UnitWorld, onlooker: Onlooker, kube_namespace: str
+) -> None:
+    admin = world.access.admin()
+    async with world.operator():
+        key = create_unit(admin, kube_namespace, "demo", template={"ports": PORTS})
+        await onlooker.ready(key)
+
+        admin.delete(f"{UNITS.format(kube_namespace)}/demo")
+        for informer in (onlooker.units, onlooker.deployments, onlooker.services, onlooker.pods):
+            await informer.until(lambda store: not len(store))
+
+    assert await world.writes_of_a_second_pass(0) == []
+
+
+async def test_a_unit_that_is_made_again_at_once_waits_for_what_the_first_one_owned(
+    world: UnitWorld, onlooker: Onlooker, kube_namespace: str
+) -> None:
+    admin = world.access.admin()
+    async with world.operator():
+        key = create_unit(admin, kube_namespace, "demo", template={"ports": PORTS})
+        first = await onlooker.ready(key)
+
+        admin.delete(f"{UNITS.format(kube_namespace)}/demo")
+        create_unit(admin, kube_namespace, "demo", template={"ports": PORTS})
+        await onlooker.until(key, "is another one", lambda unit: unit.metadata.uid != first.metadata.uid)
+        second = await onlooker.ready(key)
+
+    (owner,) = deployment_of(onlooker, key).metadata.owner_references
+    assert owner.uid == second.metadata.uid
+    assert await world.writes_of_a_second_pass() == []
+
+
+async def test_a_spec_that_no_schema_refuses_changes_nothing_until_it_is_mended(
+    world: UnitWorld, onlooker: Onlooker, kube_namespace: str
+) -> None:
+    admin, path = world.access.admin(), f"{UNITS.format(kube_namespace)}/demo"
+    async with world.operator():
+        key = create_unit(admin, kube_namespace, "demo", template={"ports": PORTS})
+        before = await onlooker.ready(key)
+        running = deployment_of(onlooker, key)
+
+        admin.merge(path, {"spec": {"image": "nginx:2", "runtimeClassName": "No_Such Name"}})
+        broken = await onlooker.because(key, reasons.INVALID_SPEC, "spec.runtimeClassName")
+        left_alone = deployment_of(onlooker, key)
+        admin.merge(path, {"spec": {"runtimeClassName": None}})
+        mended = await onlooker.ready(key)
+
+    assert left_alone.metadata.uid == running.metadata.uid
+    assert left_alone.metadata.generation == running.metadata.generation
+    assert (broken.status.phase, broken.status.observed_generation, broken.status.ready_replicas) == ("Failed", 1, 1)
+    assert broken.status.access_url == before.status.access_url
+    assert mended.status.observed_generation == mended.metadata.generation == 3
+    assert deployment_of(onlooker, key).spec.template.spec.containers[0].image == "nginx:2"
+    assert await world.writes_of_a_second_pass() == []

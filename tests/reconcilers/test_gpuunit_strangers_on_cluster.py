@@ -1,0 +1,158 @@
+"""Objects of others in the way, and writes that the server refuses: left alone, named, and tried again."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuruntime.api import reasons
+from gpuruntime.meta import ObjectKey
+from gpuruntime.testing import AdminClient, AuditLog, ClusterAccess
+from tests.product_scenes import UNITS, Onlooker, create_unit, looking_on, settled
+from tests.reconcilers.unit_scenes import UnitWorld, child_of, unit_world
+
+PORTS = [{"name": "http", "port": 8080}]
+TEMPLATE = {"metadata": {"labels": {"app": "theirs"}}, "spec": {"containers": [{"name": "c", "image": "theirs"}]}}
+THEIRS: dict[str, dict[str, Any]] = {
+    "Deployment": {"selector": {"matchLabels": {"app": "theirs"}}, "template": TEMPLATE},
+    "Service": {"selector": {"app": "theirs"}, "ports": [{"port": 1}]},
+}
+PATHS = {
+    "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
+    "Service": "/api/v1/namespaces/{}/services",
+}
+
+
+@pytest.fixture
+async def world(
+    product: ClusterAccess, kube_namespace: str, kube_audit: AuditLog, tmp_path: Path
+) -> AsyncIterator[UnitWorld]:
+    async with unit_world(product, kube_audit, [kube_namespace], [], tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+async def onlooker(product: ClusterAccess, kube_namespace: str) -> AsyncIterator[Onlooker]:
+    async with looking_on(product, kube_namespace) as somebody:
+        yield somebody
+
+
+@pytest.mark.parametrize("kind", list(THEIRS))
+async def test_an_object_of_somebody_else_is_left_alone_and_named_until_it_is_gone(
+    kind: str, world: UnitWorld, onlooker: Onlooker, kube_namespace: str
+) -> None:
+    admin, path = world.access.admin(), PATHS[kind].format(kube_namespace)
+    theirs = admin.create(path, {"metadata": {"name": "unit-demo"}, "spec": THEIRS[kind]})
+    async with world.operator() as operator:
+        key = create_unit(admin, kube_namespace, "demo", template={"ports": PORTS})
+
+        unit = await onlooker.because(
+            key, reasons.FOREIGN_OBJECT, f"{kind} {kube_namespace}/unit-demo is controlled by"
+        )
+        await settled(world.access, operator.controller)
+    second = await world.writes_of_a_second_pass()
+    after = admin.get(f"{path}/unit-demo")
+    async with world.operator() as operator:
+        admin.delete(f"{path}/unit-demo")
+        touch(admin, key)
+        await onlooker.ready(key)
+        await settled(world.access, operator.controller)
+
+    assert unit.status.phase == "Failed"
+    assert second == []
+    assert (after["metadata"]["uid"], after["spec"]) == (theirs["metadata"]["uid"], theirs["spec"])
+    assert await world.writes_of_a_second_pass() == []
+
+
+async def test_an_object_of_somebody_else_is_looked_at_again_without_anybody_asking(
+    world: UnitWorld, onlooker: Onlooker, kube_namespace: str
+) -> None:
+    admin = world.access.admin()
+    theirs = {"metadata": {"name": "unit-demo"}, "spec": THEIRS["Deployment"]}
+    admin.create(PATHS["Deployment"].format(kube_namespace), theirs)
+    async with world.operator() as operator:
+        key = create_unit(admin, kube_namespace, "demo")
+
+        await onlooker.because(key, reasons.FOREIGN_OBJECT)
+        await settled(world.access, operator.controller)
+        waiting = [view.key for view in operator.controller.queue.snapshot()]
+
+    assert waiting == [key]
+    assert operator.controller.counters.errors == 0
+
+
+async def test_a_service_of_somebody_else_is_left_alone_when_no_service_is_wanted(
+    world: UnitWorld, onlooker: Onlooker, kube_namespace: str
+) -> None:
+    admin, path = world.access.admin(), PATHS["Service"].format(kube_namespace)
+    theirs = admin.create(path, {"metadata": {"name": "unit-demo"}, "spec": THEIRS["Service"]})
+    async with world.operator():
+        key = create_unit(admin, kube_namespace, "demo")
+
+        unit = await onlooker.ready(key)
+
+    assert unit.status.service_name is None
+    assert admin.get(f"{path}/unit-demo")["metadata"]["uid"] == theirs["metadata"]["uid"]
+    assert await world.writes_of_a_second_pass() == []
+
+
+@pytest.mark.parametrize(
+    ("resource", "reason"),
+    [("count/deployments.apps", reasons.DEPLOYMENT_SYNC_FAILED), ("services", reasons.SERVICE_SYNC_FAILED)],
+)
+async def test_a_child_that_the_server_refuses_is_told_with_its_words_until_it_takes_it(
+    resource: str, reason: str, world: UnitWorld, onlooker: Onlooker, kube_namespace: str
+) -> None:
+    admin = world.access.admin()
+    quotas = f"/api/v1/namespaces/{kube_namespace}/resourcequotas"
+    admin.create(quotas, {"metadata": {"name": "none"}, "spec": {"hard": {resource: "0"}}})
+    async with world.operator() as operator:
+        key = create_unit(admin, kube_namespace, "demo", template={"ports": PORTS})
+
+        refused = await onlooker.because(key, reason, "exceeded quota: none")
+        await settled(world.access, operator.controller)
+    second = await world.writes_of_a_second_pass()
+    async with world.operator() as operator:
+        admin.delete(f"{quotas}/none")
+        touch(admin, key)
+        ready = await onlooker.ready(key)
+        await settled(world.access, operator.controller)
+
+    assert (refused.status.phase, refused.status.observed_generation) == ("Failed", None)
+    assert second == []
+    assert ready.status.observed_generation == 1
+    assert await world.writes_of_a_second_pass() == []
+
+
+async def test_children_that_lost_their_label_are_found_and_given_it_back(
+    world: UnitWorld, onlooker: Onlooker, kube_namespace: str
+) -> None:
+    admin, label = world.access.admin(), "runtime.lokiwager.io/unit"
+    async with world.operator() as operator:
+        key = create_unit(admin, kube_namespace, "demo", template={"ports": PORTS})
+        await onlooker.ready(key)
+        await settled(world.access, operator.controller)
+    for path in PATHS.values():
+        admin.merge(f"{path.format(kube_namespace)}/unit-demo", {"metadata": {"labels": {label: None}}})
+    made = onlooker.deployments.store.version_of(child_of(key))
+
+    async with world.operator(default_image="something/newer") as operator:
+        for informer in (onlooker.deployments, onlooker.services):
+            await informer.until(lambda store: labels_of(store.get(child_of(key))).get(label) == "demo")
+        await settled(world.access, operator.controller)
+
+    deployment = onlooker.deployments.store.get(child_of(key))
+    assert made is not None
+    assert deployment is not None
+    assert (deployment.metadata.uid, deployment.metadata.generation) == (made[0], 1)
+    assert await world.writes_of_a_second_pass() == []
+
+
+def labels_of(child: Any) -> dict[str, str]:
+    return {} if child is None else dict(child.metadata.labels)
+
+
+def touch(admin: AdminClient, key: ObjectKey) -> None:
+    """Have the operator look at a unit now, instead of when its time has come."""
+    admin.merge(f"{UNITS.format(key.namespace)}/{key.name}", {"metadata": {"annotations": {"looked-at": "again"}}})

@@ -1,0 +1,126 @@
+"""The GPUUnit operator at work, with the rights that it declares and no others."""
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+from attrs import evolve, frozen
+
+from gpuruntime.api.roles import Roles
+from gpuruntime.control import Controller, Manager, ManagerOptions
+from gpuruntime.control.permissions.nowhere import NOWHERE
+from gpuruntime.desired.rendering import Rendering
+from gpuruntime.desired.unit_names import child_name
+from gpuruntime.kube.builtin.apps import Deployment
+from gpuruntime.kube.credentials import Credentials
+from gpuruntime.kube.kubeconfig import from_kubeconfig
+from gpuruntime.meta import ObjectKey
+from gpuruntime.reconcilers.gpuunit import GPUUnitOptions, install_gpuunit
+from gpuruntime.testing import AuditLog, ClusterAccess, NodeShape
+from gpuruntime.testing.accounts import Account
+from gpuruntime.testing.granted import granted_account
+from tests.control.scenes import managing
+from tests.product_scenes import Onlooker, rested
+
+__all__ = [
+    "Operator",
+    "UnitWorld",
+    "child_of",
+    "deployment_of",
+    "is_rolled_out",
+    "operating",
+    "play_node",
+    "unit_world",
+]
+
+_OPTIONS = ManagerOptions("gpu-runtime-operator", grace=5.0)
+
+
+@frozen
+class Operator:
+    """An operator at work."""
+
+    manager: Manager
+    controller: Controller[ObjectKey]
+
+
+@asynccontextmanager
+async def operating(credentials: Credentials, options: GPUUnitOptions) -> AsyncIterator[Operator]:
+    """An operator, at work for the length of the block."""
+    manager = Manager(credentials, _OPTIONS)
+    controller = install_gpuunit(manager, options)
+    async with managing(manager):
+        yield Operator(manager, controller)
+
+
+@frozen
+class UnitWorld:
+    """Where a test's units live, and who the operator is: an account with exactly the rights that it declares."""
+
+    access: ClusterAccess
+    account: Account
+    options: GPUUnitOptions
+    audit: AuditLog
+
+    @asynccontextmanager
+    async def operator(self, **rendering: Any) -> AsyncIterator[Operator]:
+        """An operator, one that renders differently where told so."""
+        options = evolve(self.options, rendering=evolve(self.options.rendering, **rendering))
+        async with operating(from_kubeconfig(self.account.kubeconfig), options) as operator:
+            yield operator
+
+    async def writes_of_a_second_pass(self, units: int = 1, **rendering: Any) -> list[tuple[str, str]]:
+        """What an operator writes that starts now, looks at all units, and then at all of them again."""
+        with self.audit.recording() as seen:
+            async with self.operator(**rendering) as operator:
+                await rested(operator.controller, units)
+                for informer in operator.controller.informers[:1]:
+                    for key in informer.store:
+                        operator.controller.queue.add(key)
+                await rested(operator.controller, 2 * units)
+        return [(write.verb, write.resource) for write in seen.writes(user=self.account.username)]
+
+
+@asynccontextmanager
+async def unit_world(
+    access: ClusterAccess, audit: AuditLog, namespaces: Sequence[str], stock: Sequence[str], directory: Path
+) -> AsyncIterator[UnitWorld]:
+    """A world of these namespaces, some of them for stock."""
+    rendering = Rendering(roles=Roles(stock_namespaces=frozenset(stock)))
+    options = GPUUnitOptions(rendering=rendering, namespaces=(*namespaces, *stock))
+    planned = Manager(NOWHERE, _OPTIONS)
+    install_gpuunit(planned, options)
+    with granted_account(access, planned.rights, namespace=namespaces[0], directory=directory) as account:
+        yield UnitWorld(access, account, options, audit)
+
+
+def child_of(key: ObjectKey) -> ObjectKey:
+    """The Deployment and the Service of a unit."""
+    return ObjectKey(key.namespace, child_name(key.name))
+
+
+def deployment_of(onlooker: Onlooker, unit: ObjectKey) -> Deployment:
+    """The Deployment of a unit, as it was last seen."""
+    found = onlooker.deployments.store.get(child_of(unit))
+    assert found is not None
+    return found
+
+
+def is_rolled_out(onlooker: Onlooker, unit: ObjectKey, generation: int) -> bool:
+    """Whether this generation of the Deployment of a unit is rolled out."""
+    status = deployment_of(onlooker, unit).status
+    return (status.observed_generation, status.replicas, status.available_replicas) == (generation, 1, 1)
+
+
+@contextmanager
+def play_node(access: ClusterAccess, shape: NodeShape) -> Iterator[None]:
+    """A node that nobody plays: it takes pods, and what they do there is what a test writes into their status."""
+    admin, manifest = access.admin(), shape.manifest()
+    manifest["metadata"]["annotations"] = {}
+    manifest["status"]["conditions"] = [{"type": "Ready", "status": "True", "reason": "KubeletReady", "message": ""}]
+    admin.create("/api/v1/nodes", manifest)
+    try:
+        yield
+    finally:
+        admin.delete(f"/api/v1/nodes/{shape.name}")
