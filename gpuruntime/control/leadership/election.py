@@ -21,7 +21,7 @@ Lead = Callable[[Term], Awaitable[None]]
 
 _LOG = logging.getLogger(__name__)
 _CLIENT_GO: Final = ElectionTiming()
-_LONGEST_WAIT: Final = 2.2
+_LONGEST_WAIT: Final = 1.2
 # Too short to wait for, and too short to get an answer in. Clocks may disagree by that much about when a sleep ends.
 _MOMENT: Final = 0.01
 _FAILURES: Final = (KubeError, DecodeError, TimeoutError)

@@ -75,7 +75,7 @@ def test_a_standby_waits_for_a_whole_lease_from_what_it_saw_itself_whatever_the_
 
     moment, spec = candidate.server.history[1]
     assert spec.holder_identity == "two"
-    assert 15.0 <= moment <= 15.0 + 4.4
+    assert 15.0 <= moment <= 15.0 + 2.4
 
 
 def test_a_record_is_valid_for_as_long_as_it_says_itself() -> None:
@@ -88,7 +88,7 @@ def test_a_record_is_valid_for_as_long_as_it_says_itself() -> None:
 
     candidate = run_virtual(story())
 
-    assert 40.0 <= candidate.server.history[1][0] <= 40.0 + 4.4
+    assert 40.0 <= candidate.server.history[1][0] <= 40.0 + 2.4
 
 
 def test_a_record_without_a_duration_is_given_ours() -> None:
@@ -101,10 +101,10 @@ def test_a_record_without_a_duration_is_given_ours() -> None:
 
     candidate = run_virtual(story())
 
-    assert 15.0 <= candidate.server.history[1][0] <= 15.0 + 4.4
+    assert 15.0 <= candidate.server.history[1][0] <= 15.0 + 2.4
 
 
-def test_a_standby_asks_at_random_intervals_of_one_to_two_point_two_retry_periods() -> None:
+def test_a_standby_asks_at_random_intervals_a_little_longer_than_a_retry_period() -> None:
     async def story() -> Wire:
         server = LeaseServer()
         candidate = Candidate("two", server)
@@ -117,8 +117,8 @@ def test_a_standby_asks_at_random_intervals_of_one_to_two_point_two_retry_period
     times = [moment for moment, _ in wire.asked]
     gaps = [later - earlier for earlier, later in pairwise(times)]
     assert {verb for _, verb in wire.asked} == {"get"}
-    assert all(2.0 <= gap <= 4.4 for gap in gaps)
-    assert max(gaps) - min(gaps) > 1.0
+    assert all(2.0 <= gap <= 2.4 for gap in gaps)
+    assert max(gaps) - min(gaps) > 0.3
 
 
 def test_a_free_lease_is_taken_at_once_and_counts_the_change_of_hands() -> None:

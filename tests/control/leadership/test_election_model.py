@@ -120,7 +120,7 @@ class Country:
 
     async def _somebody_leads(self) -> None:
         # Somebody who has just seen a sign of life of a dead leader waits for a lease, by a clock that may be slow.
-        bound = TIMING.lease / 0.9 + TIMING.attempt + 2 * 2.2 * TIMING.retry + 1.0
+        bound = TIMING.lease / 0.9 + TIMING.attempt + 2 * 1.2 * TIMING.retry + 1.0
         async with asyncio.timeout(bound + max((e.before for f in self.fortunes for e in f.faults), default=0.0)):
             await self.changes.until(lambda: any(one.fence.remaining() > 0 for one in self.candidates))
 

@@ -29,7 +29,7 @@ RULES = [
 # Deadlines of the contract, with slack for a busy machine.
 SLACK = 3.0
 HANDOVER_SECONDS = SLACK * (TIMING.retry + 1.0)
-TAKEOVER_SECONDS = SLACK * (TIMING.lease + 2.2 * TIMING.retry)
+TAKEOVER_SECONDS = SLACK * (TIMING.lease + 1.2 * TIMING.retry)
 
 Join = Callable[[str, Account], AbstractAsyncContextManager[Replica]]
 
