@@ -1,0 +1,1 @@
+"""A web application that had nothing to do with Kubernetes, until it got a controller in its own event loop."""

@@ -1,0 +1,72 @@
+"""The process: `python -m website`, with whatever credentials `kubectl` would use, or those of its pod."""
+
+import asyncio
+import logging
+import os
+
+from gpuruntime.control import (
+    Election,
+    HttpAddress,
+    Manager,
+    ManagerOptions,
+    Watch,
+    Writer,
+    itself,
+    owner,
+    owns,
+    records_events,
+    writes_status,
+)
+from gpuruntime.kube import Credentials, find
+from gpuruntime.kube.builtin.apps import Deployment
+from gpuruntime.kube.builtin.core import ConfigMap, Service
+from website.kind import Website
+from website.reconciler import WebsiteReconciler
+
+__all__ = ["build", "main"]
+
+_NAME = "website-operator"
+
+
+def build(credentials: Credentials, namespace: str = _NAME, port: int = 8081) -> Manager:
+    """The manager with its controller, ready to run. `gpuruntime generate rbac` reads its rights off it.
+
+    `namespace` is where replicas elect a leader, `port` where probes and metrics are served.
+    """
+    options = ManagerOptions(
+        _NAME, http=HttpAddress("0.0.0.0", port), election=Election(namespace, _NAME), signals=True
+    )
+    manager = Manager(credentials, options)
+    websites = manager.cache.informer(Website)
+    pages = manager.cache.informer(ConfigMap, labels="example.org/website")
+    deployments = manager.cache.informer(Deployment, labels="example.org/website")
+    services = manager.cache.informer(Service, labels="example.org/website")
+    reconciler = WebsiteReconciler(
+        websites.store,
+        pages.store,
+        deployments.store,
+        services.store,
+        manager.client,
+        Writer(manager.client, manager=_NAME),
+        manager.recorder,
+    )
+    children = [Watch(informer, owner(Website.KIND)) for informer in (pages, deployments, services)]
+    manager.add_controller("website", reconciler, [Watch(websites, itself()), *children])
+    manager.declare(
+        owns(ConfigMap, by=Website),
+        owns(Deployment, by=Website),
+        owns(Service, by=Website),
+        writes_status(Website),
+        records_events(Website),
+    )
+    return manager
+
+
+async def main() -> None:
+    environment = os.environ
+    await build(find(), environment.get("POD_NAMESPACE", _NAME), int(environment.get("PORT", "8081"))).run()
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO)
+    asyncio.run(main())

@@ -1,0 +1,5 @@
+"""Pages are tried by a stranger."""
+
+from tests.docs.stranger import stranger
+
+__all__ = ["stranger"]

@@ -1,0 +1,60 @@
+"""Every snippet of the documentation does what it says, for a stranger."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import PAGES, Page
+from tests.docs.stranger import Stranger
+
+# What is read and not run: pictures and what a terminal shows, and what the site puts in by itself.
+READ = {"text", "{toctree}", "{literalinclude}"}
+# Shell blocks are run where a page is a story: see test_quickstart_page.py.
+STORIES = {"quickstart"}
+PROGRAMS = [page for page in PAGES.values() if page.program]
+
+
+def name_of(page: Page) -> str:
+    return page.name
+
+
+@pytest.mark.parametrize("page", PAGES.values(), ids=name_of)
+def test_every_block_is_run_or_of_a_kind_that_is_only_read(page: Page) -> None:
+    kinds = {kind for kind, _ in page.fences}
+    tests = "".join(body for name, body in page.files.items() if name.startswith("test_"))
+    programs = [name for name in page.files if not name.startswith("test_")]
+
+    assert kinds <= READ | {"python"} | ({"sh"} if page.name in STORIES else set())
+    assert all(Path(name).stem in tests for name in programs)
+
+
+def test_files_of_all_pages_have_names_of_their_own() -> None:
+    names = [name for page in PAGES.values() for name in page.files]
+
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("page", PROGRAMS, ids=name_of)
+def test_the_program_of_a_page_runs(page: Page, stranger: Stranger, tmp_path: Path) -> None:
+    place = page.lay_out(tmp_path)
+
+    done = stranger.run([stranger.python, "-W", "error", "program.py"], place)
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_every_test_on_the_pages_passes(stranger: Stranger, tmp_path: Path) -> None:
+    for page in PAGES.values():
+        page.lay_out(tmp_path)
+    tests = [body for page in PAGES.values() for name, body in page.files.items() if name.startswith("test_")]
+    count = sum(node.name.startswith("test_") for body in tests for node in functions(body))
+
+    done = stranger.run([stranger.python, "-m", "pytest", "-q", "-W", "error"], tmp_path)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{count} passed" in done.stdout
+
+
+def functions(code: str) -> list[ast.FunctionDef]:
+    return [node for node in ast.parse(code).body if isinstance(node, ast.FunctionDef)]

@@ -1,0 +1,76 @@
+"""The site is built without a warning, works offline, and is served."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from hack.documentation import foreign_resources
+from tests.docs.pages import PAGES, ROOT
+
+COMMAND = [sys.executable, "-m", "hack.documentation"]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, as `./hack/docs build --strict` builds it."""
+    directory = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [*COMMAND, "build", "--strict", "--out", directory],
+        cwd=ROOT,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return directory
+
+
+def test_every_page_is_there_and_nothing_comes_from_the_network(site: Path) -> None:
+    missing = [name for name in PAGES if not (site / f"{name}.html").exists()]
+
+    assert missing == []
+    assert foreign_resources(site) == []
+
+
+def test_the_reference_has_the_docstrings_of_every_public_package(site: Path) -> None:
+    for package, name in (("control", "Manager"), ("kube", "Client"), ("meta", "Struct"), ("testing", "LocalCluster")):
+        page = (site / "reference" / f"{package}.html").read_text()
+        assert f'id="gpuruntime.{package}.{name}"' in page
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        '<script src="https://cdn.example.org/x.js">',
+        '<link href="//fonts.example.org/a.css">',
+        '<img src="http://e/i">',
+    ],
+)
+def test_what_would_come_from_the_network_is_found(page: str, tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text(f'<a href="https://example.org/">fine</a>{page}')
+
+    assert len(foreign_resources(tmp_path)) == 1
+
+
+def test_serving_prints_the_address_and_ends_with_ctrl_c(site: Path) -> None:
+    with subprocess.Popen(
+        [*COMMAND, "serve", "--out", site], cwd=ROOT, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdout is not None
+        built, served = server.stdout.readline(), server.stdout.readline()
+        (address,) = re.findall(r"http://127\.0\.0\.1:\d+/", served)
+        with urllib.request.urlopen(address) as answer:  # noqa: S310 - on this machine, printed by our own command
+            page = answer.read().decode()
+        server.send_signal(signal.SIGINT)
+
+    assert "site is in" in built
+    assert "<title>gpuruntime" in page
+    assert server.returncode == 0
