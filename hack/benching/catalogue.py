@@ -51,9 +51,9 @@ class Catalogue:
             for variant in variants
         )
 
-    def go(self) -> Contender:
-        """The controller-runtime cache, which understands the scenarios `sync` and `hotloop`."""
-        note = f"controller-runtime {controller_runtime_version()} cache"
+    def go(self, part: str = "cache") -> Contender:
+        """The program in Go; `part` names what of controller-runtime it is measured with."""
+        note = f"controller-runtime {controller_runtime_version()} {part}"
         try:
             return Contender(GO, (str(go_program(self.cache, self.progress)),), note)
         except SetUpError as error:

@@ -12,12 +12,13 @@ import re
 import sys
 import time
 import traceback
+import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-__all__ = ["Meter", "Order", "contend"]
+__all__ = ["Meter", "Order", "contend", "resident_kb", "say_ready", "until_done"]
 
 _TICK_SECONDS = 0.001
 
@@ -37,7 +38,7 @@ class Meter:
         self._stall = 0.0
         self._busy = 0.0
         self._ticked: tuple[float, float] | None = None
-        self._before = _memory("VmRSS")
+        self._before = resident_kb()
         self._spent = time.process_time()
         self._began = time.perf_counter()
 
@@ -55,11 +56,14 @@ class Meter:
             ticker.cancel()
             await asyncio.wait([ticker])
 
-    def finish(self, objects: int) -> NoReturn:
-        """Print the result as of this moment and end the process: nobody is measured by how it cleans up."""
+    def finish(self, objects: int, **more: float) -> NoReturn:
+        """Print the result as of this moment and end the process: nobody is measured by how it cleans up.
+
+        `more` is what the contender has measured besides.
+        """
         now = time.perf_counter()
         spent = time.process_time()
-        after = _memory("VmRSS")
+        after = resident_kb()
         watched = self._ticked is not None
         self._note_tick()
         result = {
@@ -71,6 +75,7 @@ class Meter:
             "longest_stall_ms": self._stall * 1000 if watched else None,
             "longest_busy_ms": self._busy * 1000 if watched else None,
             "objects": objects,
+            **more,
         }
         print(json.dumps(result), flush=True)
         os._exit(0)
@@ -108,6 +113,25 @@ def contend(works: Mapping[str, Callable[[Order], Awaitable[None]]]) -> None:
     except Exception as error:  # noqa: BLE001 - whatever it is, it is this contender's failure
         traceback.print_exception(error)
         sys.exit(_in_one_line(error))
+
+
+async def say_ready() -> None:
+    """Tell a bench that waits for it that the contender is ready; returns when the bench has heard of it."""
+    await asyncio.to_thread(_ask, os.environ["READY"])
+
+
+async def until_done() -> None:
+    """Returns when the bench has seen what it waits for."""
+    await asyncio.to_thread(_ask, os.environ["DONE"])
+
+
+def resident_kb() -> int:
+    """The memory of this process that is resident now."""
+    return _memory("VmRSS")
+
+
+def _ask(address: str) -> None:
+    urllib.request.urlopen(address).close()
 
 
 def _in_one_line(error: Exception) -> str:

@@ -15,7 +15,7 @@ from hack.benching.cache import SetUpError, exclusive
 __all__ = ["controller_runtime_version", "go_program"]
 
 _MODULE = Path(__file__).resolve().parent / "go"
-_INPUTS = ("go.mod", "go.sum", "main.go")
+_INPUTS = tuple(sorted(path.name for path in _MODULE.iterdir() if path.suffix in {".go", ".mod", ".sum"}))
 
 
 def go_program(cache: Path, progress: Progress) -> Path:

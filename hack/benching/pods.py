@@ -1,23 +1,12 @@
 """The objects that everybody is measured on: pods that nobody schedules."""
 
-import asyncio
-import json
-import ssl
 from typing import Any
 
-import aiohttp
+__all__ = ["PODS", "pod"]
 
-from gpuruntime.testing import ClusterAccess
-from gpuruntime.testing.progress import Progress
-
-__all__ = ["ObjectsError", "create_pods", "pod"]
-
-_CONNECTIONS = 16
 _NAMESPACE = "default"
-
-
-class ObjectsError(Exception):
-    """The objects could not be created."""
+PODS = f"/api/v1/namespaces/{_NAMESPACE}/pods"
+"""Where they are."""
 
 
 def pod(number: int) -> dict[str, Any]:
@@ -60,41 +49,3 @@ def pod(number: int) -> dict[str, Any]:
             "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
         },
     }
-
-
-async def create_pods(access: ClusterAccess, count: int, progress: Progress) -> None:
-    """Create `count` pods over several connections.
-
-    Raises:
-        ObjectsError: the API server refused one, or went away.
-    """
-    progress.step(f"creating {count:,} pods")
-    tls = ssl.create_default_context(cafile=str(access.authority))
-    tls.load_cert_chain(access.certificate, access.key)
-    numbers = iter(range(count))
-    done = 0
-
-    async def create(session: aiohttp.ClientSession) -> None:
-        nonlocal done
-        for number in numbers:
-            async with session.post(f"/api/v1/namespaces/{_NAMESPACE}/pods", data=json.dumps(pod(number))) as answer:
-                if answer.status != 201:
-                    raise ObjectsError(f"pod {number}: HTTP {answer.status}: {(await answer.text())[:256]}")
-                await answer.read()
-            done += 1
-            progress.advance("creating pods", done, count)
-
-    connector = aiohttp.TCPConnector(ssl=tls, limit=_CONNECTIONS)
-    headers = {"Content-Type": "application/json"}
-    try:
-        async with (
-            aiohttp.ClientSession(access.server, connector=connector, headers=headers) as session,
-            asyncio.TaskGroup() as group,
-        ):
-            for _ in range(_CONNECTIONS):
-                group.create_task(create(session))
-    except ExceptionGroup as failed:
-        expected, unexpected = failed.split((ObjectsError, aiohttp.ClientError, OSError))
-        if expected is None or unexpected is not None:
-            raise
-        raise ObjectsError(f"the pods could not be created: {expected.exceptions[0]}") from failed

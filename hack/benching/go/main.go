@@ -1,11 +1,13 @@
-// The contender that is written in Go: a controller-runtime cache, measured from inside.
+// The contender that is written in Go: controller-runtime's cache and its controllers, measured from inside.
 //
 //	program sync --objects 10000
 //	program hotloop --seconds 20
 //	program churn --objects 500
+//	program operator --objects 1000
 //
 // It reads KUBECONFIG and prints one JSON object. For churn it asks for the address READY when it knows all objects, and
-// ends when it has seen all of them in the state FINAL.
+// ends when it has seen all of them in the state FINAL. For operator it asks for READY when it has reconciled so many
+// units and has nothing to do, and ends when DONE has answered.
 package main
 
 import (
@@ -54,7 +56,7 @@ func main() {
 
 func run(ctx context.Context, arguments []string) error {
 	if len(arguments) == 0 {
-		return fmt.Errorf("no scenario given: expected sync, hotloop or churn")
+		return fmt.Errorf("no scenario given: expected sync, hotloop, churn or operator")
 	}
 	flags := flag.NewFlagSet(arguments[0], flag.ContinueOnError)
 	objects := flags.Int("objects", 0, "number of objects to wait for")
@@ -66,7 +68,7 @@ func run(ctx context.Context, arguments []string) error {
 	if err != nil {
 		return err
 	}
-	var result measurement
+	var result any
 	switch arguments[0] {
 	case "sync":
 		result, err = measure(func() (int, error) { return syncAll(ctx, config, *objects) })
@@ -76,8 +78,10 @@ func run(ctx context.Context, arguments []string) error {
 		})
 	case "churn":
 		result, err = churn(ctx, config, *objects)
+	case "operator":
+		result, err = operate(ctx, config, int64(*objects))
 	default:
-		return fmt.Errorf("scenario %q is unknown: expected sync, hotloop or churn", arguments[0])
+		return fmt.Errorf("scenario %q is unknown: expected sync, hotloop, churn or operator", arguments[0])
 	}
 	if err != nil {
 		return err
@@ -151,11 +155,9 @@ func churn(ctx context.Context, config *rest.Config, objects int) (measurement, 
 	}
 	final := os.Getenv("FINAL")
 	return measure(func() (int, error) {
-		answer, err := http.Get(os.Getenv("READY"))
-		if err != nil {
+		if err := ask("READY"); err != nil {
 			return 0, err
 		}
-		answer.Body.Close()
 		return worker.reconcileUntil(ctx, objects, func(found *corev1.ConfigMap) bool { return found.Data["state"] == final })
 	})
 }
@@ -203,6 +205,15 @@ func (w *worker) reconcileUntil(ctx context.Context, objects int, expected func(
 		w.queue.Done(request)
 	}
 	return runs, nil
+}
+
+// ask returns when the bench has answered at the address that the environment holds under this name.
+func ask(name string) error {
+	answer, err := http.Get(os.Getenv(name))
+	if err != nil {
+		return err
+	}
+	return answer.Body.Close()
 }
 
 func measure(work func() (int, error)) (measurement, error) {

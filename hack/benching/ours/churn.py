@@ -2,15 +2,14 @@
 
 import asyncio
 import os
-import urllib.request
 
 from attrs import Factory, define
 
-from gpuruntime.control import Context, Manager, ManagerOptions, Result, Store, Watch, itself
-from gpuruntime.kube import find
+from gpuruntime.control import Context, Result, Store
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.meta import ObjectKey
-from hack.benching.contending import Meter, Order, contend
+from hack.benching.contending import Meter, Order, contend, say_ready
+from hack.benching.ours.following import following
 
 
 @define
@@ -43,21 +42,12 @@ class MapReader:
                 self.all_final.set()
 
 
-def say_ready() -> None:
-    urllib.request.urlopen(os.environ["READY"]).close()
-
-
 async def churn(order: Order) -> None:
-    manager = Manager(find(), ManagerOptions("gpuruntime-bench"))
-    maps = manager.cache.informer(ConfigMap)
-    reader = MapReader(maps.store, order.objects, os.environ["FINAL"])
-    manager.add_controller("churn", reader, [Watch(maps, itself())])
-    async with asyncio.TaskGroup() as group:
-        group.create_task(manager.run())
+    async with following(lambda maps: MapReader(maps, order.objects, os.environ["FINAL"])) as reader:
         await reader.all_known.wait()
         before = reader.runs
         meter = Meter()
-        await asyncio.to_thread(say_ready)
+        await say_ready()
         await reader.all_final.wait()
         meter.finish(reader.runs - before)
 

@@ -2,16 +2,14 @@
 
 import asyncio
 import json
-import os
-import urllib.request
 
 from attrs import Factory, define
 
-from gpuruntime.control import Context, Manager, ManagerOptions, Result, Store, Watch, itself
-from gpuruntime.kube import find
+from gpuruntime.control import Context, Result, Store
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.meta import ObjectKey
-from hack.benching.contending import Order, contend
+from hack.benching.contending import Order, contend, say_ready
+from hack.benching.ours.following import following
 
 _RECONCILE_SECONDS = 0.01
 
@@ -36,22 +34,12 @@ class SlowReader:
         return Result.done()
 
 
-def say_ready() -> None:
-    urllib.request.urlopen(os.environ["READY"]).close()
-
-
 async def coalescing(order: Order) -> None:
-    manager = Manager(find(), ManagerOptions("gpuruntime-bench"))
-    maps = manager.cache.informer(ConfigMap)
-    reader = SlowReader(maps.store, order.objects)
-    manager.add_controller("slow", reader, [Watch(maps, itself())])
-    async with asyncio.TaskGroup() as group:
-        group.create_task(manager.run())
+    async with following(lambda maps: SlowReader(maps, order.objects)) as reader:
         await reader.began.wait()
-        await asyncio.to_thread(say_ready)
+        await say_ready()
         await reader.ended.wait()
         await asyncio.sleep(order.seconds)
-        manager.stop()
     if reader.seen[-1] != order.objects:
         raise RuntimeError(f"the last reconcile saw state {reader.seen[-1]}, expected the final one, {order.objects}")
     print(json.dumps({"reconciles": sum(state > 0 for state in reader.seen)}))

@@ -2,18 +2,16 @@
 
 import asyncio
 import json
-import os
 import statistics
 import time
-import urllib.request
 
 from attrs import Factory, define
 
-from gpuruntime.control import Context, Manager, ManagerOptions, Result, Store, Watch, itself
-from gpuruntime.kube import find
+from gpuruntime.control import Context, Result, Store
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.meta import ObjectKey
-from hack.benching.contending import Order, contend
+from hack.benching.contending import Order, contend, say_ready
+from hack.benching.ours.following import following
 
 
 @define
@@ -39,21 +37,11 @@ class AgeReader:
         return Result.done()
 
 
-def say_ready() -> None:
-    urllib.request.urlopen(os.environ["READY"]).close()
-
-
 async def latency(order: Order) -> None:
-    manager = Manager(find(), ManagerOptions("gpuruntime-bench"))
-    maps = manager.cache.informer(ConfigMap)
-    reader = AgeReader(maps.store, order.objects)
-    manager.add_controller("age", reader, [Watch(maps, itself())])
-    async with asyncio.TaskGroup() as group:
-        group.create_task(manager.run())
+    async with following(lambda maps: AgeReader(maps, order.objects)) as reader:
         await reader.began.wait()
-        await asyncio.to_thread(say_ready)
+        await say_ready()
         await reader.ended.wait()
-        manager.stop()
     hundredths = statistics.quantiles(reader.ages, n=100, method="inclusive")
     result = {"p50_ms": hundredths[49], "p99_ms": hundredths[98], "longest_ms": max(reader.ages)}
     print(json.dumps({name: seconds * 1000 for name, seconds in result.items()}))

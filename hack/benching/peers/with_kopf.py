@@ -29,12 +29,11 @@ import asyncio
 import json
 import logging
 import os
-import urllib.request
 from typing import Any
 
 import kopf  # type: ignore[import-not-found]  # it is only in the environment of this script
 
-from hack.benching.contending import Meter, Order, contend
+from hack.benching.contending import Meter, Order, contend, say_ready
 
 _RECONCILE_SECONDS = 0.01
 
@@ -79,7 +78,7 @@ async def coalescing(order: Order) -> None:
     async with asyncio.TaskGroup() as group:
         operating = group.create_task(_operate("configmaps", handler))
         await began.wait()
-        await asyncio.to_thread(_say_ready)
+        await say_ready()
         await ended.wait()
         await asyncio.sleep(order.seconds)
         operating.cancel()
@@ -113,13 +112,9 @@ async def churn(order: Order) -> None:
         await all_known.wait()
         before = calls
         meter = Meter()
-        await asyncio.to_thread(_say_ready)
+        await say_ready()
         await all_final.wait()
         meter.finish(calls - before)
-
-
-def _say_ready() -> None:
-    urllib.request.urlopen(os.environ["READY"]).close()
 
 
 async def _operate(resource: str, handler: Any, *decorators: Any) -> None:

@@ -18,9 +18,9 @@ from gpuruntime.testing.scripted_server import ScriptedServer
 from hack.benching.alternating import Measure, alternate
 from hack.benching.catalogue import GO, Catalogue, loops
 from hack.benching.contenders import Contender, Failure, Outcome, Reading
+from hack.benching.creating import ObjectsError
 from hack.benching.figures import Bar, Figure
-from hack.benching.pods import ObjectsError
-from hack.benching.scenario import Bench, Scenario
+from hack.benching.scenario import LibraryBench, Scenario
 
 __all__ = ["SCENARIO"]
 
@@ -33,13 +33,13 @@ _KOPF = "kopf"
 
 
 def contenders(catalogue: Catalogue) -> tuple[Contender, ...]:
-    go = catalogue.go()
+    go = catalogue.go("cache, source and queue, one worker")
     peers = (peer for peer in catalogue.peers() if peer.name == _KOPF)
     kopf = (evolve(peer, note=peer.note.replace("event handler", "create and update handlers")) for peer in peers)
-    return (evolve(go, note=f"{go.note}, source and queue, one worker"), *catalogue.ours("churn.py", loops()), *kopf)
+    return (go, *catalogue.ours("churn.py", loops()), *kopf)
 
 
-async def run(bench: Bench, everybody: tuple[Contender, ...]) -> tuple[Figure, ...]:
+async def run(bench: LibraryBench, everybody: tuple[Contender, ...]) -> tuple[Figure, ...]:
     if bench.kubeconfig is None:
         raise ObjectsError("churn needs a cluster, and got no kubeconfig")
     objects = _QUICK_OBJECTS if bench.quick else _OBJECTS
@@ -103,7 +103,7 @@ def _name(number: int) -> str:
     return f"churn-{number}"
 
 
-async def _churn(bench: Bench, maps: _Maps, contender: Contender, token: str) -> Outcome:
+async def _churn(bench: LibraryBench, maps: _Maps, contender: Contender, token: str) -> Outcome:
     async with ScriptedServer() as server:
         server.on("GET", "/ready").answer(respond())
 

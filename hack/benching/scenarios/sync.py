@@ -4,7 +4,7 @@ from hack.benching.alternating import Measure, alternate
 from hack.benching.catalogue import GO, Catalogue, Variant, loops
 from hack.benching.contenders import Contender, Outcome, Reading
 from hack.benching.figures import Bar, Figure
-from hack.benching.scenario import Bench, Scenario
+from hack.benching.scenario import LibraryBench, Scenario
 
 __all__ = ["SCENARIO"]
 
@@ -20,7 +20,7 @@ def contenders(catalogue: Catalogue) -> tuple[Contender, ...]:
     return (catalogue.go(), *catalogue.ours("sync.py", _VARIANTS), *catalogue.peers())
 
 
-async def run(bench: Bench, everybody: tuple[Contender, ...]) -> tuple[Figure, ...]:
+async def run(bench: LibraryBench, everybody: tuple[Contender, ...]) -> tuple[Figure, ...]:
     async def once(contender: Contender) -> Outcome:
         return await bench.runner.run(
             contender,

@@ -1,0 +1,39 @@
+"""The options that every kind of bench has."""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+__all__ = ["add_options", "chosen", "positive"]
+
+T = TypeVar("T")
+
+
+def add_options(parser: argparse.ArgumentParser, names: Mapping[str, object], *, quick: str, rounds: int) -> None:
+    """Let a person choose among the scenarios of these names; `quick` says what is left out by --quick."""
+    parser.add_argument("--quick", action="store_true", help=f"{quick}: to see that it works, not to judge by")
+    parser.add_argument("--only", action="append", choices=sorted(names), help="this scenario; may be repeated")
+    parser.add_argument("--repeat", type=positive, metavar="N", help=f"rounds (default: {rounds})")
+    parser.add_argument("--json", type=_file_to_be, metavar="FILE", help="write every sample to FILE as well")
+
+
+def chosen(known: Mapping[str, T], only: Sequence[str] | None) -> tuple[T, ...]:
+    """Those that a person named, all if none was, in their own order."""
+    return tuple(item for name, item in known.items() if not only or name in only)
+
+
+def positive(text: str) -> int:
+    """Read a number of which less than one makes no sense."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} measures nothing: give 1 or more")
+    return number
+
+
+def _file_to_be(text: str) -> Path:
+    """Noticed now rather than after many minutes."""
+    path = Path(text)
+    if not path.parent.is_dir():
+        raise argparse.ArgumentTypeError(f"{path.parent} is no directory: make it first")
+    return path

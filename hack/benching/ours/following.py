@@ -1,0 +1,28 @@
+"""Ours: a controller that follows ConfigMaps, for the scenarios that need one."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from gpuruntime.control import Manager, ManagerOptions, Reconciler, Store, Watch, itself
+from gpuruntime.kube import find
+from gpuruntime.kube.builtin.core import ConfigMap
+from gpuruntime.meta import ObjectKey
+
+__all__ = ["following"]
+
+R = TypeVar("R", bound=Reconciler[ObjectKey])
+
+
+@asynccontextmanager
+async def following(make: Callable[[Store[ConfigMap]], R]) -> AsyncIterator[R]:
+    """The reconciler that `make` makes, at work in a manager of its own until the block ends."""
+    manager = Manager(find(), ManagerOptions("gpuruntime-bench"))
+    maps = manager.cache.informer(ConfigMap)
+    reconciler = make(maps.store)
+    manager.add_controller("follower", reconciler, [Watch(maps, itself())])
+    async with asyncio.TaskGroup() as group:
+        group.create_task(manager.run())
+        yield reconciler
+        manager.stop()
