@@ -4,6 +4,7 @@ The template goes on being the desired one, so that drift is repaired against it
 asks for a new rendering with the annotation `render-on`.
 """
 
+from functools import lru_cache
 from hashlib import sha256
 from typing import Final
 
@@ -54,9 +55,15 @@ def _remembered(existing: Deployment | None, inputs: str) -> tuple[PodTemplateSp
     if annotations.get(RENDERED_FOR) != inputs or annotations.get(RENDERED_DIGEST) != _digest(inputs, text):
         return None
     try:
-        return decode_bytes(PodTemplateSpec, text.encode()), text
+        return _template(text), text
     except DecodeError:
         return None
+
+
+# The text that a unit's first run remembers is what its next ones read.
+@lru_cache(maxsize=1024)
+def _template(text: str) -> PodTemplateSpec:
+    return decode_bytes(PodTemplateSpec, text.encode())
 
 
 def _digest(inputs: str, template: str) -> str:

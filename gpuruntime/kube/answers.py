@@ -1,5 +1,6 @@
 """The answer to a request that succeeded."""
 
+from functools import cached_property
 from typing import Any
 
 import orjson
@@ -21,11 +22,15 @@ class Answer:
     request: str = ""
 
     def json_object(self) -> dict[str, Any]:
-        """The body as a JSON object.
+        """The body as a JSON object; the same one for everybody who asks.
 
         Raises:
             UnexpectedAnswerError: it is something else, such as the page of a proxy; a write may have been executed.
         """
+        return self._json_object
+
+    @cached_property
+    def _json_object(self) -> dict[str, Any]:
         try:
             value = orjson.loads(self.body)
         except orjson.JSONDecodeError as error:

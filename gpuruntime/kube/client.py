@@ -109,10 +109,34 @@ class Client:
         query = ListQuery(str(labels or ""), str(fields or ""), resource_version, page_size)
         return Pages(self._transport, as_form(form), namespace, query, self._timeout)
 
-    async def create(self, obj: Whole, *, dry_run: bool | None = None, field_manager: str | None = None) -> Whole:
-        """The object as it was stored. Give it a name, or a generate_name for the server to complete."""
-        path = _collection(obj.kind, obj.metadata.namespace)
-        return await self._write("POST", path, obj, self._write_params(dry_run, field_manager))
+    @overload
+    async def create(
+        self, obj: Whole, form: None = None, *, dry_run: bool | None = None, field_manager: str | None = None
+    ) -> Whole: ...
+
+    @overload
+    async def create(
+        self,
+        obj: Mapping[str, Any],
+        form: type[T] | Form[T],
+        *,
+        dry_run: bool | None = None,
+        field_manager: str | None = None,
+    ) -> T: ...
+
+    async def create(
+        self, obj: Any, form: Any = None, *, dry_run: bool | None = None, field_manager: str | None = None
+    ) -> Any:
+        """The object as it was stored. Give it a name, or a generate_name for the server to complete.
+
+        A plain mapping needs a form beside it.
+        """
+        wanted: Form[Any] = _whole(obj) if form is None else as_form(form)
+        body = obj if isinstance(obj, Mapping) else encode(obj)
+        path = _collection(wanted.kind, (body.get("metadata") or {}).get("namespace") or "")
+        params = self._write_params(dry_run, field_manager)
+        raw = await self._json("POST", path, params=params, body=orjson.dumps(body), accept=wanted.accept)
+        return wanted.decode(raw)
 
     async def update(self, obj: Whole, *, dry_run: bool | None = None, field_manager: str | None = None) -> Whole:
         """Replace the object that was read; ConflictError if it changed since."""
@@ -286,13 +310,8 @@ class Client:
                 "change is lost; use apply for an object made from scratch"
             )
         path = obj.kind.path(metadata.namespace, metadata.name, subresource)
-        return await self._write("PUT", path, obj, params)
-
-    async def _write(self, method: str, path: str, obj: Whole, params: dict[str, str]) -> Whole:
-        if not isinstance(obj, TypedObject | DynamicObject):
-            raise TypeError(f"expected a whole object to write, got {type(obj).__qualname__}; use patch for metadata")
-        written: Whole = form_of(obj).decode(await self._json(method, path, params=params, body=encode_bytes(obj)))
-        return written
+        form: Form[Whole] = _whole(obj)
+        return form.decode(await self._json("PUT", path, params=params, body=encode_bytes(obj)))
 
     async def _write_subresource(
         self,
@@ -346,6 +365,12 @@ async def connect(
     """
     async with Transport(credentials or find(), user_agent=user_agent, retries=retries) as transport:
         yield Client(transport, field_manager=field_manager, dry_run=dry_run)
+
+
+def _whole(obj: Any) -> Form[Any]:
+    if not isinstance(obj, TypedObject | DynamicObject):
+        raise TypeError(f"expected a whole object to write, got {type(obj).__qualname__}; use patch for metadata")
+    return form_of(obj)
 
 
 def _collection(kind: ResourceKind, namespace: str) -> str:

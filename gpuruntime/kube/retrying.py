@@ -64,9 +64,14 @@ class Retrier:
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
+        first = await attempt(seconds)
+        # Almost every request ends here, and to set up retrying costs a tenth of it.
+        if not self._is_worth_it(first, method, 1):
+            return first
+        made = [first]
 
         async def once() -> T | KubeError:
-            return await attempt(deadline - loop.time())
+            return made.pop() if made else await attempt(deadline - loop.time())
 
         def is_over(state: RetryCallState) -> bool:
             wait = state.upcoming_sleep

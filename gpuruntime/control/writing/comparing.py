@@ -30,6 +30,7 @@ __all__ = ["differences"]
 Json = Mapping[str, Any]
 
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_SCALARS: Final = frozenset({str, int, bool})
 _METADATA: Final = ("labels", "annotations", "finalizers", "ownerReferences")
 _NOT_DESIRED: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
 
@@ -65,20 +66,36 @@ def differences(desired: Json, live: Json, *, shared: bool = False) -> tuple[str
     return tuple(comparison.of_objects(desired, live))
 
 
-@frozen
 class _Place:
-    """Where a value is: the path for people, the names of the field and of the one around it for the rules."""
+    """Where a value is: the names of the field and of the one around it for the rules, and the path for people.
 
-    path: str = ""
-    name: str = ""
-    parent: str = ""
+    The path is put together when it is asked for. Most values do not differ, so nobody asks.
+    """
+
+    __slots__ = ("_mark", "_outer", "name", "parent")
+
+    def __init__(
+        self, outer: "_Place | None" = None, name: str = "", parent: str = "", mark: str | None = None
+    ) -> None:
+        self._outer = outer
+        self._mark = mark
+        self.name = name
+        self.parent = parent
+
+    @property
+    def path(self) -> str:
+        if self._outer is None:
+            return ""
+        if self._mark is not None:
+            return f"{self._outer.path}[{self._mark}]"
+        step = f".{self.name}" if _PLAIN.fullmatch(self.name) else f"[{self.name}]"
+        return (self._outer.path + step).lstrip(".")
 
     def field(self, name: str) -> "_Place":
-        step = f".{name}" if _PLAIN.fullmatch(name) else f"[{name}]"
-        return _Place((self.path + step).lstrip("."), name, self.name)
+        return _Place(self, name, self.name)
 
     def element(self, mark: str) -> "_Place":
-        return _Place(f"{self.path}[{mark}]", self.name, self.parent)
+        return _Place(self, self.name, self.parent, mark)
 
     def is_in(self, table: frozenset[str]) -> bool:
         return self.name in table or f"{self.parent}.{self.name}" in table
@@ -116,12 +133,15 @@ class _Comparison:
 
     def _maps(self, place: _Place, desired: Json, live: Json) -> Iterator[str]:
         for name, value in desired.items():
-            yield from self._values(place.field(name), value, live.get(name))
+            other = live.get(name)
+            if type(value) not in _SCALARS or type(other) is not type(value) or other != value:
+                yield from self._values(place.field(name), value, other)
         for name, value in live.items():
+            if name in desired:
+                continue
             inside = place.field(name)
             filled_in = place.name == "ports" and KEY_DEFAULTS.get(name) == value
-            expected = name in desired or filled_in or _is_absent(inside, value)
-            if not expected and self._is_intruder(place, inside):
+            if not filled_in and not _is_absent(inside, value) and self._is_intruder(place, inside):
                 yield inside.path
 
     def _is_intruder(self, place: _Place, inside: _Place) -> bool:

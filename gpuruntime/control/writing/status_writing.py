@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 from attrs import evolve, fields_dict
 
+from gpuruntime.control.writing.lean_forms import without_history
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.forms import Form, form_of
 from gpuruntime.kube.patches import JsonPatch
@@ -22,6 +23,8 @@ W = TypeVar("W", bound=TypedObject | DynamicObject)
 async def write_status(client: Client, obj: W, new_status: Struct | Mapping[str, Any]) -> W | None:
     """Give the object that was read this status; the object as it is then, or None if there was nothing to write.
 
+    As in caches, what is given back has no managed_fields.
+
     A typed object takes the Struct of its status, a dynamic one a mapping. Build conditions with `set_condition`, which
     leaves the time of a condition alone while its status is the same.
 
@@ -35,7 +38,7 @@ async def write_status(client: Client, obj: W, new_status: Struct | Mapping[str,
         ValueError: the object was not read from a server.
         KubeError: whatever else a request may end with.
     """
-    before, after = (encode(state).get("status") or {} for state in (obj, _with_status(obj, new_status)))
+    before, after = _status_of(obj), _status_of(_with_status(obj, new_status))
     if _pruned(before) == _pruned(after):
         return None
     meta = obj.metadata
@@ -48,7 +51,7 @@ async def write_status(client: Client, obj: W, new_status: Struct | Mapping[str,
             {"op": "add", "path": "/status", "value": after},
         ]
     )
-    form: Form[W] = form_of(obj)
+    form: Form[W] = without_history(form_of(obj))
     return await client.patch(form, meta.name, meta.namespace, patch, subresource="status")
 
 
@@ -66,6 +69,13 @@ def _with_status(obj: W, status: Struct | Mapping[str, Any]) -> W:
         raise TypeError(f"expected the status type of {obj.kind} {obj.key}, {expected.__qualname__}, got {found}")
     # mypy knows the fields of the bound only; the field was looked up above.
     return evolve(obj, status=status)  # type: ignore[call-arg]  # see above
+
+
+def _status_of(obj: TypedObject | DynamicObject) -> dict[str, Any]:
+    if isinstance(obj, DynamicObject):
+        return dict(thaw(obj.body.get("status") or {}))
+    status = getattr(obj, "status", None)
+    return {} if status is None else encode(status)
 
 
 def _pruned(value: Any) -> Any:

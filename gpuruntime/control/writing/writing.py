@@ -7,6 +7,7 @@ from attrs import field, frozen
 from gpuruntime.control.writing.comparing import differences
 from gpuruntime.control.writing.desired_state import Marks, desired_body
 from gpuruntime.control.writing.immutable_fields import immutable_among, immutable_causes
+from gpuruntime.control.writing.lean_forms import without_history
 from gpuruntime.control.writing.ownership import check_ours, check_writable
 from gpuruntime.control.writing.refusals import ImmutableDifferenceError
 from gpuruntime.control.writing.replacing import replacement
@@ -26,7 +27,9 @@ Mode = Literal["replace", "apply"]
 
 @frozen
 class Outcome(Generic[W]):
-    """What `ensure` did, and the object as it is now; `differences` are the paths for which it was written."""
+    """What `ensure` did, and the object as it is now, without managed_fields as in caches; `differences` are the paths
+    for which it was written.
+    """
 
     result: Literal["unchanged", "created", "updated"]
     object: W
@@ -85,7 +88,7 @@ class Writer:
         if live is not None and (live.kind, live.key) != (desired.kind, desired.key):
             raise ValueError(f"expected {desired.kind} {desired.key} as the live object, got {live.kind} {live.key}")
         body = self._marks.put_on(desired_body(desired, owner))
-        form = form_of(desired)
+        form: Form[W] = without_history(form_of(desired))
         if live is None and mode == "replace":
             created = await self._create(form, body)
             if created is not None:
@@ -145,7 +148,7 @@ class Writer:
     async def _write_new(self, form: Form[W], body: dict[str, Any], mode: Mode, *, force: bool) -> W:
         if mode == "apply":
             return await self._client.apply(body, form, force=force, field_manager=self._manager)
-        return await self._client.create(form.decode(body), field_manager=self._manager)
+        return await self._client.create(body, form, field_manager=self._manager)
 
     async def _update(self, form: Form[W], body: dict[str, Any], live: W, mode: Mode, *, force: bool) -> Outcome[W]:
         before = encode(live)
@@ -175,7 +178,7 @@ class Writer:
         return Outcome("updated", written, differences=found)
 
     async def _read(self, wanted: W) -> W | None:
-        form: Form[W] = form_of(wanted)
+        form: Form[W] = without_history(form_of(wanted))
         try:
             return await self._client.get(form, wanted.metadata.name, wanted.metadata.namespace)
         except NotFoundError:
