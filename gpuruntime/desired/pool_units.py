@@ -1,0 +1,87 @@
+"""The stock units of a pool: what they are made of, and what they are called."""
+
+from hashlib import sha256
+from typing import Final
+
+import orjson
+from attrs import fields_dict
+
+from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
+from gpuruntime.api.names import GROUP, POOL_LABEL, label_value
+from gpuruntime.api.reasons import READY_CONDITION
+from gpuruntime.api.stockpool import StockPool, StockPoolSpec
+from gpuruntime.desired.provenance import claim_of
+from gpuruntime.meta.codec import encode
+from gpuruntime.meta.conditions import find_condition
+from gpuruntime.meta.frozen_mapping import FrozenDict
+from gpuruntime.meta.objects import ObjectMeta
+from gpuruntime.meta.owners import set_controller
+
+__all__ = [
+    "POOL_REVISION",
+    "is_ready_stock",
+    "revision_of",
+    "serial_of",
+    "stock_spec",
+    "stock_unit",
+    "unit_name",
+]
+
+POOL_REVISION: Final = f"{GROUP}/pool-revision"
+"""On a stock unit of a pool: the hash of the unit's spec when the pool made it."""
+
+_NAME_LENGTH: Final = 36
+_UID_LENGTH: Final = 6
+_REVISION_LENGTH: Final = 12
+
+
+def is_ready_stock(unit: GPUUnit) -> bool:
+    """Whether a claim can take the unit: ready in its newest generation, not claimed, not on its way out."""
+    ready = find_condition(unit.status.conditions, READY_CONDITION)
+    return (
+        ready is not None
+        and ready.status == "True"
+        and unit.status.observed_generation == unit.metadata.generation
+        and unit.metadata.deletion_timestamp is None
+        and claim_of(unit.metadata) is None
+    )
+
+
+def stock_spec(spec: StockPoolSpec) -> GPUUnitSpec:
+    """The spec of the pool's units: all that the two specs have in common."""
+    shared = fields_dict(GPUUnitSpec).keys() & fields_dict(StockPoolSpec).keys() - {"extra"}
+    return GPUUnitSpec(**{name: getattr(spec, name) for name in shared})
+
+
+def stock_unit(pool: StockPool, name: str) -> GPUUnit:
+    """A stock unit of the pool, as it is to be created."""
+    spec = stock_spec(pool.spec)
+    metadata = ObjectMeta(
+        name=name,
+        namespace=pool.metadata.namespace,
+        labels=FrozenDict({POOL_LABEL: label_value(pool.metadata.name)}),
+        annotations=FrozenDict({POOL_REVISION: revision_of(spec)}),
+    )
+    return GPUUnit(set_controller(metadata, pool), spec)
+
+
+def unit_name(pool: StockPool, serial: int) -> str:
+    """The name of the pool's unit with this serial number. Another pool of the same name has other names."""
+    return f"{_name_prefix(pool)}{serial}"
+
+
+def _name_prefix(pool: StockPool) -> str:
+    digest = sha256(pool.metadata.uid.encode()).hexdigest()[:_UID_LENGTH]
+    return f"{pool.metadata.name[:_NAME_LENGTH].rstrip('-.')}-{digest}-"
+
+
+def revision_of(spec: GPUUnitSpec) -> str:
+    """The hash by which units of an old spec are told from those of the present one."""
+    return sha256(orjson.dumps(encode(spec), option=orjson.OPT_SORT_KEYS)).hexdigest()[:_REVISION_LENGTH]
+
+
+def serial_of(pool: StockPool, name: str) -> int:
+    """The serial number in a name of the pool's own, 0 for any other name."""
+    prefix = _name_prefix(pool)
+    number = name.removeprefix(prefix)
+    return int(number) if name.startswith(prefix) and number.isascii() and number.isdigit() else 0

@@ -1,0 +1,160 @@
+"""The reaper: ends claims that nobody else will end.
+
+A claim on a stock unit belongs to an Operation, and as long as that is under way, the claim is its business. When the
+Operation has ended or is gone, the claim is finished if the active unit that it is for names the stock unit, and void
+otherwise. An Operation that is gone may have been deleted under the hands of a process that still works on it: such a
+process stops when its hold runs out, so the reaper waits for as long as a hold lasts before it believes its eyes.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from attrs import field, frozen
+
+from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.operation import Operation
+from gpuruntime.api.roles import SYSTEM_NAMESPACE, Roles
+from gpuruntime.api.stockpool import StockPool
+from gpuruntime.control import (
+    Change,
+    Context,
+    Controller,
+    ControllerOptions,
+    Manager,
+    Recorder,
+    Result,
+    Store,
+    Watch,
+    mapped,
+)
+from gpuruntime.control.leadership.fence import seconds_since_boot
+from gpuruntime.control.permissions.declarations import records_events, uses
+from gpuruntime.desired.provenance import Claim, claim_of
+from gpuruntime.kube.client import Client
+from gpuruntime.kube.errors import NotFoundError
+from gpuruntime.meta.identity import ObjectKey
+from gpuruntime.service.installation import watch_operations
+from gpuruntime.service.operation_record import HoldTiming, has_ended
+from gpuruntime.service.releasing import is_named_by, settle_claim
+from gpuruntime.service.unit_index import units_claimed_by, watch_units
+
+__all__ = ["ClaimOptions", "ClaimReaper", "install_claims"]
+
+_ACTION: Final = "Reap"
+
+
+@frozen
+class ClaimOptions:
+    """Which namespaces are for stock, where units are looked for (no namespaces: everywhere), where Operations live,
+    and how long a hold on one lasts.
+    """
+
+    roles: Roles = field(factory=Roles)
+    namespaces: Sequence[str] = ()
+    system_namespace: str = SYSTEM_NAMESPACE
+    timing: HoldTiming = field(factory=HoldTiming)
+    concurrency: int = 4
+
+
+def install_claims(manager: Manager, options: ClaimOptions | None = None) -> Controller[ObjectKey]:
+    """Have a manager reap claims. Before it runs."""
+    chosen = options or ClaimOptions()
+    units = watch_units(manager.cache, chosen.namespaces)
+    operations = watch_operations(manager, chosen.system_namespace)
+    reaper = ClaimReaper(units.store, operations.store, manager.client, manager.recorder, chosen)
+    manager.declare(
+        uses(GPUUnit, "patch", "delete", "get"),
+        uses(Operation, "get", namespaces=[chosen.system_namespace]),
+        uses(StockPool, "get", namespaces=tuple(sorted(chosen.roles.stock_namespaces))),
+        records_events(GPUUnit),
+    )
+
+    def claimed_by(operation: Operation) -> Iterator[ObjectKey]:
+        yield from (unit.key for unit in units_claimed_by(units.store, operation.metadata.uid))
+
+    return manager.add_controller(
+        "claim",
+        reaper,
+        [
+            Watch(units, mapped(lambda unit: (unit.key,)), [_claim_changed]),
+            Watch(operations, mapped(claimed_by)),
+        ],
+        ControllerOptions(concurrency=chosen.concurrency),
+    )
+
+
+def _claim_changed(change: Change[GPUUnit]) -> bool:
+    """Whether a unit came to be claimed, or is claimed otherwise than before."""
+    before, after = (None if state is None else claim_of(state.metadata) for state in (change.before, change.after))
+    return before != after
+
+
+@frozen
+class ClaimReaper:
+    """Ends the claim on one stock unit, if nobody else will.
+
+    Guarantees:
+        A stock unit that an active unit names is never released. One that none names is released only when no process
+        can be about to create that active unit any more. Both are looked up live before anything is written.
+    """
+
+    units: Store[GPUUnit]
+    operations: Store[Operation]
+    client: Client
+    recorder: Recorder
+    options: ClaimOptions
+    clock: Callable[[], float] = seconds_since_boot
+    _since: dict[ObjectKey, tuple[tuple[str, bool], float]] = field(factory=dict)
+
+    async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
+        stock = self.units.get(key)
+        claim = None if stock is None else claim_of(stock.metadata)
+        if stock is None or claim is None or not self.options.roles.is_stock(key.namespace):
+            self._since.pop(key, None)
+            return Result.done()
+        known = self.operations.get(ObjectKey(self.options.system_namespace, claim.operation))
+        is_there = known is not None and known.metadata.uid == claim.id
+        left = self._seen_since(key, (claim.id, is_there)) + self.options.timing.lease - self.clock()
+        if left > 0 and not (known is not None and is_there and has_ended(known)):
+            # Too early: the cache may lag behind, and a process may have a hold on an Operation that was deleted.
+            return Result.after(left)
+        return await self._decide(stock, claim)
+
+    async def _decide(self, stock: GPUUnit, claim: Claim) -> Result:
+        operation = await self._operation(claim)
+        active = await self._active(claim)
+        if operation is not None and not has_ended(operation) and not is_named_by(stock, active):
+            return Result.after(self.options.timing.lease)
+        await settle_claim(self.client, stock, active)
+        self._since.pop(stock.key, None)
+        if is_named_by(stock, active):
+            self.recorder.record(stock, "Normal", "ClaimFinished", _ACTION, f"taken over by {claim.claimed_for}")
+        else:
+            self.recorder.record(stock, "Normal", "ClaimReleased", _ACTION, f"not taken over by {claim.claimed_for}")
+        return Result.done()
+
+    def _seen_since(self, key: ObjectKey, sight: tuple[str, bool]) -> float:
+        """Since when, by the local clock, this claim was seen with its Operation, or without."""
+        known = self._since.get(key)
+        if known is None or known[0] != sight:
+            known = self._since[key] = (sight, self.clock())
+        return known[1]
+
+    async def _operation(self, claim: Claim) -> Operation | None:
+        """The Operation of the claim, live; None if it is gone, though another may have its name."""
+        if not claim.operation:
+            return None
+        try:
+            found = await self.client.get(Operation, claim.operation, self.options.system_namespace)
+        except NotFoundError:
+            return None
+        return found if found.metadata.uid == claim.id else None
+
+    async def _active(self, claim: Claim) -> GPUUnit | None:
+        """The active unit that the claim is for, live."""
+        if claim.claimed_for is None:
+            return None
+        try:
+            return await self.client.get(GPUUnit, claim.claimed_for.name, claim.claimed_for.namespace)
+        except NotFoundError:
+            return None

@@ -1,0 +1,188 @@
+"""The StockPool reconciler: keeps ready stock, and says how much there is.
+
+What to do next is decided in `desired.pool`; this does it. Units are removed only in the state in which they were seen,
+so that a claim that came first wins.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from attrs import evolve, field, frozen
+
+from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.reasons import (
+    INVALID_SPEC,
+    POOL_PROGRESSING,
+    POOL_READY,
+    READY_CONDITION,
+    SCALED_TO_ZERO,
+    UNIT_SYNC_FAILED,
+)
+from gpuruntime.api.roles import Roles
+from gpuruntime.api.stockpool import StockPool
+from gpuruntime.control import (
+    Context,
+    Controller,
+    ControllerOptions,
+    Manager,
+    Recorder,
+    Result,
+    Store,
+    Watch,
+    generation_changed,
+    itself,
+    mapped,
+    write_status,
+)
+from gpuruntime.control.permissions.declarations import owns, records_events, uses, writes_status
+from gpuruntime.desired.pool import PoolPlan, next_steps, pool_status
+from gpuruntime.desired.pool_units import serial_of, stock_unit
+from gpuruntime.desired.provenance import claim_of, provenance_of
+from gpuruntime.kube.client import Client
+from gpuruntime.kube.errors import (
+    AlreadyExistsError,
+    BadRequestError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+    StatusError,
+)
+from gpuruntime.meta.conditions import find_condition
+from gpuruntime.meta.identity import ObjectKey
+from gpuruntime.meta.owners import controller_of
+from gpuruntime.reconcilers.refill_pace import Pace, RefillPace
+from gpuruntime.service.unit_index import source_pool_key, units_from_pool, units_of_pool, watch_units
+
+__all__ = ["StockPoolOptions", "StockPoolReconciler", "install_stockpool"]
+
+_ACTION: Final = "Refill"
+_NORMAL: Final = frozenset({POOL_READY, POOL_PROGRESSING, SCALED_TO_ZERO})
+
+
+@frozen
+class StockPoolOptions:
+    """Which namespaces are for stock, where pools and units are looked for (no namespaces: everywhere), how fast a pool
+    makes units, and how many pools are reconciled at a time.
+    """
+
+    roles: Roles = field(factory=Roles)
+    namespaces: Sequence[str] = ()
+    pace: Pace = field(factory=Pace)
+    concurrency: int = 4
+
+
+def install_stockpool(manager: Manager, options: StockPoolOptions | None = None) -> Controller[ObjectKey]:
+    """Have a manager reconcile StockPools. Before it runs, and in a running loop."""
+    chosen = options or StockPoolOptions()
+    pools = manager.cache.informer(StockPool, namespaces=chosen.namespaces)
+    units = watch_units(manager.cache, chosen.namespaces)
+    pace = RefillPace(chosen.pace, asyncio.get_running_loop().time)
+    reconciler = StockPoolReconciler(pools.store, units.store, manager.client, manager.recorder, pace, chosen.roles)
+    manager.declare(
+        owns(GPUUnit, by=StockPool),
+        uses(GPUUnit, "delete"),
+        writes_status(StockPool),
+        records_events(StockPool),
+    )
+    return manager.add_controller(
+        "stockpool",
+        reconciler,
+        [Watch(pools, itself(), [generation_changed()]), Watch(units, mapped(pools_of_unit))],
+        ControllerOptions(concurrency=chosen.concurrency),
+    )
+
+
+def pools_of_unit(unit: GPUUnit) -> Iterator[ObjectKey]:
+    """The pools that a unit concerns: the one that owns it, that it was claimed from, whose capacity it took over."""
+    namespace = unit.metadata.namespace
+    owner, claim, source = controller_of(unit.metadata), claim_of(unit.metadata), provenance_of(unit.metadata)
+    if owner is not None and (owner.group, owner.kind) == (StockPool.KIND.group, StockPool.KIND.kind):
+        yield ObjectKey(namespace, owner.name)
+    if claim is not None and claim.pool:
+        yield ObjectKey(namespace, claim.pool)
+    if source is not None and (pool := source_pool_key(source)) is not None:
+        yield pool
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@frozen
+class StockPoolReconciler:
+    """Makes and removes stock units by the plan, and writes the status when it says something new."""
+
+    pools: Store[StockPool]
+    units: Store[GPUUnit]
+    client: Client
+    recorder: Recorder
+    pace: RefillPace
+    roles: Roles
+    now: Callable[[], datetime] = _utc_now
+
+    async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
+        pool = self.pools.get(key)
+        if pool is None or pool.metadata.deletion_timestamp is not None:
+            self.pace.forget(key)
+            return Result.done()
+        now = self.now()
+        plan = next_steps(
+            pool,
+            units_of_pool(self.units, key),
+            units_from_pool(self.units, key),
+            now=now,
+            allowance=self.pace.allowance(key),
+        )
+        if not self.roles.is_stock(key.namespace):
+            where = ", ".join(sorted(self.roles.stock_namespaces))
+            message = f"namespace {key.namespace}: expected a stock namespace ({where}); create the pool there"
+            await self._tell(pool, evolve(plan, create=(), delete=(), reason=INVALID_SPEC, message=message))
+            return Result.done()
+        await self._remove(plan.delete)
+        refusal, last = await self._make(pool, plan)
+        if refusal is not None:
+            message = f"stock units are refused: {refusal}"
+            await self._tell(pool, evolve(plan, last_serial=last, reason=UNIT_SYNC_FAILED, message=message))
+            raise refusal
+        await self._tell(pool, plan)
+        if plan.limited:
+            return Result.after(self.pace.wait(key))
+        return Result.done() if plan.retry_at is None else Result.after((plan.retry_at - now).total_seconds())
+
+    async def _remove(self, units: Sequence[GPUUnit]) -> None:
+        for unit in units:
+            meta = unit.metadata
+            try:
+                await self.client.delete(
+                    GPUUnit, meta.name, meta.namespace, uid=meta.uid, resource_version=meta.resource_version
+                )
+            except NotFoundError:
+                continue
+
+    async def _make(self, pool: StockPool, plan: PoolPlan) -> tuple[StatusError | None, int]:
+        """Make the units of the plan: why the server refused one, if it did, and the last number that was given."""
+        last = plan.last_serial - len(plan.create)
+        for name in plan.create:
+            try:
+                await self.client.create(stock_unit(pool, name))
+            except AlreadyExistsError:
+                # The first try was stored although it seemed to fail; or somebody took the name: then the next run
+                # takes the next one.
+                pass
+            except (InvalidError, ForbiddenError, BadRequestError) as error:
+                return error, last
+            self.pace.spend(pool.key, 1)
+            last = serial_of(pool, name)
+        return None, last
+
+    async def _tell(self, pool: StockPool, plan: PoolPlan) -> None:
+        status = pool_status(pool, plan, self.now())
+        if status is pool.status:
+            return
+        before = find_condition(pool.status.conditions, READY_CONDITION)
+        await write_status(self.client, pool, status)
+        if before is None or before.reason != plan.reason:
+            is_normal = plan.reason in _NORMAL
+            self.recorder.record(pool, "Normal" if is_normal else "Warning", plan.reason, _ACTION, plan.message)

@@ -1,0 +1,86 @@
+"""Active units on request: created from stock or cold, and deleted with their stock given back."""
+
+from typing import Final
+
+from attrs import evolve, frozen
+
+from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.operation import CREATE_GPU_UNIT, DELETE_GPU_UNIT
+from gpuruntime.api.roles import Roles
+from gpuruntime.kube.client import Client
+from gpuruntime.kube.errors import NotFoundError
+from gpuruntime.service.claiming import StockClaims, WantedStock, no_capacity
+from gpuruntime.service.errors import ObjectNotFoundError
+from gpuruntime.service.giving_back import stock_to_return
+from gpuruntime.service.operations import Operations, Performed
+from gpuruntime.service.requests import CreateUnit, DeleteUnit, check_create
+
+__all__ = ["ActiveUnits", "UnitAnswer"]
+
+_PATIENCE_SECONDS: Final = 20.0
+
+
+@frozen
+class UnitAnswer:
+    """What came of a request: the unit as it is now, None if it is gone by now, and the record of the request."""
+
+    unit: GPUUnit | None
+    performed: Performed
+
+
+@frozen
+class ActiveUnits:
+    """Creates and deletes active units."""
+
+    operations: Operations
+    claims: StockClaims
+    client: Client
+    roles: Roles
+
+    async def create(self, operation_id: str, request: CreateUnit, *, within: float = _PATIENCE_SECONDS) -> UnitAnswer:
+        """Create a unit on the capacity of a ready stock unit, or cold. A replay gives the unit as it is now.
+
+        Raises:
+            InvalidRequestError: nothing like that can be made.
+            OperationConflictError: the operationID was used for another request.
+            InsufficientCapacityError, NameTakenError, RefusedError: nothing was made.
+            NotFinishedError: it will be made; ask again.
+            NotRunningError, KubeError: not now; ask again with the same operationID.
+        """
+        check_create(request, self.roles)
+        wanted = WantedStock(request.stock_namespace, request.spec_name, request.stock_name)
+        # Those who ask again and again until there is capacity should cost no write each time.
+        is_hopeless = not request.cold_start and not self.claims.may_succeed(wanted)
+        if is_hopeless and await self.operations.find(operation_id) is None:
+            raise no_capacity(wanted)
+        performed = await self.operations.perform(operation_id, CREATE_GPU_UNIT, request, within=within)
+        if isinstance(performed.object, GPUUnit):
+            return UnitAnswer(performed.object, performed)
+        unit = await self._read(request.name, request.namespace)
+        is_it = unit is not None and unit.metadata.uid == performed.result.uid
+        return UnitAnswer(unit if is_it else None, performed)
+
+    async def delete(self, operation_id: str, request: DeleteUnit, *, within: float = _PATIENCE_SECONDS) -> UnitAnswer:
+        """Delete a unit, and give back the stock that it came from unless a pool had supplied it.
+
+        Raises:
+            ObjectNotFoundError: there is no such unit, and the operationID deleted none.
+            OperationConflictError: the operationID was used for another request.
+            NotFinishedError: it will be deleted; ask again.
+            NotRunningError, KubeError: not now; ask again with the same operationID.
+        """
+        asked = DeleteUnit(request.name, request.namespace)
+        unit = await self._read(request.name, request.namespace)
+        if unit is None and await self.operations.find(operation_id) is None:
+            raise ObjectNotFoundError(f"unit {request.namespace}/{request.name}: expected one to delete, found none")
+        noted = asked
+        if unit is not None:
+            noted = evolve(asked, uid=unit.metadata.uid, returned=stock_to_return(unit))
+        performed = await self.operations.perform(operation_id, DELETE_GPU_UNIT, asked, stored=noted, within=within)
+        return UnitAnswer(None, performed)
+
+    async def _read(self, name: str, namespace: str) -> GPUUnit | None:
+        try:
+            return await self.client.get(GPUUnit, name, namespace)
+        except NotFoundError:
+            return None

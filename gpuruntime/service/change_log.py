@@ -1,0 +1,161 @@
+"""What happened lately to the objects of a kind, for those who follow live and for those who come back.
+
+The log is the only buffer: whoever follows has a place in it, and who falls behind its beginning starts anew from the
+full state. So any number of slow followers cost no memory.
+"""
+
+import asyncio
+from collections import deque
+from contextlib import suppress
+from typing import Final, Generic, TypeVar
+
+from attrs import frozen
+
+from gpuruntime.control import Change, Informer
+from gpuruntime.meta.objects import TypedObject
+from gpuruntime.service.errors import NotRunningError
+from gpuruntime.service.reading import is_at_least
+
+__all__ = ["ChangeLog", "Snapshot", "Step"]
+
+K = TypeVar("K", bound=TypedObject)
+_STEPS_KEPT: Final = 2048
+
+
+@frozen
+class Step(Generic[K]):
+    """One step of one object's life. `version` is when it happened: that of the deletion if there is no `after`."""
+
+    version: str
+    before: K | None
+    after: K | None
+
+
+@frozen
+class Snapshot(Generic[K]):
+    """All objects at one moment, its version, and the place in the log from which to follow on."""
+
+    items: tuple[K, ...]
+    version: str
+    place: int
+
+
+class ChangeLog(Generic[K]):
+    """The last steps of all objects that an informer follows.
+
+    Guarantees:
+        - The steps of one object are in order, and none is left out between two that are kept.
+        - After a gap in the watch, when steps may have been missed, the log begins anew.
+
+    Caveats:
+        Versions say where to go on only if one watch covers everything. An informer of several namespaces has several,
+        which are not in step; then `can_resume` is false.
+    """
+
+    def __init__(self, informer: Informer[K], kept: int = _STEPS_KEPT) -> None:
+        self.can_resume = len(informer.scope.parts) == 1
+        self._informer = informer
+        self._kept = kept
+        self._steps: deque[Step[K]] = deque()
+        self._end = 0
+        self._floor = ""
+        self._events = 0
+        self._more = asyncio.Event()
+        self._is_following = False
+
+    async def run(self) -> None:
+        """Follow the informer until cancelled; then whoever waits for more is told that there is none."""
+        await self._informer.subscribe(self._take)
+        try:
+            await self._informer.synced()
+            if not self._steps:
+                self._floor = self._informer.store.resource_version
+            self._is_following = True
+            await asyncio.get_running_loop().create_future()
+        finally:
+            self._is_following = False
+            self._informer.unsubscribe(self._take)
+            self._wake()
+
+    @property
+    def is_following(self) -> bool:
+        """Whether there is, and will be, something to follow."""
+        return self._is_following
+
+    def snapshot(self) -> Snapshot[K]:
+        """Everything as it is now.
+
+        Raises:
+            NotRunningError: this process does not follow yet, or any more.
+        """
+        self._require_following()
+        listing = self._informer.store.list()
+        return Snapshot(listing.items, listing.resource_version, self._end)
+
+    def place_of(self, version: str) -> int | None:
+        """The place from which somebody goes on who has seen everything up to a version; None if the log forgot it.
+
+        Raises:
+            NotRunningError: this process does not follow yet, or any more.
+        """
+        self._require_following()
+        known = self.can_resume and is_at_least(version, self._floor)
+        if not known or not is_at_least(self._informer.store.resource_version, version):
+            return None
+        unseen = sum(1 for step in self._steps if not is_at_least(version, step.version))
+        return self._end - unseen
+
+    def since(self, place: int) -> tuple[Step[K], ...] | None:
+        """The steps from a place on; None if some of them are forgotten."""
+        first = self._end - len(self._steps)
+        if place < first:
+            return None
+        return tuple(self._steps[index] for index in range(place - first, len(self._steps)))
+
+    async def more(self, place: int, within: float) -> None:
+        """Returns when there is something from this place on, or nothing to follow any more, or it takes too long."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within):
+                while self._is_following and self._end == place:
+                    await self._more.wait()
+
+    def _take(self, change: Change[K]) -> None:
+        # A state that the reflector fetched as a whole is told without an event: what happened in between is not known.
+        is_event = self._informer.events != self._events
+        self._events = self._informer.events
+        version = self._informer.store.resource_version
+        if change.initial or not (is_event or self._is_namesake(change, version)):
+            self._begin_anew(version)
+            return
+        self._steps.append(
+            Step(version if change.type == "deleted" else change.resource_version, change.before, change.after)
+        )
+        self._end += 1
+        if len(self._steps) > self._kept:
+            self._floor = self._steps.popleft().version
+        self._wake()
+
+    def _is_namesake(self, change: Change[K], version: str) -> bool:
+        """Whether one event told of a deletion and of the object that got the name after it."""
+        last = self._steps[-1] if self._steps else None
+        if last is None or last.before is None or last.after is not None or change.type != "added":
+            return False
+        return last.version == version and last.before.key == change.key
+
+    def _begin_anew(self, version: str) -> None:
+        if not self._steps and self._floor == version:
+            return
+        self._steps.clear()
+        self._floor = version
+        # Nobody's place is in the log any more.
+        self._end += 1
+        self._wake()
+
+    def _wake(self) -> None:
+        # Those who wait hold the old event.
+        self._more.set()
+        self._more = asyncio.Event()
+
+    def _require_following(self) -> None:
+        if not self._is_following:
+            raise NotRunningError(f"{self._informer.scope.storage.kind.plural} cannot be followed now: try again")

@@ -1,0 +1,91 @@
+"""Deleting an active unit: the stock unit that it came from is made again, unless a pool had supplied it.
+
+::
+
+    note in the Operation what is to be given back ──> delete the active unit ──> make the stock unit again
+
+Where the process dies, and what happens then: whoever takes the Operation over does both steps again. A unit that is
+gone stays gone, because it is deleted by UID. A stock unit is not made twice, because it gets the name that it had, and
+that stands for its capacity also when another active unit has taken it over since.
+"""
+
+from contextlib import suppress
+from typing import ClassVar, Final
+
+from attrs import evolve, frozen
+
+from gpuruntime.api.gpuunit import GPUUnit, UnitAccess
+from gpuruntime.api.operation import DELETE_GPU_UNIT, OperationResult
+from gpuruntime.api.unit_template import UnitTemplate
+from gpuruntime.desired.provenance import claim_of, provenance_of
+from gpuruntime.kube.client import Client
+from gpuruntime.kube.errors import AlreadyExistsError, ConflictError, NotFoundError, UnavailableError
+from gpuruntime.meta.codec import decode
+from gpuruntime.meta.frozen_mapping import thaw
+from gpuruntime.meta.identity import ObjectKey
+from gpuruntime.meta.objects import ObjectMeta
+from gpuruntime.service.capacity_names import CapacityNames
+from gpuruntime.service.operation_hold import OperationHold, Outcome
+from gpuruntime.service.releasing import release
+from gpuruntime.service.requests import DeleteUnit, ReturnedStock
+
+__all__ = ["UnitDeletion", "stock_to_return"]
+
+_ATTEMPTS: Final = 5
+
+
+def stock_to_return(unit: GPUUnit) -> ReturnedStock | None:
+    """The stock unit to make again when the active unit goes; None for one from a pool, and for one started cold."""
+    source = provenance_of(unit.metadata)
+    if source is None or source.pool:
+        return None
+    # What the user brought goes with the user; what the capacity is made of stays.
+    spec = evolve(unit.spec, image=None, template=UnitTemplate(), access=UnitAccess(), image_pull_secrets=())
+    return ReturnedStock(source.stock.name, source.stock.namespace, source.uid, spec)
+
+
+@frozen
+class UnitDeletion:
+    """The work of a delete_gpu_unit operation."""
+
+    type: ClassVar = DELETE_GPU_UNIT
+    names: CapacityNames
+
+    async def run(self, hold: OperationHold) -> Outcome:
+        """Delete the unit and give its stock back.
+
+        Raises:
+            KubeError: it is not known what came of it, or the server is away.
+        """
+        request = decode(DeleteUnit, thaw(hold.operation.spec.request or {}))
+        # A conflict means that another unit has the name by now: ours is gone.
+        with suppress(NotFoundError, ConflictError):
+            await hold.client.delete(GPUUnit, request.name, request.namespace, uid=request.uid)
+        stock = request.returned
+        if stock is not None and not await self._is_consumed_again(hold, request, stock):
+            await self._give_back(hold.client, request, stock)
+        return Outcome(OperationResult(GPUUnit.KIND.kind, request.name, request.namespace, request.uid))
+
+    async def _is_consumed_again(self, hold: OperationHold, request: DeleteUnit, stock: ReturnedStock) -> bool:
+        """Whether an earlier attempt made the stock unit again, and another active unit has taken it over since."""
+        if not hold.is_resumed:
+            return False
+        key = ObjectKey(stock.namespace, stock.name)
+        return await self.names.is_consumed(hold.client, key, besides=request.uid)
+
+    async def _give_back(self, client: Client, request: DeleteUnit, stock: ReturnedStock) -> None:
+        unit = GPUUnit(ObjectMeta(name=stock.name, namespace=stock.namespace), stock.spec)
+        for _ in range(_ATTEMPTS):
+            with suppress(AlreadyExistsError):
+                await client.create(unit)
+                return
+            with suppress(NotFoundError, ConflictError):
+                existing = await client.get(GPUUnit, stock.name, stock.namespace)
+                claim = claim_of(existing.metadata)
+                is_old = existing.metadata.uid == stock.uid and claim is not None
+                if is_old and claim is not None and claim.claimed_for == ObjectKey(request.namespace, request.name):
+                    # The hand-over had not come to its end. Whoever was about to delete the stock unit finds that it is
+                    # not claimed any more, or was faster: then it is made again.
+                    await release(client, existing, claim)
+                return
+        raise UnavailableError(f"stock unit {unit.key} changes all the time; it is given back later")

@@ -1,0 +1,180 @@
+"""Creating an active unit: on the capacity of a stock unit, or cold.
+
+::
+
+    claim a stock unit ──> create the active unit, which names it ──> delete the stock unit
+                                  the point of no return
+
+Where the process dies, and what happens then:
+
+    before the claim        nothing was done; whoever takes the Operation over begins anew
+    after the claim         whoever takes over finds the claim by the Operation's UID, and goes on with it; without any
+                            worker the claim is void, and the reaper releases it once the Operation is gone
+    after the creation      whoever takes over finds the active unit, and deletes the stock unit that it names; without
+                            any worker the reaper does
+    after the deletion      whoever takes over finds the active unit, and nothing is left to do but to say so
+"""
+
+from contextlib import suppress
+from typing import ClassVar
+
+from attrs import evolve, frozen
+
+from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
+from gpuruntime.api.names import CLAIM_ID, OPERATION_ID, REQUEST_HASH
+from gpuruntime.api.operation import CREATE_GPU_UNIT, Operation, OperationResult
+from gpuruntime.control import Store
+from gpuruntime.desired.provenance import Provenance, claim_of, provenance_of
+from gpuruntime.kube.client import Client
+from gpuruntime.kube.errors import (
+    AlreadyExistsError,
+    BadRequestError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+)
+from gpuruntime.meta.codec import decode
+from gpuruntime.meta.frozen_mapping import FrozenDict, thaw
+from gpuruntime.meta.identity import ObjectKey
+from gpuruntime.meta.objects import ObjectMeta
+from gpuruntime.service.claiming import StockClaims, WantedStock, no_capacity
+from gpuruntime.service.errors import NameTakenError, RefusedError
+from gpuruntime.service.operation_hold import OperationHold, Outcome
+from gpuruntime.service.releasing import settle_claim
+from gpuruntime.service.requests import CreateUnit
+
+__all__ = ["UnitCreation", "active_unit", "result_of"]
+
+
+def active_unit(request: CreateUnit, operation: Operation, stock: GPUUnit | None) -> GPUUnit:
+    """The active unit as it is to be created: envelope and place of the stock unit, everything else the user's."""
+    if stock is not None:
+        reserved = stock.spec
+        spec = GPUUnitSpec(
+            reserved.spec_name,
+            cpu=reserved.cpu,
+            memory=reserved.memory,
+            gpu=reserved.gpu,
+            gpu_type=reserved.gpu_type,
+            tolerations=reserved.tolerations,
+            node_selector=reserved.node_selector,
+            runtime_class_name=reserved.runtime_class_name,
+        )
+    else:
+        asked = request.envelope
+        spec = GPUUnitSpec(request.spec_name)
+        if asked is not None:
+            spec = evolve(spec, cpu=asked.cpu, memory=asked.memory, gpu=asked.gpu, gpu_type=asked.gpu_type)
+    annotations = {
+        OPERATION_ID: operation.spec.operation_id,
+        REQUEST_HASH: operation.spec.request_hash,
+        CLAIM_ID: operation.metadata.uid,
+    }
+    if stock is not None:
+        claim = claim_of(stock.metadata)
+        pool = "" if claim is None else claim.pool
+        annotations |= Provenance(stock.key, stock.metadata.uid, pool).annotations()
+    metadata = ObjectMeta(
+        name=request.name, namespace=request.namespace, labels=request.labels, annotations=FrozenDict(annotations)
+    )
+    user = evolve(
+        spec,
+        image=request.image,
+        template=request.template,
+        access=request.access,
+        image_pull_secrets=request.image_pull_secrets,
+    )
+    return GPUUnit(metadata, user)
+
+
+def result_of(unit: GPUUnit) -> OperationResult:
+    """How an Operation names a unit."""
+    return OperationResult(GPUUnit.KIND.kind, unit.metadata.name, unit.metadata.namespace, unit.metadata.uid)
+
+
+@frozen
+class UnitCreation:
+    """The work of a create_gpu_unit operation."""
+
+    type: ClassVar = CREATE_GPU_UNIT
+    claims: StockClaims
+    units: Store[GPUUnit]
+
+    async def run(self, hold: OperationHold) -> Outcome:
+        """Create the unit; the answer is known from the point of no return on.
+
+        Raises:
+            InsufficientCapacityError: there is no ready stock.
+            NameTakenError: another unit has the name.
+            RefusedError: the API server takes no such unit.
+            KubeError: it is not known what came of it, or the server is away.
+        """
+        operation = hold.operation
+        request = decode(CreateUnit, thaw(operation.spec.request or {}))
+        key = ObjectKey(request.namespace, request.name)
+        # Without a reason to expect one, the name is tried: a unit that is there refuses it.
+        existing = await self._existing(hold.client, request) if hold.is_resumed or key in self.units else None
+        if existing is not None and _is_asked_for_by(existing, operation):
+            return await self._finish(hold, existing)
+        stock = await self._stock(hold, request)
+        try:
+            active = await self._create(hold.client, request, operation, stock)
+        except (NameTakenError, RefusedError):
+            if stock is not None:
+                await settle_claim(hold.client, stock, None)
+            raise
+        return await self._finish(hold, active, stock)
+
+    async def _stock(self, hold: OperationHold, request: CreateUnit) -> GPUUnit | None:
+        if request.cold_start:
+            return None
+        if hold.is_resumed:
+            claimed = await self.claims.find(hold.client, hold.operation, request.stock_namespace)
+            if claimed is not None:
+                return claimed
+        wanted = WantedStock(request.stock_namespace, request.spec_name, request.stock_name)
+        active = ObjectKey(request.namespace, request.name)
+        found = await self.claims.claim(hold.client, hold.operation, wanted, active)
+        if found is None:
+            raise no_capacity(wanted)
+        return found
+
+    async def _create(
+        self, client: Client, request: CreateUnit, operation: Operation, stock: GPUUnit | None
+    ) -> GPUUnit:
+        try:
+            return await client.create(active_unit(request, operation, stock))
+        except AlreadyExistsError as error:
+            existing = await self._existing(client, request)
+            if existing is not None and _is_asked_for_by(existing, operation):
+                return existing
+            raise NameTakenError(
+                f"unit {request.namespace}/{request.name} exists already and was made by another request; "
+                "choose another name, or delete it"
+            ) from error
+        except (InvalidError, ForbiddenError, BadRequestError, NotFoundError) as error:
+            raise RefusedError(f"unit {request.namespace}/{request.name} was refused: {error}") from error
+
+    async def _finish(self, hold: OperationHold, active: GPUUnit, stock: GPUUnit | None = None) -> Outcome:
+        outcome = Outcome(result_of(active), active)
+        hold.announce(outcome)
+        source = provenance_of(active.metadata)
+        if stock is None and source is not None:
+            with suppress(NotFoundError):
+                stock = await hold.client.get(GPUUnit, source.stock.name, source.stock.namespace)
+        if stock is not None:
+            await settle_claim(hold.client, stock, active)
+        return outcome
+
+    async def _existing(self, client: Client, request: CreateUnit) -> GPUUnit | None:
+        try:
+            return await client.get(GPUUnit, request.name, request.namespace)
+        except NotFoundError:
+            return None
+
+
+def _is_asked_for_by(unit: GPUUnit, operation: Operation) -> bool:
+    """Whether the unit was made for the same operationID and request: then it is what was asked for."""
+    annotations = unit.metadata.annotations
+    asked = (operation.spec.operation_id, operation.spec.request_hash)
+    return (annotations.get(OPERATION_ID), annotations.get(REQUEST_HASH)) == asked

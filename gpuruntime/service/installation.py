@@ -1,0 +1,159 @@
+"""All use cases, wired into a manager: what a process needs to take requests."""
+
+import asyncio
+import socket
+import uuid
+from datetime import timedelta
+from typing import Final
+
+from attrs import field, frozen
+
+from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.operation import Operation
+from gpuruntime.api.roles import SYSTEM_NAMESPACE, Roles
+from gpuruntime.api.stockpool import StockPool
+from gpuruntime.control import Controller, ControllerOptions, Informer, Manager, Watch, itself
+from gpuruntime.control.leadership.fenced_transport import FencedCredentials
+from gpuruntime.control.permissions.declarations import uses, writes_status
+from gpuruntime.kube.client import Client
+from gpuruntime.kube.credentials import Credentials
+from gpuruntime.kube.transport import Transport
+from gpuruntime.meta.identity import ObjectKey
+from gpuruntime.service.active_units import ActiveUnits
+from gpuruntime.service.capacity_names import CapacityNames
+from gpuruntime.service.change_log import ChangeLog
+from gpuruntime.service.changing import Changes
+from gpuruntime.service.claiming import StockClaims
+from gpuruntime.service.giving_back import UnitDeletion
+from gpuruntime.service.handing_over import UnitCreation
+from gpuruntime.service.operation_record import HoldTiming
+from gpuruntime.service.operation_runner import OperationRunner
+from gpuruntime.service.operation_upkeep import DEFAULT_KEEP, OperationUpkeep
+from gpuruntime.service.operations import Operations
+from gpuruntime.service.pools import POOL_CHANGE, PoolCreation, StockPools
+from gpuruntime.service.reading import Reads
+from gpuruntime.service.removing import POOL_REMOVAL, STOCK_REMOVAL, Removals
+from gpuruntime.service.seeding import StockSeeding
+from gpuruntime.service.stock_batches import StockBatches
+from gpuruntime.service.stock_reduction import StockReduction
+from gpuruntime.service.unit_changes import UNIT_CHANGE
+from gpuruntime.service.unit_index import watch_units
+
+__all__ = ["Service", "ServiceOptions", "install_service", "watch_operations"]
+
+_TAKEN_OVER_AT_A_TIME: Final = 8
+_LONGEST_OPERATION: Final = 3600.0
+_READ_SECONDS: Final = 5.0
+
+
+def watch_operations(manager: Manager, namespace: str = SYSTEM_NAMESPACE) -> Informer[Operation]:
+    """The informer of Operations that everybody in a process shares."""
+    return manager.cache.informer(Operation, namespaces=[namespace])
+
+
+@frozen
+class ServiceOptions:
+    """How requests are carried out.
+
+    Args:
+        roles: which namespaces are for stock.
+        namespace: where Operations live.
+        namespaces: where units are looked for; () is everywhere.
+        keep: how long an ended Operation is kept, and a replay known for one.
+        timing: how long others wait for a process that works on an Operation.
+        identity: this process's own name among those that work on Operations.
+    """
+
+    roles: Roles = field(factory=Roles)
+    namespace: str = SYSTEM_NAMESPACE
+    namespaces: tuple[str, ...] = ()
+    keep: timedelta = DEFAULT_KEEP
+    timing: HoldTiming = field(factory=HoldTiming)
+    identity: str = field(factory=lambda: f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}")
+
+
+@frozen
+class Service:
+    """The use cases of one process."""
+
+    operations: Operations
+    stock: StockBatches
+    units: ActiveUnits
+    pools: StockPools
+    changes: Changes
+    removals: Removals
+    unit_reads: Reads[GPUUnit]
+    pool_reads: Reads[StockPool]
+    job_reads: Reads[Operation]
+    log: ChangeLog[GPUUnit]
+    roles: Roles
+    upkeep: Controller[ObjectKey]
+
+
+def install_service(manager: Manager, credentials: Credentials, options: ServiceOptions | None = None) -> Service:
+    """Have a manager's process take requests and work on Operations, whether it leads or not. Before it runs.
+
+    It has connections of its own: the writes of the manager's client stop when the process does not lead.
+    """
+    chosen = options or ServiceOptions()
+    transport = Transport(FencedCredentials(credentials), user_agent=manager.options.name)
+    client = Client(transport, field_manager=manager.options.name)
+    units = watch_units(manager.cache, chosen.namespaces)
+    records = watch_operations(manager, chosen.namespace)
+    pools = manager.cache.informer(StockPool, namespaces=chosen.namespaces)
+    names = CapacityNames(chosen.namespaces)
+    claims = StockClaims(units.store)
+    creation = UnitCreation(claims, units.store)
+    pooling = (PoolCreation(), POOL_CHANGE, POOL_REMOVAL)
+    stocking = (StockSeeding(names), STOCK_REMOVAL, StockReduction())
+    runner = OperationRunner([*stocking, creation, UNIT_CHANGE, UnitDeletion(names), *pooling])
+    operations = Operations(
+        transport,
+        records,
+        runner,
+        namespace=chosen.namespace,
+        field_manager=manager.options.name,
+        identity=chosen.identity,
+        timing=chosen.timing,
+    )
+    upkeep = Controller(
+        "operation",
+        OperationUpkeep(records.store, client, operations, runner, chosen.keep),
+        [Watch(records, itself())],
+        options=ControllerOptions(concurrency=_TAKEN_OVER_AT_A_TIME, seconds=_LONGEST_OPERATION),
+    )
+    manager.operations.watch_controller(upkeep)
+    manager.declare(
+        uses(Operation, "get", "create", "delete", "patch", namespaces=[chosen.namespace]),
+        writes_status(Operation, namespaces=[chosen.namespace]),
+        uses(GPUUnit, "get", "list", "create", "delete", "patch"),
+        uses(StockPool, "get", namespaces=tuple(chosen.roles.stock_namespaces), rare="used when a claim is released"),
+        uses(StockPool, "list", "create", "delete", "patch", rare="used when somebody asks for it"),
+    )
+    reader = Client(transport, field_manager=manager.options.name, timeout=_READ_SECONDS)
+    log = ChangeLog(units)
+
+    async def work() -> None:
+        async with transport, asyncio.TaskGroup() as tasks:
+            # A claim that is looked for in an empty cache finds nothing.
+            await units.store_synced()
+            await records.store_synced()
+            tasks.create_task(operations.run(), name="operations")
+            tasks.create_task(upkeep.run(), name="upkeep of operations")
+            tasks.create_task(log.run(), name="log of units")
+
+    manager.add(work, "operations", group="always")
+    return Service(
+        operations=operations,
+        stock=StockBatches(operations, chosen.roles),
+        units=ActiveUnits(operations, claims, client, chosen.roles),
+        pools=StockPools(operations, client, chosen.roles),
+        changes=Changes(operations, client),
+        removals=Removals(operations, client),
+        unit_reads=Reads(units, reader, GPUUnit),
+        pool_reads=Reads(pools, reader, StockPool),
+        job_reads=Reads(records, reader, Operation),
+        log=log,
+        roles=chosen.roles,
+        upkeep=upkeep,
+    )

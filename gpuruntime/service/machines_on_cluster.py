@@ -1,0 +1,274 @@
+"""Stocks and VMs as they are in the cluster: stock units and active units in other words."""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Final
+
+from attrs import frozen
+
+from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
+from gpuruntime.api.operation import CREATE_GPU_UNIT, SEED_STOCK_UNITS
+from gpuruntime.api.reasons import FAILED as PHASE_FAILED
+from gpuruntime.api.reasons import READY_CONDITION
+from gpuruntime.api.roles import INSTANCE_NAMESPACE, STOCK_NAMESPACE
+from gpuruntime.control import Store
+from gpuruntime.desired.pool_units import is_ready_stock
+from gpuruntime.desired.provenance import claim_of, provenance_of
+from gpuruntime.desired.rendering import Rendering
+from gpuruntime.meta.conditions import find_condition
+from gpuruntime.meta.identity import ObjectKey
+from gpuruntime.service.active_units import ActiveUnits
+from gpuruntime.service.claiming import WantedStock
+from gpuruntime.service.errors import (
+    FailedForGoodError,
+    InsufficientCapacityError,
+    InvalidRequestError,
+    NotFinishedError,
+    ObjectNotFoundError,
+    RefusedError,
+)
+from gpuruntime.service.machines import (
+    ALLOCATED,
+    AVAILABLE,
+    CREATING,
+    DELETED,
+    FAILED,
+    RUNNING,
+    TENANT_ID,
+    TENANT_NAME,
+    VM,
+    CreatedStocks,
+    CreatedVM,
+    DeletedStocks,
+    DeleteStocks,
+    NewStocks,
+    NewVM,
+    Stock,
+    check_vm,
+    no_stock,
+    tenant_labels,
+    vm_name,
+)
+from gpuruntime.service.operations import Operations
+from gpuruntime.service.reading import Reads
+from gpuruntime.service.requests import CreateUnit, DeleteUnit, Envelope, SeedStock
+from gpuruntime.service.spec_checks import unit_problems
+from gpuruntime.service.stock_names import batch_name, stock_name
+from gpuruntime.service.stock_reduction import REDUCE_STOCK, DoomedUnit, ReduceStock, superfluous
+
+__all__ = ["ClusterMachines", "stock_of", "stocks_of", "vm_of"]
+
+_PATIENCE_SECONDS: Final = 20.0
+_IN_SERVICE: Final = frozenset({AVAILABLE, ALLOCATED})
+
+
+def stock_of(unit: GPUUnit) -> Stock:
+    """A stock unit as a stock."""
+    claim = claim_of(unit.metadata)
+    if claim is not None or unit.metadata.deletion_timestamp is not None:
+        status = ALLOCATED
+    elif is_ready_stock(unit):
+        status = AVAILABLE
+    else:
+        status = FAILED if unit.status.phase == PHASE_FAILED else CREATING
+    user = None if claim is None or claim.claimed_for is None else claim.claimed_for.name
+    return _stock(unit, unit.metadata.name, status, user)
+
+
+def stocks_of(units: Iterable[GPUUnit], namespace: str) -> tuple[Stock, ...]:
+    """The stocks of a namespace by id: its units, and the capacity that active units took over from there."""
+    found: dict[str, Stock] = {}
+    for unit in units:
+        source = provenance_of(unit.metadata)
+        if unit.metadata.namespace == namespace:
+            # While it is handed over, the capacity has two names; that of the one who uses it counts.
+            found.setdefault(unit.metadata.name, stock_of(unit))
+        elif source is not None and source.stock.namespace == namespace:
+            found[source.stock.name] = _stock(unit, source.stock.name, ALLOCATED, unit.metadata.name)
+    return tuple(found[name] for name in sorted(found))
+
+
+def _stock(unit: GPUUnit, name: str, status: str, user: str | None) -> Stock:
+    spec = unit.spec
+    return Stock(
+        name,
+        spec.spec_name,
+        status,
+        cpu=spec.cpu,
+        memory=spec.memory,
+        gpu_type=spec.gpu_type,
+        gpu_num=spec.gpu,
+        vm_id=user,
+        message=_trouble(unit) if status in {CREATING, FAILED} else None,
+        created_at=unit.metadata.creation_timestamp,
+    )
+
+
+def vm_of(unit: GPUUnit) -> VM:
+    """An active unit as a VM."""
+    spec, labels, source = unit.spec, unit.metadata.labels, provenance_of(unit.metadata)
+    is_ready = _is_ready(unit)
+    return VM(
+        unit.metadata.name,
+        spec.spec_name,
+        RUNNING if is_ready else FAILED if unit.status.phase == PHASE_FAILED else CREATING,
+        tenant_id=labels.get(TENANT_ID),
+        tenant_name=labels.get(TENANT_NAME),
+        stock_id=None if source is None else source.stock.name,
+        cpu=spec.cpu,
+        memory=spec.memory,
+        gpu_type=spec.gpu_type,
+        gpu_num=spec.gpu,
+        message=None if is_ready else _trouble(unit),
+        created_at=unit.metadata.creation_timestamp,
+    )
+
+
+def _created(unit: GPUUnit, *, is_replay: bool) -> CreatedVM:
+    return CreatedVM(vm_of(unit), is_replay, unit.metadata.resource_version)
+
+
+def _is_ready(unit: GPUUnit) -> bool:
+    ready = find_condition(unit.status.conditions, READY_CONDITION)
+    is_current = unit.status.observed_generation == unit.metadata.generation
+    return ready is not None and ready.status == "True" and is_current
+
+
+def _trouble(unit: GPUUnit) -> str | None:
+    ready = find_condition(unit.status.conditions, READY_CONDITION)
+    return None if ready is None else ready.message
+
+
+@frozen
+class ClusterMachines:
+    """Keeps stocks and VMs as units of two namespaces. See `Machines`."""
+
+    operations: Operations
+    units: ActiveUnits
+    reads: Reads[GPUUnit]
+    namespace: str = INSTANCE_NAMESPACE
+    stock_namespace: str = STOCK_NAMESPACE
+    image: str = Rendering().default_image
+
+    async def create_stocks(self, operation_id: str, request: NewStocks) -> CreatedStocks:
+        """See `Machines`. The stocks are waited for up to twenty seconds."""
+        envelope = Envelope(request.spec_name, request.cpu, request.memory, request.gpu_num, request.gpu_type)
+        _check_envelope(envelope)
+        deadline = asyncio.get_running_loop().time() + _PATIENCE_SECONDS
+        seed = SeedStock(envelope, request.number, self.stock_namespace)
+        batch = batch_name(request.spec_name, operation_id)
+        names = [stock_name(batch, ordinal) for ordinal in range(1, request.number + 1)]
+        try:
+            performed = await self.operations.perform(operation_id, SEED_STOCK_UNITS, seed, within=_PATIENCE_SECONDS)
+        except NotFinishedError:
+            return CreatedStocks(self._named(names), is_ready=False)
+        except FailedForGoodError as error:
+            raise RefusedError(str(error)) from error
+        is_ready = await self._usable(names, deadline)
+        return CreatedStocks(self._named(names), is_ready, performed.is_replay)
+
+    async def delete_stocks(self, operation_id: str, request: DeleteStocks) -> DeletedStocks:
+        """See `Machines`. Stocks of a pool do not count: the pool would make others."""
+        asked = ReduceStock(request.spec_name, request.number, self.stock_namespace)
+        self.reads.require_synced()
+        free = superfluous(self._store, self.stock_namespace, request.spec_name)
+        if len(free) < request.number and await self.operations.find(operation_id) is None:
+            raise InsufficientCapacityError(
+                f"spec {request.spec_name!r} has {len(free)} stocks that nobody uses and no pool keeps, expected"
+                f" {request.number} to delete; nothing was deleted"
+            )
+        doomed = tuple(DoomedUnit(unit.metadata.name, unit.metadata.uid) for unit in free[: request.number])
+        noted = ReduceStock(request.spec_name, request.number, self.stock_namespace, doomed)
+        try:
+            await self.operations.perform(operation_id, REDUCE_STOCK, asked, stored=noted, within=_PATIENCE_SECONDS)
+        except FailedForGoodError as error:
+            raise InsufficientCapacityError(str(error)) from error
+        return DeletedStocks(request.spec_name, request.number, DELETED)
+
+    def age(self) -> float:
+        """See `Machines`."""
+        return self.reads.age()
+
+    def stocks(self) -> tuple[Stock, ...]:
+        """See `Machines`."""
+        self.reads.require_synced()
+        return stocks_of(self._store.list().items, self.stock_namespace)
+
+    async def create_vm(self, operation_id: str, request: NewVM) -> CreatedVM:
+        """See `Machines`. The VM is stored when this returns, and may not run yet."""
+        check_vm(request)
+        wanted = CreateUnit(
+            vm_name(operation_id),
+            request.spec_name or "",
+            self.image,
+            namespace=self.namespace,
+            stock_namespace=self.stock_namespace,
+            stock_name=request.stock_id or "",
+            labels=tenant_labels(request),
+        )
+        stock = WantedStock(self.stock_namespace, wanted.spec_name, wanted.stock_name)
+        if not self.units.claims.may_succeed(stock) and await self.operations.find(operation_id) is None:
+            # Those who ask again and again until there is stock should cost no write each time.
+            raise no_stock(request)
+        performed = await self.operations.perform(operation_id, CREATE_GPU_UNIT, wanted, within=_PATIENCE_SECONDS)
+        if isinstance(performed.object, GPUUnit):
+            return _created(performed.object, is_replay=performed.is_replay)
+        try:
+            seen = await self.reads.get(ObjectKey(self.namespace, wanted.name))
+        except ObjectNotFoundError:
+            gone = VM(wanted.name, wanted.spec_name, DELETED, 0, deleted=True)
+            return CreatedVM(gone, performed.is_replay)
+        return _created(seen.object, is_replay=performed.is_replay)
+
+    async def delete_vm(self, operation_id: str, vm_id: str) -> None:
+        """See `Machines`."""
+        await self.units.delete(operation_id, DeleteUnit(vm_id, self.namespace))
+
+    def vms(self) -> tuple[VM, ...]:
+        """See `Machines`."""
+        self.reads.require_synced()
+        return tuple(map(vm_of, self._store.list(self.namespace).items))
+
+    async def vm(self, vm_id: str, at_least: str = "") -> VM:
+        """See `Machines`."""
+        return vm_of((await self.reads.get(ObjectKey(self.namespace, vm_id), at_least)).object)
+
+    @property
+    def _store(self) -> Store[GPUUnit]:
+        return self.reads.informer.store
+
+    def _named(self, names: Iterable[str]) -> tuple[Stock, ...]:
+        """The stocks of these names that the cache knows."""
+        wanted = set(names)
+        return tuple(stock for stock in stocks_of(self._store.list().items, self.stock_namespace) if stock.id in wanted)
+
+    async def _usable(self, names: Iterable[str], deadline: float) -> bool:
+        """Whether each of these stocks was available, or in use already, at some moment before the deadline."""
+        waiting = set(names) - {stock.id for stock in self._named(names) if stock.status in _IN_SERVICE}
+        seen: set[str] = set()
+
+        def is_over(store: Store[GPUUnit]) -> bool:
+            for name in tuple(waiting):
+                unit = store.get(ObjectKey(self.stock_namespace, name))
+                if unit is not None:
+                    seen.add(name)
+                # One that is gone was taken over; one that never came is not in the cache yet.
+                if name in seen and (unit is None or stock_of(unit).status in _IN_SERVICE):
+                    waiting.remove(name)
+            return not waiting
+
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self.reads.informer.until(is_over)
+        except TimeoutError:
+            return False
+        return True
+
+
+def _check_envelope(envelope: Envelope) -> None:
+    spec = GPUUnitSpec(
+        envelope.spec_name, cpu=envelope.cpu, memory=envelope.memory, gpu=envelope.gpu, gpu_type=envelope.gpu_type
+    )
+    problems = unit_problems(spec)
+    if problems:
+        raise InvalidRequestError(tuple(problems))

@@ -1,0 +1,91 @@
+"""What every replica does for the Operations of all: take over what nobody works on, forget what is long ended."""
+
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from attrs import field, frozen
+
+from gpuruntime.api.operation import Operation
+from gpuruntime.control import Context, Result, Store
+from gpuruntime.kube.client import Client
+from gpuruntime.kube.errors import ConflictError, NotFoundError
+from gpuruntime.meta.identity import ObjectKey
+from gpuruntime.meta.timestamps import parse_timestamp
+from gpuruntime.service.operation_hold import drop_request
+from gpuruntime.service.operation_record import Observations, has_ended
+from gpuruntime.service.operation_runner import OperationRunner
+from gpuruntime.service.operations import Operations
+
+__all__ = ["DEFAULT_KEEP", "OperationUpkeep"]
+
+_LOG = logging.getLogger(__name__)
+DEFAULT_KEEP: Final = timedelta(days=7)
+"""How long an ended Operation is kept: for so long a replay is known for one."""
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@frozen
+class OperationUpkeep:
+    """Looks after one Operation.
+
+    Guarantees:
+        - One that nobody gave a sign of life for is taken over, by whoever notices first. Signs of life are watched by
+          the local clock alone.
+        - The request of an ended one is dropped, and the whole Operation is deleted `keep` after its end. From then on
+          its operationID is free, and a request that is sent again under it is carried out again.
+        - A failed attempt is followed by the next one when the hold of the first has run out, and not sooner.
+
+    Run it in every replica; several at once do no harm.
+    """
+
+    store: Store[Operation]
+    client: Client
+    operations: Operations
+    runner: OperationRunner
+    keep: timedelta = DEFAULT_KEEP
+    now: Callable[[], datetime] = _utc_now
+    _observations: Observations = field(factory=Observations)
+
+    async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
+        operation = self.store.get(key)
+        if operation is None or operation.metadata.deletion_timestamp is not None:
+            self._observations.forget(key.name)
+            return Result.done()
+        local = self.operations.clock()
+        silent = local - self._observations.since(operation, local)
+        left = self.operations.timing.lease - silent
+        if has_ended(operation):
+            return await self._tidy(operation, left)
+        if not self.runner.knows(operation.spec.type):
+            return Result.done()
+        if left > 0 or self.operations.is_running(key.name):
+            # Also what this process works on: if it gives up, there is no event to tell.
+            return Result.after(left if left > 0 else self.operations.timing.period)
+        _LOG.info("taking over an operation", extra={"operation": key.name, "type": operation.spec.type})
+        with suppress(ConflictError, NotFoundError):  # somebody else was faster, and gives a sign of life
+            await self.operations.take_over(operation)
+        return Result.after(self.operations.timing.lease)
+
+    async def _tidy(self, operation: Operation, left: float) -> Result:
+        if operation.spec.request is not None:
+            # Whoever ended it drops the request right after that: only what it left behind is ours.
+            if left > 0:
+                return Result.after(left)
+            await drop_request(self.client, operation)
+        overdue = (self.now() - _end(operation) - self.keep).total_seconds()
+        if overdue < 0:
+            return Result.after(-overdue)
+        meta = operation.metadata
+        with suppress(ConflictError, NotFoundError):  # somebody else was faster
+            await self.client.delete(Operation, meta.name, meta.namespace, uid=meta.uid)
+        return Result.done()
+
+
+def _end(operation: Operation) -> datetime:
+    return parse_timestamp(operation.status.finished_at or operation.metadata.creation_timestamp or "")

@@ -1,0 +1,277 @@
+"""Operations: every write request happens once, whoever sends it how often to whichever replica.
+
+::
+
+    submit ──creates the Operation──> work ──> ended, with a result or an error
+       │              │                 └────> withdrawn, because nothing came of it: the operationID is free again
+       │              └──dies──> another replica takes over, see `operation_upkeep`
+       └──finds the Operation──> another request?  refused
+                                 ended?            its result
+                                 failed?           tried anew
+                                 under way?        waited for
+"""
+
+import asyncio
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Final
+
+from attrs import field, frozen
+
+from gpuruntime.api.operation import FAILED, Operation, OperationResult, operation_name
+from gpuruntime.control import Informer, WaitTimeoutError, wait_for, write_status
+from gpuruntime.control.informers.waiting import Predicate
+from gpuruntime.control.leadership.fence import seconds_since_boot
+from gpuruntime.kube.client import Client
+from gpuruntime.kube.errors import AlreadyExistsError, ConflictError, NotFoundError
+from gpuruntime.kube.transport import Transport
+from gpuruntime.meta.identity import ObjectKey
+from gpuruntime.meta.objects import TypedObject
+from gpuruntime.meta.structs import Struct
+from gpuruntime.service.errors import NotFinishedError, NotRunningError, OperationConflictError
+from gpuruntime.service.operation_hold import OperationHold, Outcome
+from gpuruntime.service.operation_record import (
+    CREATED_BY,
+    HoldTiming,
+    has_ended,
+    new_operation,
+    request_hash,
+    taken,
+)
+from gpuruntime.service.operation_runner import OperationRunner
+
+__all__ = ["Operations", "Performed", "Submitted"]
+
+_LOOK_SECONDS: Final = 1.0
+_GRACE_SECONDS: Final = 5.0
+_ATTEMPTS: Final = 5
+_HAS_ENDED: Final[Predicate[Operation]] = Predicate(
+    "the operation has ended", lambda operation: operation is not None and has_ended(operation)
+)
+
+
+@frozen
+class Submitted:
+    """A request that is recorded: its Operation as it was seen, and whether it had been sent before."""
+
+    operation: Operation
+    is_replay: bool
+    outcome: asyncio.Future[Outcome] | None = field(default=None, repr=False)
+
+
+@frozen
+class Performed:
+    """A request that was carried out, now or before.
+
+    `object` is what it made, if that was just now; what was made before may look otherwise by now.
+    """
+
+    operation: Operation
+    result: OperationResult
+    is_replay: bool
+    object: TypedObject | None = None
+
+
+class _WithdrawnError(Exception):
+    """The Operation that was waited for is gone: nothing came of it."""
+
+
+class Operations:
+    """Records requests as Operations, and works on those that were sent to this process.
+
+    Guarantees:
+        - Of requests with one operationID, one is carried out; across replicas, because the API server stores one
+          Operation of a name.
+        - What was begun goes on when the caller goes away, and is taken over when the process does.
+        - A request of which nothing came leaves nothing behind, also no Operation.
+
+    Assumptions:
+        The transport's credentials are `FencedCredentials`, and `run` runs while requests are submitted. The identity
+        is this process's own.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        informer: Informer[Operation],
+        runner: OperationRunner,
+        *,
+        namespace: str,
+        field_manager: str,
+        identity: str,
+        timing: HoldTiming | None = None,
+        clock: Callable[[], float] = seconds_since_boot,
+    ) -> None:
+        self.timing = timing or HoldTiming()
+        self.namespace = namespace
+        self.clock = clock
+        self._transport = transport
+        self._informer = informer
+        self._runner = runner
+        self._field_manager = field_manager
+        self._identity = identity
+        # A creation that takes longer would leave no time to work in.
+        self._client = Client(transport, field_manager=field_manager, timeout=self.timing.renew)
+        self._tasks: asyncio.TaskGroup | None = None
+        self._running: dict[str, asyncio.Task[None]] = {}
+
+    async def run(self) -> None:
+        """Own what was submitted, until cancelled; what is under way then gets a moment to end."""
+        async with asyncio.TaskGroup() as tasks:
+            self._tasks = tasks
+            try:
+                await asyncio.get_running_loop().create_future()
+            finally:
+                self._tasks = None
+                if self._running:
+                    await asyncio.wait(self._running.values(), timeout=_GRACE_SECONDS)
+
+    @property
+    def is_accepting(self) -> bool:
+        """Whether requests can be submitted to this process."""
+        return self._tasks is not None
+
+    def is_running(self, name: str) -> bool:
+        """Whether this process works on the Operation of this name."""
+        return name in self._running
+
+    async def find(self, operation_id: str) -> Operation | None:
+        """The Operation of an operationID, live; None if there is none."""
+        try:
+            return await self._client.get(Operation, operation_name(operation_id), self.namespace)
+        except NotFoundError:
+            return None
+
+    async def submit(
+        self, operation_id: str, type_: str, request: Struct, *, stored: Struct | None = None
+    ) -> Submitted:
+        """Record a request, and begin to work on it unless it was recorded before.
+
+        `request` is what the caller asks for, normalised; `stored`, if it is more, is what the work has to know.
+
+        Raises:
+            OperationConflictError: the operationID was used for another request.
+            NotRunningError: this process does not work.
+            KubeError: the server is away; the request may be recorded.
+        """
+        digest = request_hash(type_, request)
+        for _ in range(_ATTEMPTS):
+            submitted = await self._record(operation_id, type_, digest, stored or request)
+            if submitted is not None:
+                return submitted
+        raise NotFinishedError(f"operation {operation_id} comes and goes all the time; try again later")
+
+    async def perform(
+        self, operation_id: str, type_: str, request: Struct, *, stored: Struct | None = None, within: float
+    ) -> Performed:
+        """Record a request and wait for what comes of it, for so many seconds.
+
+        Raises:
+            ServiceError: nothing came of it; or it is not finished, see NotFinishedError.
+            KubeError: the server is away; the request may be recorded.
+        """
+        deadline = self.clock() + within
+        while True:
+            submitted = await self.submit(operation_id, type_, request, stored=stored)
+            with suppress(_WithdrawnError):
+                outcome = await self._outcome(submitted, deadline)
+                return Performed(submitted.operation, outcome.result, submitted.is_replay, outcome.object)
+
+    async def take_over(self, operation: Operation) -> None:
+        """Work on an Operation that nobody works on any more, to its end or to the next failure.
+
+        Raises:
+            ConflictError: somebody else was faster.
+            NotFoundError: it is gone.
+            KubeError: the server is away.
+        """
+        owner, began = self._new_owner(), self.clock()
+        status = taken(operation.status, owner, datetime.now(UTC))
+        written = await write_status(self._client, operation, status)
+        task = self._begin(written or operation, owner, began)[1]
+        await asyncio.wait([task])
+
+    async def _record(self, operation_id: str, type_: str, digest: str, stored: Struct) -> Submitted | None:
+        """The recorded request; None if an Operation of its operationID came and went meanwhile."""
+        if self._tasks is None:
+            raise NotRunningError(f"operation {operation_id} is not accepted: this process is starting or stopping")
+        key = ObjectKey(self.namespace, operation_name(operation_id))
+        if key in self._informer.store and (known := await self.find(operation_id)) is not None:
+            return await self._replayed(known, type_, digest)
+        owner, began = self._new_owner(), self.clock()
+        wanted = new_operation(operation_id, type_, digest, stored, namespace=self.namespace, created_by=owner)
+        try:
+            operation = await self._client.create(wanted)
+        except AlreadyExistsError:
+            found = await self.find(operation_id)
+            if found is None:
+                return None
+            # A server that asked us to try again may have stored the first try.
+            if found.metadata.annotations.get(CREATED_BY) != owner:
+                return await self._replayed(found, type_, digest)
+            operation = found
+        hold, _ = self._begin(operation, owner, began)
+        return Submitted(operation, is_replay=False, outcome=hold.outcome)
+
+    async def _replayed(self, found: Operation, type_: str, digest: str) -> Submitted | None:
+        if (found.spec.type, found.spec.request_hash) != (type_, digest):
+            raise OperationConflictError(
+                f"operation {found.spec.operation_id} exists already with another request "
+                f"({found.spec.type}); send the same request, or choose another operationID"
+            )
+        if found.status.state != FAILED:
+            return Submitted(found, is_replay=True)
+        # Half done and ended: whoever sends it again wants the rest done. The names of what was made are the same.
+        meta = found.metadata
+        with suppress(NotFoundError, ConflictError):
+            await self._client.delete(
+                Operation, meta.name, meta.namespace, uid=meta.uid, resource_version=meta.resource_version
+            )
+        return None
+
+    async def _outcome(self, submitted: Submitted, deadline: float) -> Outcome:
+        late = NotFinishedError(f"operation {submitted.operation.spec.operation_id} is under way; ask again")
+        if submitted.outcome is not None:
+            done, _ = await asyncio.wait([submitted.outcome], timeout=max(0.0, deadline - self.clock()))
+            if not done:
+                raise late
+            return submitted.outcome.result()
+        current: Operation | None = submitted.operation
+        while True:
+            if current is None or current.metadata.uid != submitted.operation.metadata.uid:
+                raise _WithdrawnError
+            if has_ended(current) and current.status.result is not None:
+                return Outcome(current.status.result)
+            left = deadline - self.clock()
+            if has_ended(current) or left <= 0:
+                raise late
+            with suppress(WaitTimeoutError):
+                await wait_for(self._informer, current.key, _HAS_ENDED, within=min(left, _LOOK_SECONDS))
+            # The cache may be of another time than the server, and does not tell a withdrawn Operation from a late one.
+            current = await self.find(current.spec.operation_id)
+
+    def _begin(self, operation: Operation, owner: str, began: float) -> tuple[OperationHold, asyncio.Task[None]]:
+        if self._tasks is None:
+            raise NotRunningError(
+                f"operation {operation.spec.operation_id} is left to others: this process is stopping"
+            )
+        hold = OperationHold(
+            operation,
+            self._transport,
+            owner=owner,
+            began=began,
+            field_manager=self._field_manager,
+            timing=self.timing,
+            clock=self.clock,
+        )
+        name = operation.metadata.name
+        task = self._tasks.create_task(self._runner.carry_out(hold), name=f"operation {name}")
+        self._running[name] = task
+        task.add_done_callback(lambda ended: self._running.pop(name) if self._running.get(name) is ended else None)
+        return hold, task
+
+    def _new_owner(self) -> str:
+        """Who works on an Operation: a name that no other attempt of any process has."""
+        return f"{self._identity}/{uuid.uuid4().hex[:8]}"

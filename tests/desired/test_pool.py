@@ -1,0 +1,213 @@
+"""What a pool does next, case by case."""
+
+from datetime import timedelta
+
+import pytest
+from attrs import evolve
+
+from gpuruntime.api import reasons
+from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.stockpool import StockPool, StockPoolStatus
+from gpuruntime.desired.pool import PoolPlan, next_steps, pool_status
+from gpuruntime.desired.pool_units import serial_of, unit_name
+from gpuruntime.meta import find_condition
+from tests.desired.pool_scenes import NOW, active, claimed, pool, stock
+
+
+def steps(owner: StockPool, *units: GPUUnit, active: tuple[GPUUnit, ...] = (), allowance: int = 100) -> PoolPlan:
+    return next_steps(owner, units, active, now=NOW, allowance=allowance)
+
+
+def serials(owner: StockPool, plan: PoolPlan) -> tuple[list[int], list[int]]:
+    """The serial numbers of what the plan makes, and of what it removes."""
+    return (
+        [serial_of(owner, name) for name in plan.create],
+        [serial_of(owner, unit.metadata.name) for unit in plan.delete],
+    )
+
+
+def test_an_empty_pool_makes_all_its_units_under_names_of_its_own() -> None:
+    owner = pool(3)
+
+    plan = steps(owner)
+
+    assert plan.create == tuple(unit_name(owner, serial) for serial in (1, 2, 3))
+    assert (plan.delete, plan.available, plan.last_serial, plan.reason) == ((), 0, 3, reasons.POOL_PROGRESSING)
+
+
+def test_a_full_pool_does_nothing_and_says_that_it_is_ready() -> None:
+    owner = pool(2)
+
+    plan = steps(owner, stock(owner, 1), stock(owner, 2))
+
+    assert serials(owner, plan) == ([], [])
+    assert (plan.available, plan.reason, plan.message) == (2, reasons.POOL_READY, "2 of 2 stock units are ready.")
+
+
+@pytest.mark.parametrize("state", ["starting", "failed", "unschedulable"])
+def test_a_unit_that_is_not_ready_keeps_its_place(state: str) -> None:
+    owner = pool(2)
+
+    plan = steps(owner, stock(owner, 1), stock(owner, 2, state))
+
+    assert serials(owner, plan) == ([], [])
+    assert plan.available == 1
+
+
+def test_the_allowance_limits_what_is_made_and_the_plan_says_so() -> None:
+    owner = pool(5)
+
+    plan = steps(owner, allowance=2)
+
+    assert serials(owner, plan) == ([1, 2], [])
+    assert plan.limited
+
+
+def test_a_claimed_unit_is_neither_removed_nor_replaced_until_it_is_gone() -> None:
+    owner = pool(2)
+    ready, taken = stock(owner, 1), claimed(stock(owner, 2))
+
+    plan = steps(owner, ready, taken)
+    emptied = steps(evolve(owner, spec=evolve(owner.spec, replicas=0)), ready, taken)
+
+    assert serials(owner, plan) == ([], [])
+    assert "is being handed over" in plan.message
+    assert serials(owner, emptied) == ([], [1])
+
+
+def test_a_pool_refills_only_when_the_active_unit_has_a_node() -> None:
+    owner = pool(2)
+    ready, taken = stock(owner, 1), stock(owner, 2)
+
+    waiting = steps(owner, ready, active=(active(taken, bound=False),))
+    both = steps(owner, ready, claimed(taken), active=(active(taken, bound=False),))
+    bound = steps(owner, ready, active=(active(taken, bound=True),))
+
+    assert serials(owner, waiting) == ([], [])
+    assert "tenants/demo has no node yet" in waiting.message
+    assert serials(owner, both) == ([], [])
+    assert serials(owner, bound) == ([3], [])
+    assert (waiting.allocated, bound.allocated) == (1, 1)
+
+
+def test_scaling_down_removes_what_is_not_ready_first_and_then_the_newest() -> None:
+    owner = pool(1)
+
+    plan = steps(owner, stock(owner, 1), stock(owner, 2, "starting"), stock(owner, 3))
+
+    assert serials(owner, plan) == ([], [2, 3])
+
+
+def test_scaling_to_zero_removes_all_and_says_so() -> None:
+    owner = pool(0)
+
+    plan = steps(owner, stock(owner, 1), stock(owner, 2, "failed"))
+
+    assert sorted(serials(owner, plan)[1]) == [1, 2]
+    assert plan.reason == reasons.SCALED_TO_ZERO
+    assert pool_status(owner, plan, NOW).phase == reasons.EMPTY
+
+
+def test_units_of_an_old_spec_go_one_by_one_each_when_a_new_one_is_ready() -> None:
+    owner = pool(2)
+    old = [stock(owner, 1, old=True), stock(owner, 2, old=True)]
+
+    first = steps(owner, *old)
+    starting = steps(owner, *old, stock(owner, 3, "starting"))
+    ready = steps(owner, *old, stock(owner, 3))
+    last = steps(owner, old[0], stock(owner, 3), stock(owner, 4))
+
+    assert serials(owner, first) == ([3], [])
+    assert serials(owner, starting) == ([], [])
+    assert serials(owner, ready) == ([], [2])
+    assert serials(owner, last) == ([], [1])
+    assert first.reason == reasons.POOL_READY
+    assert "2 of an old spec are being replaced" in first.message
+
+
+def test_a_replacement_that_finds_no_node_is_named_and_nothing_is_given_up_for_it() -> None:
+    owner = pool(1)
+
+    plan = steps(owner, stock(owner, 1, old=True), stock(owner, 2, "unschedulable"))
+
+    assert serials(owner, plan) == ([], [])
+    assert "1 find no node: 0/4 nodes are available" in plan.message
+
+
+def test_an_old_unit_that_serves_nobody_goes_at_once() -> None:
+    owner = pool(2)
+
+    plan = steps(owner, stock(owner, 1, old=True), stock(owner, 2, "unschedulable", old=True))
+
+    assert serials(owner, plan) == ([3], [2])
+
+
+def test_three_failures_in_a_row_stop_the_pool_for_half_a_minute() -> None:
+    owner = pool(10)
+    failed = [stock(owner, serial, "failed") for serial in (1, 2, 3)]
+
+    plan = steps(owner, *failed)
+    status = pool_status(owner, plan, NOW)
+    later = next_steps(evolve(owner, status=status), failed, (), now=NOW + timedelta(seconds=30), allowance=5)
+
+    assert serials(owner, plan) == ([], [])
+    assert (plan.reason, plan.retry_at) == (reasons.REFILL_STOPPED, NOW + timedelta(seconds=30))
+    assert "3 failed in a row" in plan.message
+    assert "no such image" in plan.message
+    assert (status.phase, status.failures) == (reasons.FAILED, 3)
+    assert serials(owner, later) == ([4], [])
+
+
+def test_after_a_stop_one_unit_is_tried_at_a_time_and_each_failure_doubles_the_wait() -> None:
+    owner = pool(10, status=StockPoolStatus(failures=3, last_failure_time="2026-01-02T03:00:00Z"))
+    failed = [stock(owner, serial, "failed") for serial in (1, 2, 3)]
+
+    trying = steps(owner, *failed, stock(owner, 4, "starting"))
+    again = steps(owner, *failed, stock(owner, 4, "failed"))
+
+    assert serials(owner, trying) == ([], [])
+    assert again.retry_at == NOW + timedelta(seconds=60)
+
+
+def test_a_unit_that_became_ready_ends_a_row_of_failures() -> None:
+    owner = pool(10)
+    failed = [stock(owner, serial, "failed") for serial in (1, 2, 3)]
+
+    plan = steps(owner, *failed, stock(owner, 4))
+
+    assert plan.failures == 0
+    assert len(plan.create) == 6
+
+
+def test_a_name_is_not_used_again_whatever_tells_of_it() -> None:
+    owner = pool(1, status=StockPoolStatus(last_serial=4))
+
+    of_status = steps(owner)
+    of_unit = steps(owner, claimed(stock(owner, 8)), active=(active(stock(owner, 8), bound=True),))
+    of_active = steps(owner, active=(active(stock(owner, 6), bound=True),))
+
+    assert serials(owner, of_status) == ([5], [])
+    assert of_unit.last_serial == 8
+    assert serials(owner, of_active) == ([7], [])
+
+
+def test_units_of_an_earlier_pool_of_the_same_name_are_left_to_the_garbage_collector() -> None:
+    owner = pool(1)
+    earlier = evolve(owner, metadata=evolve(owner.metadata, uid="another-uid"))
+
+    plan = steps(owner, stock(earlier, 1))
+
+    assert serials(owner, plan) == ([1], [])
+    assert plan.available == 0
+
+
+def test_a_status_that_says_the_same_is_not_made_anew() -> None:
+    owner = pool(1)
+    told = evolve(owner, status=pool_status(owner, steps(owner, stock(owner, 1)), NOW))
+
+    again = pool_status(told, steps(told, stock(owner, 1)), NOW + timedelta(hours=1))
+
+    assert again is told.status
+    condition = find_condition(again.conditions, reasons.READY_CONDITION)
+    assert condition is not None
+    assert (condition.status, again.observed_generation) == ("True", 3)

@@ -1,0 +1,124 @@
+"""Claims whose process died, on a real control plane: none is lost, none is handed out twice."""
+
+from datetime import UTC, datetime
+
+from gpuruntime.api import reasons
+from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.operation import CREATE_GPU_UNIT, FAILED, SUCCEEDED, Operation, OperationFailure
+from gpuruntime.api.stockpool import StockPool
+from gpuruntime.control import write_status
+from gpuruntime.desired.provenance import claim_of, provenance_of
+from gpuruntime.meta import ObjectKey, controller_of
+from gpuruntime.service.claiming import claim_for, claim_patch
+from gpuruntime.service.handing_over import active_unit
+from gpuruntime.service.operation_record import ended
+from tests.desired.pool_scenes import NOW
+from tests.product_scenes import Onlooker
+from tests.service.conftest import onlooker, world
+from tests.service.service_scenes import ServiceWorld, seeded
+
+__all__ = ["onlooker", "world"]
+
+
+async def claimed_by(world: ServiceWorld, operation: Operation, name: str, active: str = "demo") -> GPUUnit:
+    """A stock unit, claimed by an operation as a process does it that dies right after that."""
+    stock = (await world.units(world.stock))[name]
+    patch = claim_patch(stock, claim_for(operation, stock, ObjectKey(world.active, active)), NOW)
+    return await world.admin.patch(GPUUnit, name, world.stock, patch)
+
+
+async def test_an_operation_that_died_after_its_claim_goes_on_with_that_very_unit(
+    world: ServiceWorld, onlooker: Onlooker
+) -> None:
+    async with world.product() as product:
+        names = await seeded(world, product, onlooker, 2)
+    operation = await world.abandon("order-1", CREATE_GPU_UNIT, world.creates("demo"))
+    stock = await claimed_by(world, operation, names[1])
+
+    async with world.product() as product:
+        done = await world.ended(product, "order-1")
+        unit = await onlooker.ready(ObjectKey(world.active, "demo"))
+        await onlooker.units.until(lambda store: ObjectKey(world.stock, names[1]) not in store)
+
+    source = provenance_of(unit.metadata)
+    assert source is not None
+    assert source.uid == stock.metadata.uid
+    assert (done.status.state, done.status.attempts) == (SUCCEEDED, 2)
+    assert not any(found.spec.request for found in await world.operations())
+    assert sorted(await world.units(world.stock)) == names[:1]
+    assert await world.writes_of_a_second_pass() == []
+
+
+async def test_an_operation_that_died_after_the_creation_deletes_the_stock_unit_and_makes_nothing_more(
+    world: ServiceWorld, onlooker: Onlooker
+) -> None:
+    async with world.product() as product:
+        names = await seeded(world, product, onlooker, 2)
+    operation = await world.abandon("order-1", CREATE_GPU_UNIT, world.creates("demo"))
+    stock = await claimed_by(world, operation, names[0])
+    made = await world.admin.create(active_unit(world.creates("demo"), operation, stock))
+
+    async with world.product() as product:
+        done = await world.ended(product, "order-1")
+        await onlooker.ready(ObjectKey(world.active, "demo"))
+        await onlooker.units.until(lambda store: ObjectKey(world.stock, names[0]) not in store)
+
+    result = done.status.result
+    assert result is not None
+    assert result.uid == made.metadata.uid
+    assert sorted(await world.units(world.stock)) == names[1:]
+    assert await world.writes_of_a_second_pass() == []
+
+
+async def test_a_void_claim_is_released_to_its_pool_and_a_finished_one_is_finished(
+    world: ServiceWorld, onlooker: Onlooker
+) -> None:
+    async with world.product():
+        await world.make_pool(3)
+        await world.pool_because(reasons.POOL_READY)
+        names = sorted(await world.units(world.stock))
+    gone = await world.abandon("gone", CREATE_GPU_UNIT, world.creates("never"))
+    failed = await world.abandon("failed", CREATE_GPU_UNIT, world.creates("failed"))
+    finished = await world.abandon("finished", CREATE_GPU_UNIT, world.creates("demo"))
+    await claimed_by(world, gone, names[0], "never")
+    await claimed_by(world, failed, names[1], "failed")
+    taken = await claimed_by(world, finished, names[2])
+    await world.admin.create(active_unit(world.creates("demo"), finished, taken))
+    await world.admin.delete(Operation, gone.metadata.name, world.active)
+    await world.admin.delete(Operation, finished.metadata.name, world.active)
+    failure = OperationFailure("refused", "no")
+    await write_status(world.admin, failed, ended(failed.status, datetime.now(UTC), result=None, error=failure))
+
+    async with world.product():
+        for name in names[:2]:
+            await onlooker.ready(ObjectKey(world.stock, name))
+        await onlooker.units.until(lambda store: ObjectKey(world.stock, names[2]) not in store)
+        await onlooker.ready(ObjectKey(world.active, "demo"))
+        pool = await world.pool_because(reasons.POOL_READY)
+
+    stock = await world.units(world.stock)
+    owners = [controller_of(stock[name].metadata) for name in names[:2]]
+    assert [owner and owner.name for owner in owners] == ["warm", "warm"]
+    assert not any(claim_of(unit.metadata) for unit in stock.values())
+    assert (len(stock), pool.status.available, pool.status.allocated) == (3, 3, 1)
+    assert {operation.status.state for operation in await world.operations()} == {FAILED}
+
+
+async def test_a_claimed_unit_outlives_its_pool_and_goes_when_its_claim_turns_out_to_be_void(
+    world: ServiceWorld, onlooker: Onlooker
+) -> None:
+    async with world.product():
+        await world.make_pool(2)
+        await world.pool_because(reasons.POOL_READY)
+        names = sorted(await world.units(world.stock))
+        operation = await world.abandon("order-1", CREATE_GPU_UNIT, world.creates("demo"))
+        await world.admin.delete(Operation, operation.metadata.name, world.active)
+        claimed = await claimed_by(world, operation, names[0])
+
+        await world.admin.delete(StockPool, "warm", world.stock)
+        await onlooker.units.until(lambda store: ObjectKey(world.stock, names[1]) not in store)
+        survived = ObjectKey(world.stock, names[0]) in onlooker.units.store
+        await onlooker.units.until(lambda store: not store.list(world.stock).items)
+
+    assert controller_of(claimed.metadata) is None
+    assert survived

@@ -1,0 +1,32 @@
+"""Fixtures of the product for the tests of its use cases."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from gpuruntime.testing import AuditLog, ClusterAccess
+from tests.product_scenes import Onlooker, looking_on, product, stock_namespace
+from tests.service.service_scenes import ServiceWorld, service_world
+
+__all__ = ["onlooker", "product", "stock_namespace", "world"]
+
+
+@pytest.fixture
+async def world(
+    product: ClusterAccess,
+    kube_namespace: str,
+    stock_namespace: str,
+    kube_audit: AuditLog,
+    tmp_path: Path,
+) -> AsyncIterator[ServiceWorld]:
+    """The whole product in two namespaces of the test's own."""
+    async with service_world(product, kube_audit, kube_namespace, stock_namespace, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+async def onlooker(world: ServiceWorld) -> AsyncIterator[Onlooker]:
+    """Somebody who sees what becomes of units."""
+    async with looking_on(world.access, world.active, world.stock) as somebody:
+        yield somebody

@@ -1,0 +1,122 @@
+"""The story that the product is killed in: seed, claim, delete, claim from a pool, by a customer who never gives up."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.operation import Operation
+from gpuruntime.api.reasons import READY
+from gpuruntime.api.stockpool import StockPool, StockPoolSpec
+from gpuruntime.desired.pool_units import is_ready_stock
+from gpuruntime.desired.provenance import claim_of, provenance_of
+from gpuruntime.kube.errors import KubeError
+from gpuruntime.meta import ObjectMeta
+from gpuruntime.service.errors import ServiceError
+from gpuruntime.service.operation_hold import LostHoldError
+from gpuruntime.service.operation_record import HoldTiming, has_ended
+from gpuruntime.service.requests import CreateUnit, DeleteUnit, Envelope, SeedStock
+from gpuruntime.testing.crashing import Launch, Moment, Scenario, Stage, World
+from tests.service.service_scenes import Product, build_product
+
+__all__ = ["HAND_OVER", "run_product"]
+
+_IMPATIENT = HoldTiming(lease=3.0, renew=2.5, period=0.8)
+_SEEDED, _POOLED = "g2.1", "g1.1"
+
+
+async def run_product(launch: Launch) -> None:
+    """The operator under test: all reconcilers, all use cases, and a customer beside them."""
+    active, stock = launch.namespace("active"), launch.namespace("stock")
+    product = build_product(launch.credentials, active, stock, timing=_IMPATIENT)
+
+    async def customer() -> None:
+        for step in _shopping(product, active, stock):
+            while True:
+                try:
+                    await step()
+                    break
+                except (ServiceError, KubeError, LostHoldError):
+                    await asyncio.sleep(0.2)
+        await asyncio.get_running_loop().create_future()
+
+    product.manager.add(customer, "customer", group="always")
+    await product.manager.run()
+
+
+def _shopping(product: Product, active: str, stock: str) -> Sequence[Callable[[], Awaitable[Any]]]:
+    """What the customer asks for, one after the other; a customer of a new process asks for all of it again."""
+    batches, units = product.service.stock, product.service.units
+    return (
+        lambda: batches.seed("seed", SeedStock(Envelope(_SEEDED, cpu="10m", memory="16Mi"), 1, stock)),
+        lambda: units.create("order-a", CreateUnit("a", _SEEDED, "nginx", active, stock)),
+        lambda: units.delete("return-a", DeleteUnit("a", active)),
+        lambda: units.create("order-b", CreateUnit("b", _POOLED, "nginx", active, stock)),
+    )
+
+
+async def _make_pool(stage: Stage) -> None:
+    spec = StockPoolSpec(_POOLED, 2, cpu="10m", memory="16Mi")
+    await stage.client.create(StockPool(ObjectMeta(name="warm", namespace=stage.namespace("stock")), spec))
+
+
+def _is_settled(world: World) -> bool:
+    stock, active = world.list(GPUUnit, "stock"), world.list(GPUUnit, "active")
+    pool, operations = world.get(StockPool, "warm", "stock"), world.list(Operation)
+    return (
+        [unit.metadata.name for unit in active if unit.status.phase == READY] == ["b"]
+        and len(stock) == 3
+        and all(is_ready_stock(unit) for unit in stock)
+        and len(operations) == 4
+        and all(has_ended(operation) and operation.spec.request is None for operation in operations)
+        and pool is not None
+        and (pool.status.available, pool.status.allocated) == (2, 1)
+    )
+
+
+def _broken_promise(moment: Moment) -> str | None:
+    """What must not be at any moment, however short."""
+    active, stock = moment.world.list(GPUUnit, "active"), moment.world.list(GPUUnit, "stock")
+    sources = [source.uid for unit in active if (source := provenance_of(unit.metadata)) is not None]
+    if len(sources) != len(set(sources)):
+        return "two active units live on one stock unit"
+    seeded = [unit for unit in stock if unit.spec.spec_name == _SEEDED and claim_of(unit.metadata) is None]
+    consumed = [unit for unit in active if unit.spec.spec_name == _SEEDED]
+    if len(seeded) + len(consumed) > 1:
+        return "there is more capacity than was seeded"
+    return None
+
+
+async def _state(stage: Stage) -> Any:
+    """Who has what in the end; which of the pool's units was claimed does not matter."""
+    found = []
+    for role in ("active", "stock"):
+        for unit in (await stage.client.list(GPUUnit, stage.namespace(role))).items:
+            source = provenance_of(unit.metadata)
+            found.append(
+                [
+                    role,
+                    unit.metadata.name if role == "active" else "",
+                    unit.spec.spec_name,
+                    unit.status.phase,
+                    claim_of(unit.metadata) is not None and role == "stock",
+                    "" if source is None else source.pool,
+                    [owner.name for owner in unit.metadata.owner_references],
+                ]
+            )
+    return sorted(found)
+
+
+HAND_OVER = Scenario(
+    name="seed, claim, give back, claim from a pool",
+    kinds=(GPUUnit, StockPool, Operation),
+    act=_make_pool,
+    settled=_is_settled,
+    never=_broken_promise,
+    observe=_state,
+    namespaces=("active", "stock"),
+    aside=("leases", "events"),
+    # Longer than an Operation waits until somebody takes it over.
+    quiet=5.0,
+    patience=150.0,
+)

@@ -1,0 +1,201 @@
+"""The whole product at work: units, pools, claims and requests, with the rights that it declares and no others."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+from attrs import field, frozen
+
+from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.operation import Operation, operation_name
+from gpuruntime.api.roles import Roles
+from gpuruntime.api.stockpool import StockPool, StockPoolSpec
+from gpuruntime.control import Cache, Controller, Informer, Manager, ManagerOptions, wait_for
+from gpuruntime.control.informers.waiting import Predicate
+from gpuruntime.control.permissions.nowhere import NOWHERE
+from gpuruntime.desired.rendering import Rendering
+from gpuruntime.kube import Client, connect
+from gpuruntime.kube.credentials import Credentials
+from gpuruntime.kube.kubeconfig import from_kubeconfig
+from gpuruntime.kube.transport import Transport
+from gpuruntime.meta import ObjectKey, ObjectMeta, Struct, find_condition
+from gpuruntime.reconcilers.claims import ClaimOptions, install_claims
+from gpuruntime.reconcilers.gpuunit import GPUUnitOptions, install_gpuunit
+from gpuruntime.reconcilers.stockpool import StockPoolOptions, install_stockpool
+from gpuruntime.service.installation import Service, ServiceOptions, install_service, watch_operations
+from gpuruntime.service.operation_record import HoldTiming, has_ended, new_operation, request_hash
+from gpuruntime.service.requests import CreateUnit, Envelope, SeedStock
+from gpuruntime.testing import AuditLog, ClusterAccess
+from gpuruntime.testing.accounts import Account
+from gpuruntime.testing.granted import granted_account
+from tests.control.scenes import managing, running
+from tests.product_scenes import Onlooker, eventually
+
+__all__ = ["QUICK", "Product", "ServiceWorld", "build_product", "looking_at", "seeded", "service_world"]
+
+T = TypeVar("T")
+QUICK = HoldTiming(lease=6.0, renew=5.0, period=1.0)
+SMALL = Envelope("g1.1", cpu="10m", memory="16Mi")
+
+
+@frozen
+class Product:
+    """The product at work in one process."""
+
+    manager: Manager
+    service: Service
+    units: Controller[ObjectKey]
+    pools: Controller[ObjectKey]
+    claims: Controller[ObjectKey]
+
+    @property
+    def controllers(self) -> tuple[Controller[ObjectKey], ...]:
+        return (self.units, self.pools, self.claims, self.service.upkeep)
+
+
+def build_product(
+    credentials: Credentials,
+    active: str,
+    stock: str,
+    *,
+    name: str = "gpuruntime",
+    timing: HoldTiming = QUICK,
+    keep: timedelta = timedelta(days=1),
+) -> Product:
+    """All of it, in two namespaces; Operations live beside the active units."""
+    roles, places = Roles(stock_namespaces=frozenset({stock})), (active, stock)
+    manager = Manager(credentials, ManagerOptions(name, grace=5.0))
+    units = install_gpuunit(manager, GPUUnitOptions(rendering=Rendering(roles=roles), namespaces=places))
+    pools = install_stockpool(manager, StockPoolOptions(roles, places))
+    claims = install_claims(manager, ClaimOptions(roles, places, active, timing))
+    options = ServiceOptions(roles, active, places, keep, timing)
+    return Product(manager, install_service(manager, credentials, options), units, pools, claims)
+
+
+@frozen
+class ServiceWorld:
+    """Where a test's objects live, and who the product is: an account with exactly the rights that it declares."""
+
+    access: ClusterAccess
+    account: Account
+    audit: AuditLog
+    active: str
+    stock: str
+    admin: Client = field(repr=False)
+
+    @asynccontextmanager
+    async def product(self, **options: Any) -> AsyncIterator[Product]:
+        """The product, at work for the length of the block."""
+        built = build_product(from_kubeconfig(self.account.kubeconfig), self.active, self.stock, **options)
+        async with managing(built.manager):
+            await eventually(lambda: built.service.operations.is_accepting)
+            yield built
+
+    async def writes_of_a_second_pass(self) -> list[tuple[str, str]]:
+        """What the product writes that starts now, looks at everything, and then at everything again."""
+        with self.audit.recording() as seen:
+            async with self.product() as product:
+                for _ in range(2):
+                    for controller in product.controllers:
+                        await look_at_everything(controller)
+        writes = seen.writes(user=self.account.username)
+        return [(write.verb, f"{write.resource}/{write.subresource}".rstrip("/")) for write in writes]
+
+    def seeds(self, replicas: int, envelope: Envelope = SMALL) -> SeedStock:
+        return SeedStock(envelope, replicas, self.stock)
+
+    def creates(self, name: str, **request: Any) -> CreateUnit:
+        return CreateUnit(name, "g1.1", "nginx", **{"namespace": self.active, "stock_namespace": self.stock, **request})
+
+    async def make_pool(self, replicas: int, name: str = "warm", **spec: Any) -> StockPool:
+        """A pool of small units, made as a user does."""
+        wanted = StockPoolSpec(**{"spec_name": "g1.1", "cpu": "10m", "memory": "16Mi", **spec}, replicas=replicas)
+        return await self.admin.create(StockPool(ObjectMeta(name=name, namespace=self.stock), wanted))
+
+    async def pool_because(self, reason: str, words: str = "", name: str = "warm", namespace: str = "") -> StockPool:
+        """The pool, once its newest generation is in this state, in these words among others."""
+        async with looking_at(self.access, StockPool, namespace or self.stock) as pools:
+
+            def holds(pool: StockPool | None) -> bool:
+                ready = None if pool is None else find_condition(pool.status.conditions, "Ready")
+                if pool is None or ready is None or pool.status.observed_generation != pool.metadata.generation:
+                    return False
+                return ready.reason == reason and words in (ready.message or "")
+
+            told: Predicate[StockPool] = Predicate(f"is {reason} ({words})", holds)
+            found = await wait_for(pools, ObjectKey(namespace or self.stock, name), told, within=60)
+        assert found is not None
+        return found
+
+    async def units(self, namespace: str) -> Mapping[str, GPUUnit]:
+        """The units of a namespace by name, live."""
+        return {unit.metadata.name: unit for unit in (await self.admin.list(GPUUnit, namespace)).items}
+
+    async def abandon(self, operation_id: str, type_: str, request: Struct) -> Operation:
+        """What a process leaves behind that died right after it had recorded a request."""
+        digest = request_hash(type_, request)
+        return await self.admin.create(
+            new_operation(operation_id, type_, digest, request, namespace=self.active, created_by="a dead process")
+        )
+
+    async def ended(self, product: Product, operation_id: str) -> Operation:
+        """The Operation of an operationID, once it has ended."""
+        informer = watch_operations(product.manager, self.active)
+        over: Predicate[Operation] = Predicate("it has ended", lambda found: found is not None and has_ended(found))
+        found = await wait_for(informer, ObjectKey(self.active, operation_name(operation_id)), over, within=60)
+        assert found is not None
+        return found
+
+    async def operations(self) -> tuple[Operation, ...]:
+        return (await self.admin.list(Operation, self.active)).items
+
+
+@asynccontextmanager
+async def looking_at(access: ClusterAccess, kind: type[T], namespace: str) -> AsyncIterator[Informer[T]]:
+    """An administrator's informer of one kind, for the length of the block."""
+    async with Transport(from_kubeconfig(access.kubeconfig), user_agent="onlooker") as transport:
+        cache = Cache(transport)
+        informer = cache.informer(kind, namespaces=[namespace])
+        async with running(cache):
+            yield informer
+
+
+async def seeded(
+    world: ServiceWorld, product: Product, onlooker: Onlooker, replicas: int, name: str = "seed"
+) -> list[str]:
+    """So many stock units, made by a request and ready; their names, in order."""
+    await product.service.stock.seed(name, world.seeds(replicas))
+    await onlooker.units.until(lambda store: len(store.list(world.stock).items) >= replicas)
+    names = sorted(await world.units(world.stock))
+    for unit in names:
+        await onlooker.ready(ObjectKey(world.stock, unit))
+    return names
+
+
+async def look_at_everything(controller: Controller[ObjectKey]) -> None:
+    """Have a controller look at all objects of its kind once more, and wait until it is done."""
+    informer = controller.informers[0]
+    await informer.synced()
+    keys, runs = list(informer.store), sum(controller.counters.results.values())
+    for key in keys:
+        controller.queue.add(key)
+
+    def is_at_rest() -> bool:
+        made = sum(controller.counters.results.values()) - runs
+        is_idle = not controller.counters.active_workers and not controller.queue.counters.total_depth()
+        return made >= len(keys) and is_idle
+
+    await eventually(is_at_rest)
+
+
+@asynccontextmanager
+async def service_world(
+    access: ClusterAccess, audit: AuditLog, active: str, stock: str, directory: Path
+) -> AsyncIterator[ServiceWorld]:
+    """A world of two namespaces."""
+    planned = build_product(NOWHERE, active, stock)
+    with granted_account(access, planned.manager.rights, namespace=active, directory=directory) as account:
+        async with connect(from_kubeconfig(access.kubeconfig), field_manager="tests") as admin:
+            yield ServiceWorld(access, account, audit, active, stock, admin)

@@ -1,0 +1,134 @@
+"""From stock to an active unit and back, on a real control plane."""
+
+import asyncio
+
+import pytest
+
+from gpuruntime.api.gpuunit import UnitAccess
+from gpuruntime.api.names import OPERATION_ID, REQUEST_HASH, SOURCE_STOCK_NAME, SOURCE_STOCK_UID
+from gpuruntime.desired.provenance import provenance_of
+from gpuruntime.meta import ObjectKey
+from gpuruntime.service.active_units import UnitAnswer
+from gpuruntime.service.errors import (
+    InsufficientCapacityError,
+    InvalidRequestError,
+    NameTakenError,
+    ObjectNotFoundError,
+    OperationConflictError,
+    RefusedError,
+)
+from gpuruntime.service.requests import DeleteUnit, Envelope
+from tests.product_scenes import Onlooker, create_unit
+from tests.service.service_scenes import ServiceWorld, seeded
+
+
+async def test_a_claim_turns_the_oldest_stock_unit_into_an_active_one_and_the_delete_gives_it_back(
+    world: ServiceWorld, onlooker: Onlooker
+) -> None:
+    async with world.product() as product:
+        names = await seeded(world, product, onlooker, 2)
+        stock = (await world.units(world.stock))[names[0]]
+
+        made = await product.service.units.create("order-1", world.creates("demo"))
+        again = await product.service.units.create("order-1", world.creates("demo"))
+        await onlooker.ready(ObjectKey(world.active, "demo"))
+        await onlooker.units.until(lambda store: ObjectKey(world.stock, names[0]) not in store)
+        left = sorted(await world.units(world.stock))
+        gone = await product.service.units.delete("order-2", DeleteUnit("demo", world.active))
+        await onlooker.ready(ObjectKey(world.stock, names[0]))
+
+    assert made.unit is not None
+    assert again.unit is not None
+    assert (made.performed.is_replay, again.performed.is_replay) == (False, True)
+    assert made.unit.metadata.uid == again.unit.metadata.uid
+    assert made.unit.metadata.annotations[SOURCE_STOCK_NAME] == names[0]
+    assert made.unit.metadata.annotations[SOURCE_STOCK_UID] == stock.metadata.uid
+    assert made.unit.metadata.annotations[OPERATION_ID] == "order-1"
+    assert made.unit.metadata.annotations[REQUEST_HASH]
+    assert (made.unit.spec.cpu, made.unit.spec.memory, made.unit.spec.image) == ("10m", "16Mi", "nginx")
+    assert left == names[1:]
+    assert gone.unit is None
+    assert await world.units(world.active) == {}
+    assert sorted(await world.units(world.stock)) == names
+    assert all(operation.spec.request is None for operation in await world.operations())
+    assert await world.writes_of_a_second_pass() == []
+
+
+async def test_what_cannot_be_made_leaves_no_claim_and_does_not_use_up_its_operation_id(
+    world: ServiceWorld, onlooker: Onlooker
+) -> None:
+    create_unit(world.access.admin(), world.active, "taken")
+    async with world.product() as product:
+        units = product.service.units
+        with pytest.raises(InsufficientCapacityError, match="that is ready and that nobody has claimed, found none"):
+            await units.create("order-1", world.creates("demo"))
+        names = await seeded(world, product, onlooker, 1)
+
+        with pytest.raises(NameTakenError, match="exists already and was made by another request"):
+            await units.create("order-2", world.creates("taken"))
+        with pytest.raises(InvalidRequestError, match="primaryPort"):
+            await units.create("order-3", world.creates("demo", access=UnitAccess(primary_port="nowhere")))
+        with pytest.raises(RefusedError, match="was refused"):
+            await units.create("order-3", world.creates("demo", namespace="nowhere"))
+        with pytest.raises(ObjectNotFoundError, match="found none"):
+            await units.delete("order-4", DeleteUnit("nobody", world.active))
+        await onlooker.ready(ObjectKey(world.stock, names[0]))
+        made = await units.create("order-1", world.creates("demo"))
+        await onlooker.ready(ObjectKey(world.active, "demo"))
+        await onlooker.ready(ObjectKey(world.active, "taken"))
+        with pytest.raises(OperationConflictError, match="exists already with another request"):
+            await units.create("order-1", world.creates("other"))
+
+    ids = {operation.spec.operation_id for operation in await world.operations()}
+    assert made.unit is not None
+    assert ids == {"seed", "order-1"}
+    assert sorted(await world.units(world.active)) == ["demo", "taken"]
+    assert await world.writes_of_a_second_pass() == []
+
+
+async def test_a_cold_start_takes_no_stock_and_gives_none_back(world: ServiceWorld, onlooker: Onlooker) -> None:
+    envelope = Envelope("g1.1", cpu="20m", memory="32Mi")
+    async with world.product() as product:
+        names = await seeded(world, product, onlooker, 1)
+
+        made = await product.service.units.create("cold", world.creates("demo", cold_start=True, envelope=envelope))
+        await onlooker.ready(ObjectKey(world.active, "demo"))
+        deleted = await product.service.units.delete("bye", DeleteUnit("demo", world.active))
+        replayed = await product.service.units.create("cold", world.creates("demo", cold_start=True, envelope=envelope))
+        again = await product.service.units.delete("bye", DeleteUnit("demo", world.active))
+
+    assert made.unit is not None
+    assert provenance_of(made.unit.metadata) is None
+    assert made.unit.spec.cpu == "20m"
+    assert (deleted.performed.is_replay, again.performed.is_replay) == (False, True)
+    assert (replayed.unit, replayed.performed.is_replay) == (None, True)
+    assert sorted(await world.units(world.stock)) == names
+    assert await world.units(world.active) == {}
+
+
+async def test_two_replicas_under_fire_hand_out_every_stock_unit_once(world: ServiceWorld, onlooker: Onlooker) -> None:
+    async with world.product(name="one") as one, world.product(name="two") as two:
+        await seeded(world, one, onlooker, 6)
+        replicas = (one.service.units, two.service.units)
+
+        answers = await asyncio.gather(
+            *(
+                replicas[turn % 2].create(f"order-{number}", world.creates(f"unit-{number}"))
+                for number in range(8)
+                for turn in (number, number + 1)
+            ),
+            return_exceptions=True,
+        )
+        await onlooker.units.until(lambda store: not store.list(world.stock).items)
+        for name in await world.units(world.active):
+            await onlooker.ready(ObjectKey(world.active, name))
+
+    made = [answer for answer in answers if isinstance(answer, UnitAnswer)]
+    refused = [answer for answer in answers if not isinstance(answer, UnitAnswer)]
+    active = (await world.units(world.active)).values()
+    sources = {source.uid for unit in active if (source := provenance_of(unit.metadata)) is not None}
+    assert (len(made), len(refused)) == (12, 4)
+    assert all(isinstance(error, InsufficientCapacityError) for error in refused)
+    assert sum(answer.performed.is_replay for answer in made) == 6
+    assert (len(active), len(sources)) == (6, 6)
+    assert await world.writes_of_a_second_pass() == []

@@ -1,0 +1,34 @@
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuruntime.service.merging import merged
+
+VALUES = st.recursive(
+    st.integers() | st.text(max_size=3), lambda inner: st.dictionaries(st.sampled_from("abc"), inner, max_size=3)
+)
+OBJECTS = st.dictionaries(st.sampled_from("abc"), VALUES, max_size=3)
+
+
+@pytest.mark.parametrize(
+    ("value", "change", "expected"),
+    [
+        ({"a": 1, "b": 2}, {"b": 3}, {"a": 1, "b": 3}),
+        ({"a": {"x": 1, "y": 2}}, {"a": {"y": None, "z": 3}}, {"a": {"x": 1, "z": 3}}),
+        ({"a": [1, 2]}, {"a": [3]}, {"a": [3]}),
+        ({"a": 1}, {"a": {"x": None, "y": 1}}, {"a": {"y": 1}}),
+        ({"a": 1}, {"a": None, "b": None}, {}),
+    ],
+)
+def test_what_is_absent_stays_null_removes_and_lists_are_replaced(value: Any, change: Any, expected: Any) -> None:
+    assert merged(value, change) == expected
+
+
+@given(OBJECTS, OBJECTS)
+def test_a_change_that_is_made_twice_is_made_once(value: dict[str, Any], change: dict[str, Any]) -> None:
+    once = merged(value, change)
+
+    assert merged(once, change) == once
+    assert merged(value, {}) == value

@@ -1,0 +1,136 @@
+"""Operations on a real API server: who works on them, until when, and what is left of them."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from gpuruntime.api.operation import CREATE_GPU_UNIT, FAILED, SUCCEEDED, Operation, OperationResult, operation_name
+from gpuruntime.control import NotLeaderError, write_status
+from gpuruntime.control.leadership.fenced_transport import FencedCredentials
+from gpuruntime.kube.kubeconfig import from_kubeconfig
+from gpuruntime.kube.transport import Transport
+from gpuruntime.meta import ObjectKey
+from gpuruntime.service.errors import NotRunningError
+from gpuruntime.service.operation_hold import LostHoldError, OperationHold
+from gpuruntime.service.operation_record import ended, taken
+from gpuruntime.service.requests import DeleteUnit
+from tests.product_scenes import Onlooker
+from tests.service.service_scenes import QUICK, ServiceWorld, build_product, looking_at, seeded
+
+NOW = datetime.now(UTC)
+
+
+async def test_what_was_begun_is_finished_although_the_caller_went_away(
+    world: ServiceWorld, onlooker: Onlooker
+) -> None:
+    async with world.product() as product:
+        await seeded(world, product, onlooker, 1)
+        async with looking_at(world.access, Operation, world.active) as operations:
+            calling = asyncio.create_task(product.service.units.create("order-1", world.creates("demo")))
+            name = ObjectKey(world.active, operation_name("order-1"))
+            await operations.until(lambda store: name in store)
+            calling.cancel()
+            await asyncio.wait([calling])
+
+            done = await world.ended(product, "order-1")
+
+    assert done.status.state == SUCCEEDED
+    assert sorted(await world.units(world.active)) == ["demo"]
+    assert await world.units(world.stock) == {}
+
+
+async def test_a_batch_that_is_refused_says_so_in_its_job_and_is_made_when_it_is_sent_again(
+    world: ServiceWorld, onlooker: Onlooker
+) -> None:
+    quota = {"metadata": {"name": "none"}, "spec": {"hard": {"count/gpuunits.runtime.lokiwager.io": "0"}}}
+    quotas = f"/api/v1/namespaces/{world.stock}/resourcequotas"
+    world.access.admin().create(quotas, quota)
+    async with world.product() as product:
+        first = await product.service.stock.seed("batch-1", world.seeds(2))
+        failed = await world.ended(product, "batch-1")
+
+        world.access.admin().delete(f"{quotas}/none")
+        await seeded(world, product, onlooker, 2, "batch-1")
+        async with looking_at(world.access, Operation, world.active) as operations:
+            await operations.until(lambda store: [found.status.state for found in store.list().items] == [SUCCEEDED])
+
+    assert not first.is_replay
+    assert failed.status.state == FAILED
+    assert failed.status.error is not None
+    assert "quota" in failed.status.error.message
+    assert len(await world.units(world.stock)) == 2
+
+
+async def test_what_is_long_ended_is_forgotten_and_a_request_that_was_left_behind_is_dropped(
+    world: ServiceWorld,
+) -> None:
+    request, result = world.creates("demo"), OperationResult("GPUUnit", "demo")
+    old = await world.abandon("old", CREATE_GPU_UNIT, request)
+    new = await world.abandon("new", CREATE_GPU_UNIT, request)
+    await write_status(world.admin, old, ended(old.status, NOW - timedelta(days=2), result=result, error=None))
+    await write_status(world.admin, new, ended(new.status, NOW, result=result, error=None))
+
+    async with world.product(), looking_at(world.access, Operation, world.active) as operations:
+        await operations.until(
+            lambda store: (
+                store.resource_version != ""
+                and [(found.spec.operation_id, found.spec.request) for found in store.list().items] == [("new", None)]
+            )
+        )
+
+    assert [found.status.state for found in await world.operations()] == [SUCCEEDED]
+    assert await world.writes_of_a_second_pass() == []
+
+
+async def test_a_process_that_is_not_running_takes_no_requests(world: ServiceWorld) -> None:
+    product = build_product(from_kubeconfig(world.account.kubeconfig), world.active, world.stock)
+
+    with pytest.raises(NotRunningError, match="this process is starting or stopping"):
+        await product.service.stock.seed("batch-1", world.seeds(1))
+
+    assert await world.operations() == ()
+
+
+async def test_a_hold_that_ran_out_writes_nothing_and_one_that_was_taken_over_is_lost(world: ServiceWorld) -> None:
+    operation = await world.abandon("order-1", CREATE_GPU_UNIT, world.creates("demo"))
+    credentials = FencedCredentials(from_kubeconfig(world.access.kubeconfig))
+    time = 100.0
+
+    async with Transport(credentials, user_agent="tests") as transport:
+
+        def hold(began: float, owner: str) -> OperationHold:
+            return OperationHold(
+                operation, transport, owner=owner, began=began, field_manager="t", timing=QUICK, clock=lambda: time
+            )
+
+        late, early = hold(time - QUICK.renew, "a dead process"), hold(time, "a dead process")
+        with pytest.raises(NotLeaderError, match="not sent"):
+            await late.end(result=OperationResult("GPUUnit", "demo"))
+        await early.report(1, 2)
+        await write_status(world.admin, operation, taken(operation.status, "another", NOW))
+        with pytest.raises(LostHoldError, match="is in other hands"):
+            await early.end(result=OperationResult("GPUUnit", "demo"))
+        with pytest.raises(NotLeaderError, match="not sent"):
+            await early.withdraw()
+
+    left = (await world.operations())[0]
+    assert (left.status.owner, left.status.attempts, left.status.result) == ("another", 2, None)
+
+
+async def test_a_unit_that_is_deleted_before_its_hand_over_ends_gives_its_stock_back_once(
+    world: ServiceWorld, onlooker: Onlooker
+) -> None:
+    async with world.product() as product:
+        names = await seeded(world, product, onlooker, 1)
+        for number in range(3):
+            await product.service.units.create(f"order-{number}", world.creates("demo"))
+            await product.service.units.delete(f"return-{number}", DeleteUnit("demo", world.active))
+            await onlooker.ready(ObjectKey(world.stock, names[0]))
+        for number in range(3):
+            await world.ended(product, f"order-{number}")
+        await onlooker.ready(ObjectKey(world.stock, names[0]))
+
+    assert sorted(await world.units(world.stock)) == names
+    assert await world.units(world.active) == {}
+    assert await world.writes_of_a_second_pass() == []
