@@ -13,4 +13,4 @@ ENV PATH=/opt/gpuruntime/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 USER 65532:65532
 EXPOSE 8080
 ENTRYPOINT ["gpuruntime"]
-CMD ["manager", "--http-addr", ":8080"]
+CMD ["manager", "--http-addr", ":8080", "--kube-mode", "required", "--token-review"]

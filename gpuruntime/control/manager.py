@@ -12,6 +12,7 @@ import asyncio
 import logging
 import signal
 import socket
+import ssl
 import uuid
 from collections.abc import Callable, Coroutine, Hashable, Sequence
 from contextlib import AsyncExitStack
@@ -153,9 +154,9 @@ class Manager:
         """Have `work` run until the manager stops. Before `run`."""
         self._works.append((group, name, work))
 
-    def serve(self, app: web.Application, address: HttpAddress) -> HttpSite:
-        """Serve an application from the first moment to the last. Before `run`."""
-        site = HttpSite(app, address)
+    def serve(self, app: web.Application, address: HttpAddress, *, tls: ssl.SSLContext | None = None) -> HttpSite:
+        """Serve an application from the first moment to the last, with `tls` as HTTPS. Before `run`."""
+        site = HttpSite(app, address, tls=tls)
         self.sites.append(site)
         self.add(site.run, f"http {address.url}", group="http")
         return site

@@ -4,18 +4,31 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Coroutine
-from pathlib import Path
-from typing import Any
+from typing import Any, Final, NoReturn
 
 from gpuruntime import __version__
-from gpuruntime.control.operations.http_site import HttpAddress, ListenError
+from gpuruntime.control.operations.http_site import ListenError
 from gpuruntime.kube.errors import CredentialsError
-from gpuruntime.kube.kubeconfig import find, from_kubeconfig
 from gpuruntime.processes.generate import add_generate, generate
 from gpuruntime.processes.logs import configure_logging
-from gpuruntime.processes.manager import run_manager
+from gpuruntime.processes.manager import NoClusterError, run_manager
+from gpuruntime.processes.options import SettingsError, add_manager, settings_of
+from gpuruntime.processes.token_command import add_token, token
+from gpuruntime.web.authentication import UnguardedAddressError
+from gpuruntime.web.authentication_tokens import TokenFileError
+from gpuruntime.web.serving_certificate import CertificateError
 
-__all__ = ["http_address", "main"]
+__all__ = ["main"]
+
+_MISTAKES: Final = (
+    SettingsError,
+    CredentialsError,
+    NoClusterError,
+    UnguardedAddressError,
+    TokenFileError,
+    CertificateError,
+    ListenError,
+)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -23,11 +36,13 @@ def main(argv: list[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     if arguments.command == "generate":
         return generate(arguments)
-    configure_logging()
+    if arguments.command == "token":
+        return token(arguments)
     try:
-        credentials = find() if arguments.kubeconfig is None else from_kubeconfig(arguments.kubeconfig)
-        _run(run_manager(credentials, arguments.http_addr))
-    except (CredentialsError, ListenError) as error:
+        settings = settings_of(arguments)
+        configure_logging()
+        _run(run_manager(settings))
+    except _MISTAKES as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0
@@ -44,16 +59,15 @@ def _run(process: Coroutine[Any, Any, None]) -> None:
             runner.run(process)
 
 
-def http_address(text: str) -> HttpAddress:
-    """Read `host:port`, `:port` (every interface) or `[v6]:port`."""
-    host, separator, port = text.rpartition(":")
-    if not separator or not port.isascii() or not port.isdigit() or int(port) > 65535:
-        raise argparse.ArgumentTypeError(f"expected host:port with a port of 0 to 65535, got {text!r}")
-    return HttpAddress(host.removeprefix("[").removesuffix("]") or "0.0.0.0", int(port))
+class _Parser(argparse.ArgumentParser):
+    """Tells a mistake in one line, as everything else here does."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(1, f"error: {message}; `{self.prog} --help` tells what there is\n")
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser: argparse.ArgumentParser = _Parser(
         prog="gpuruntime",
         description="Runtime control plane of a GPU cloud on Kubernetes.",
         epilog="`gpuruntime COMMAND --help` tells what a command takes. On a fresh machine, `./hack/up` of the"
@@ -61,25 +75,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"gpuruntime {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    manager = commands.add_parser(
-        "manager",
-        help="run everything in one process",
-        description="Run everything in one process until SIGTERM or Ctrl-C. / lists the routes, /healthz and /readyz"
-        " are for probes, /metrics for Prometheus.",
-    )
-    manager.add_argument(
-        "--http-addr",
-        type=http_address,
-        default=http_address("127.0.0.1:8080"),
-        metavar="HOST:PORT",
-        help="where the API listens; :8080 is port 8080 of every interface (default: 127.0.0.1:8080)",
-    )
-    manager.add_argument(
-        "--kubeconfig",
-        type=Path,
-        metavar="FILE",
-        help="the cluster and who we are in it (default: KUBECONFIG, else ~/.kube/config, else the pod's own account)",
-    )
+    add_manager(commands)
+    add_token(commands)
     add_generate(commands)
     return parser
 

@@ -7,6 +7,7 @@ from typing import TextIO
 from pythonjsonlogger.json import JsonFormatter
 
 from gpuruntime.control.controllers.log_context import ReconcileFields
+from gpuruntime.web.frame_request_id import RequestFields
 
 __all__ = ["configure_logging"]
 
@@ -34,4 +35,5 @@ def configure_logging(stream: TextIO = sys.stderr, level: int = logging.INFO) ->
         renamed = {"asctime": "time", "levelname": "level", "name": "logger"}
         handler.setFormatter(JsonFormatter(fields, style="{", rename_fields=renamed))
     handler.addFilter(ReconcileFields())
+    handler.addFilter(RequestFields())
     logging.basicConfig(handlers=[handler], level=level, force=True)

@@ -1,14 +1,69 @@
 """The HTTP application: every route of the product on one screen, beside the manager's own probes and metrics."""
 
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Final
+
 from aiohttp import web
+from attrs import evolve
 
+from gpuruntime.service.installation import Service
+from gpuruntime.service.machines import Machines
+from gpuruntime.web.authentication import Gate
 from gpuruntime.web.docs_page import docs_page
-from gpuruntime.web.errors import errors_as_json
+from gpuruntime.web.errors import CODES, ApiError
+from gpuruntime.web.frame import mount
+from gpuruntime.web.health import HealthPages
+from gpuruntime.web.jobs import Jobs
+from gpuruntime.web.routing import Call, Handler, Reply, Route
+from gpuruntime.web.stock_units import StockUnits
+from gpuruntime.web.stockpools import Pools
+from gpuruntime.web.stocks import StockRoutes
+from gpuruntime.web.swagger_pages import mount_documentation
+from gpuruntime.web.units import Units
+from gpuruntime.web.vms import VMRoutes
 
-__all__ = ["install"]
+__all__ = ["cluster_routes", "install", "machine_routes", "until_ready"]
+
+_RETRY_SECONDS: Final = 2
 
 
-def install(app: web.Application) -> None:
-    """Add the product's routes to an application."""
-    app.middlewares.append(errors_as_json)
-    app.add_routes([web.get("/", docs_page)])
+def machine_routes(health: HealthPages, machines: Machines) -> tuple[Route, ...]:
+    """What is served with a cluster and without one."""
+    return (*health.routes(), *StockRoutes(machines).routes(), *VMRoutes(machines).routes())
+
+
+def cluster_routes(service: Service) -> tuple[Route, ...]:
+    """What is served with a cluster only."""
+    return (
+        *StockUnits(service).routes(),
+        *Jobs(service).routes(),
+        *Pools(service).routes(),
+        *Units(service).routes(),
+    )
+
+
+def install(app: web.Application, routes: Sequence[Route], gate: Gate) -> None:
+    """Serve routes and their description, with an application that serves the manager's own pages."""
+    mount(app, routes, gate)
+    mount_documentation(app, routes)
+    app.router.add_get("/", docs_page)
+
+
+def until_ready(routes: Sequence[Route], why_not: Callable[[], str]) -> tuple[Route, ...]:
+    """The same routes, answering 503 for as long as there is a reason for it; /health tells how things are."""
+    return tuple(
+        route if route.path == "/health" else evolve(route, handler=_patient(route.handler, why_not))
+        for route in routes
+    )
+
+
+def _patient(handler: Handler, why_not: Callable[[], str]) -> Handler:
+    @wraps(handler)
+    async def serve(call: Call) -> Reply | web.StreamResponse:
+        reason = why_not()
+        if reason:
+            raise ApiError(503, CODES[503], reason, headers={"Retry-After": str(_RETRY_SECONDS)})
+        return await handler(call)
+
+    return serve

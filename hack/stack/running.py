@@ -30,14 +30,16 @@ _BANNER = """
 The stack is up.
 
   API          {url}
-  API docs     {url}/
+  API docs     {url}/swagger/index.html
   kubeconfig   {kubeconfig}
 
 Try, in another terminal:
 
   eval "$(./hack/env)"
   kubectl get nodes -L nvidia.com/gpu.product
-  curl $GPURUNTIME_URL/readyz
+  kubectl apply -f manifests/samples/gpuunit.yaml
+  kubectl get gpuunits -A
+  curl $GPURUNTIME_URL/api/v1/health
 
 {ending} ends it all. Logs: {directory}"""
 
@@ -81,7 +83,8 @@ def _keep(options: StackOptions, children: Children) -> None:
         url = f"http://{_HOST}:{port}"
         log = options.directory / "manager.log"
         log.unlink(missing_ok=True)
-        command = [sys.executable, "-m", "gpuruntime.processes.command", "manager", "--http-addr", f"{_HOST}:{port}"]
+        flags = ["--http-addr", f"{_HOST}:{port}", "--kube-mode", "required"]
+        command = [sys.executable, "-m", "gpuruntime.processes.command", "manager", *flags]
         children.start("manager", command, log, {"KUBECONFIG": str(identity)})
         _await_ready(children, url, log)
         token = account_token(cluster, "gpuruntime-developer")

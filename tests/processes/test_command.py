@@ -1,107 +1,168 @@
-import argparse
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO, Any
 
 import pytest
 
 from gpuruntime import __version__
-from gpuruntime.control.operations.http_site import HttpAddress
-from gpuruntime.processes.command import http_address
-from gpuruntime.testing import ClusterAccess
 from gpuruntime.testing.access import kubeconfig_document
-from gpuruntime.testing.plugin import AccountFactory
 
 COMMAND = [sys.executable, "-m", "gpuruntime.processes.command"]
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False)
+def run(*arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False, env=env)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def manager(port: int, *flags: str, env: dict[str, str] | None = None) -> Iterator[tuple[Any, IO[str]]]:
+    """The process and its log, from the moment on when it has written its first line."""
+    command = [*COMMAND, "manager", "--http-addr", f"127.0.0.1:{port}", *flags]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=env) as process:
+        assert process.stderr is not None
+        try:
+            process.stderr.readline()
+            yield process, process.stderr
+        finally:
+            process.kill()
+
+
+def fetch(url: str) -> tuple[int, str, dict[str, str]]:
+    try:
+        with urllib.request.urlopen(url) as answer:  # noqa: S310 - an http address
+            return answer.status, answer.read().decode(), dict(answer.headers)
+    except urllib.error.HTTPError as refusal:
+        with refusal:
+            return refusal.code, refusal.read().decode(), dict(refusal.headers)
+
+
+@pytest.fixture
+def homeless(tmp_path: Path) -> dict[str, str]:
+    """The environment of somebody without any cluster."""
+    return {name: value for name, value in os.environ.items() if name != "KUBECONFIG"} | {"HOME": str(tmp_path)}
+
+
+@pytest.fixture
+def nowhere(tmp_path: Path) -> str:
+    """A kubeconfig that leads to no server."""
+    file = tmp_path / "kubeconfig"
+    file.write_text(json.dumps(kubeconfig_document("http://127.0.0.1:1", b"", {})))
+    return str(file)
 
 
 def test_version_and_help_teach() -> None:
+    helped = run("manager", "--help").stdout
+
     assert run("--version").stdout == f"gpuruntime {__version__}\n"
     assert "manager" in run("--help").stdout
-    assert "--http-addr HOST:PORT" in run("manager", "--help").stdout
+    for flag in ("--http-addr HOST:PORT", "--report-interval DURATION", "--kube-mode MODE", "--kubeconfig FILE"):
+        assert flag in helped
 
 
-@pytest.mark.parametrize(
-    ("text", "address", "url"),
-    [
-        ("127.0.0.1:8080", HttpAddress("127.0.0.1", 8080), "http://127.0.0.1:8080"),
-        (":80", HttpAddress("0.0.0.0", 80), "http://0.0.0.0:80"),
-        ("[::1]:0", HttpAddress("::1", 0), "http://[::1]:0"),
-    ],
-)
-def test_addresses_are_read(text: str, address: HttpAddress, url: str) -> None:
-    assert http_address(text) == address
-    assert address.url == url
-
-
-@pytest.mark.parametrize("text", ["", "8080", "host:", "host:http", "host:65536", "host:-1", "host:²"])
-def test_what_is_no_address_is_refused_with_what_was_expected(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match="expected host:port with a port of 0 to 65535"):
-        http_address(text)
-
-
-def test_a_port_in_use_is_one_line_and_exit_code_1(kube_cluster: ClusterAccess) -> None:
+def test_a_port_in_use_is_one_line_and_exit_code_1() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
 
-        done = run("manager", "--http-addr", f"127.0.0.1:{port}", "--kubeconfig", str(kube_cluster.kubeconfig))
+        done = run("manager", "--http-addr", f"127.0.0.1:{port}", "--kube-mode", "off")
 
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith(f"error: cannot listen on 127.0.0.1:{port}: ")
 
 
-def test_no_credentials_are_one_line_and_exit_code_1(tmp_path: Path) -> None:
-    nowhere = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"} | {"HOME": str(tmp_path)}
-
-    done = subprocess.run([*COMMAND, "manager"], capture_output=True, text=True, check=False, env=nowhere)
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--kube-mode", "required"), "no credentials: KUBECONFIG is not set, "),
+        (("--kube-mode", "off", "--http-addr", ":0"), "address 0.0.0.0:0 can be reached by other machines"),
+        (("--kube-mode", "off", "--token-file", "/nowhere"), "token file /nowhere cannot be read"),
+        (("--kube-mode", "off", "--tls-cert", "/a", "--tls-key", "/b"), "certificate /a with key /b"),
+        (("--kube-mode", "maybe"), "argument --kube-mode: expected one of auto, off, required, got 'maybe'"),
+        (("--tls-cert", "/a"), "--tls-cert and --tls-key: expected both or neither"),
+    ],
+)
+def test_what_the_user_can_mend_is_one_line_and_exit_code_1(
+    flags: tuple[str, ...], words: str, homeless: dict[str, str]
+) -> None:
+    done = run("manager", *flags, env=homeless)
 
     assert done.returncode == 1
-    assert done.stderr.startswith("error: no credentials: KUBECONFIG is not set, ")
+    assert done.stderr.startswith(f"error: {words}")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_required_cluster_that_does_not_answer_is_one_line_and_exit_code_1(nowhere: str) -> None:
+    done = run("manager", "--kube-mode", "required", "--kubeconfig", nowhere)
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: the cluster at http://127.0.0.1:1 does not answer: GET /version: ")
     assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_the_manager_serves_until_it_is_told_to_stop(kube_account: AccountFactory, number: signal.Signals) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    command = [*COMMAND, "manager", "--http-addr", f"127.0.0.1:{port}", "--kubeconfig", str(kube_account().kubeconfig)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        assert '"message": "leading"' in process.stderr.readline()
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz") as response:
-            assert response.read() == b"ok"
+def test_without_a_cluster_it_serves_from_memory_until_it_is_told_to_stop(number: signal.Signals) -> None:
+    port = free_port()
+    with manager(port, "--kube-mode", "off") as (process, log):
+        url = f"http://127.0.0.1:{port}"
+        probes = [fetch(f"{url}/{path}")[:2] for path in ("livez", "healthz", "readyz")]
+        health = json.loads(fetch(f"{url}/api/v1/health")[1])["data"]
 
         process.send_signal(number)
 
         assert process.wait() == 0
-        assert "Traceback" not in process.stderr.read()
+        assert "Traceback" not in log.read()
+    assert probes == [(200, "ok")] * 3
+    assert (health["kubernetesConnected"], health["nodeCount"], health.get("kubeError")) == (False, 0, None)
 
 
-def test_readiness_follows_the_api_server(tmp_path: Path) -> None:
-    nowhere = tmp_path / "kubeconfig"
-    nowhere.write_text(json.dumps(kubeconfig_document("http://127.0.0.1:1", b"", {})))
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    command = [*COMMAND, "manager", "--http-addr", f"127.0.0.1:{port}", "--kubeconfig", str(nowhere)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        process.stderr.readline()
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz") as response:
-            assert response.read() == b"ok"
-        with pytest.raises(urllib.error.HTTPError) as refusal:
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz?verbose")
-        with refusal.value:
-            assert b"[-]cluster failed: GET /version" in refusal.value.read()
+def test_until_the_cluster_is_there_it_tells_so_and_answers_503(homeless: dict[str, str]) -> None:
+    port = free_port()
+    with manager(port, env=homeless) as (process, log):
+        url = f"http://127.0.0.1:{port}"
+        alive = fetch(f"{url}/livez")
+        ready = fetch(f"{url}/readyz?verbose")
+        health = fetch(f"{url}/api/v1/health")
+        units = fetch(f"{url}/api/v1/gpu-units")
+        stocks = fetch(f"{url}/api/v1/stocks")
 
         process.terminate()
+
         assert process.wait() == 0
+        assert "Traceback" not in log.read()
+    assert (alive[0], ready[0], health[0]) == (200, 500, 200)
+    assert "[-]caches failed: not synced: " in ready[1]
+    told = json.loads(health[1])["data"]
+    assert (told["kubernetesConnected"], told["kubeError"].startswith("no credentials: ")) == (False, True)
+    for refusal in (units, stocks):
+        error = json.loads(refusal[1])["error"]
+        assert (refusal[0], error["code"], refusal[2]["Retry-After"]) == (503, "service_unavailable", "2")
+        assert re.match("the cluster has not been seen yet: ", error["message"])
+
+
+def test_with_a_token_file_callers_need_tokens(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    token = run("token", "reader", "read", "--file", str(tokens)).stdout.strip()
+    port = free_port()
+    with manager(port, "--kube-mode", "off", "--token-file", str(tokens)):
+        url = f"http://127.0.0.1:{port}/api/v1/vms"
+        refused = fetch(url)
+        request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})
+
+        with urllib.request.urlopen(request) as answer:  # noqa: S310 - an http address
+            allowed = answer.status
+
+    assert (refused[0], allowed) == (401, 200)

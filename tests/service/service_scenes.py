@@ -153,11 +153,11 @@ class ServiceWorld:
 
 
 @asynccontextmanager
-async def looking_at(access: ClusterAccess, kind: type[T], namespace: str) -> AsyncIterator[Informer[T]]:
+async def looking_at(access: ClusterAccess, kind: type[T], *namespaces: str) -> AsyncIterator[Informer[T]]:
     """An administrator's informer of one kind, for the length of the block."""
     async with Transport(from_kubeconfig(access.kubeconfig), user_agent="onlooker") as transport:
         cache = Cache(transport)
-        informer = cache.informer(kind, namespaces=[namespace])
+        informer = cache.informer(kind, namespaces=namespaces)
         async with running(cache):
             yield informer
 

@@ -1,17 +1,10 @@
-import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from gpuruntime import __version__
-from gpuruntime.web.app import install
-from gpuruntime.web.errors import errors_as_json
-
-
-def application() -> web.Application:
-    app = web.Application()
-    app.router.add_get("/readyz", ready)
-    install(app)
-    return app
+from gpuruntime.web.app import install, until_ready
+from gpuruntime.web.authentication import Access, Gate
+from gpuruntime.web.routing import Call, Reply, Route, Scope
 
 
 async def ready(_request: web.Request) -> web.Response:
@@ -19,44 +12,43 @@ async def ready(_request: web.Request) -> web.Response:
     return web.Response(text="ok")
 
 
+async def answer(_call: Call) -> Reply:
+    """Answers."""
+    return Reply(204)
+
+
+def routes() -> tuple[Route, ...]:
+    return tuple(Route("GET", path, answer, "It", Scope.READ) for path in ("/health", "/units"))
+
+
 async def test_the_docs_page_lists_every_route_with_its_purpose() -> None:
-    async with TestClient(TestServer(application())) as client:
-        page = await (await client.get("/")).text()
-
-        assert __version__ in page
-        assert "<code>/readyz</code></td><td>Whether it can serve requests.</td>" in page
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "status", "code"),
-    [("GET", "/nope", 404, "not_found"), ("POST", "/readyz", 405, "method_not_allowed")],
-)
-async def test_unknown_routes_and_methods_get_the_envelope(method: str, path: str, status: int, code: str) -> None:
-    async with TestClient(TestServer(application())) as client:
-        response = await client.request(method, path)
-
-        error = (await response.json())["error"]
-        assert (response.status, error["code"]) == (status, code)
-        assert f"{method} {path}" in error["message"]
-
-
-async def test_a_wrong_method_is_told_which_ones_are_right() -> None:
-    async with TestClient(TestServer(application())) as client:
-        response = await client.post("/readyz")
-
-        assert response.headers["Allow"] == "GET,HEAD"
-
-
-async def test_a_failing_handler_gives_500_without_its_secrets(caplog: pytest.LogCaptureFixture) -> None:
-    async def fail(_request: web.Request) -> web.Response:
-        raise RuntimeError("password is hunter2")
-
-    app = web.Application(middlewares=[errors_as_json])
-    app.router.add_get("/", fail)
+    app = web.Application()
+    app.router.add_get("/readyz", ready)
+    install(app, (), Gate(Access.DEVELOPMENT))
 
     async with TestClient(TestServer(app)) as client:
-        response = await client.get("/")
+        page = await (await client.get("/")).text()
 
-        assert (response.status, (await response.json())["error"]["code"]) == (500, "internal_error")
-        assert "hunter2" not in await response.text()
-        assert "hunter2" in caplog.text
+    assert __version__ in page
+    assert "<code>/readyz</code></td><td>Whether it can serve requests.</td>" in page
+
+
+async def test_until_there_is_no_reason_any_more_only_health_is_served() -> None:
+    reasons = ["the cluster has not been seen yet"]
+    app = web.Application()
+    install(app, until_ready(routes(), lambda: "".join(reasons)), Gate(Access.DEVELOPMENT))
+
+    async with TestClient(TestServer(app)) as client:
+        health, early = await client.get("/api/v1/health"), await client.get("/api/v1/units")
+        error = (await early.json())["error"]
+        reasons.clear()
+        late = await client.get("/api/v1/units")
+
+    assert (health.status, early.status, late.status) == (204, 503, 204)
+    assert (error["message"], early.headers["Retry-After"]) == ("the cluster has not been seen yet", "2")
+
+
+def test_what_a_guarded_handler_says_about_itself_is_kept() -> None:
+    guarded = until_ready(routes(), str)
+
+    assert [route.handler.__doc__ for route in guarded] == ["Answers.", "Answers."]

@@ -1,11 +1,13 @@
 """Serving HTTP from the manager's loop."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from ipaddress import ip_address
 
 from aiohttp import web
-from attrs import frozen
+from attrs import evolve, frozen
 
 __all__ = ["HttpAddress", "HttpSite", "ListenError", "serving"]
 
@@ -22,16 +24,27 @@ class HttpAddress:
 
     host: str = "127.0.0.1"
     port: int = 0
+    scheme: str = "http"
 
     @property
     def url(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{host}:{self.port}"
+        return f"{self.scheme}://{host}:{self.port}"
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
 
 
 @asynccontextmanager
-async def serving(app: web.Application, address: HttpAddress, *, drain: float = 0.5) -> AsyncIterator[HttpAddress]:
-    """Serve an application for the length of the block; gives the address with the port that it got.
+async def serving(
+    app: web.Application, address: HttpAddress, *, drain: float = 0.5, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[HttpAddress]:
+    """Serve an application for the length of the block, with `tls` as HTTPS; gives the address with the port it got.
 
     Guarantees:
         When the block is left nothing listens any more; requests under way get `drain` seconds to end. Signals are left
@@ -44,11 +57,11 @@ async def serving(app: web.Application, address: HttpAddress, *, drain: float = 
     await runner.setup()
     try:
         try:
-            await web.TCPSite(runner, address.host, address.port).start()
+            await web.TCPSite(runner, address.host, address.port, ssl_context=tls).start()
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise ListenError(f"cannot listen on {address.host}:{address.port}: {reason}") from error
-        yield HttpAddress(address.host, int(runner.addresses[0][1]))
+        yield evolve(address, port=int(runner.addresses[0][1]), scheme="http" if tls is None else "https")
     finally:
         await runner.cleanup()
 
@@ -56,9 +69,10 @@ async def serving(app: web.Application, address: HttpAddress, *, drain: float = 
 class HttpSite:
     """An application on an address, for a manager to run. Requests under way at its end get ten seconds to finish."""
 
-    def __init__(self, app: web.Application, address: HttpAddress) -> None:
+    def __init__(self, app: web.Application, address: HttpAddress, *, tls: ssl.SSLContext | None = None) -> None:
         self._app = app
         self._address = address
+        self._tls = tls
         self._bound: HttpAddress | None = None
         self._listening = asyncio.Event()
 
@@ -83,7 +97,7 @@ class HttpSite:
         Raises:
             ListenError: the address cannot be listened on.
         """
-        async with serving(self._app, self._address, drain=_DRAIN_SECONDS) as bound:
+        async with serving(self._app, self._address, drain=_DRAIN_SECONDS, tls=self._tls) as bound:
             self._bound = bound
             self._listening.set()
             try:

@@ -1,8 +1,8 @@
 """The HTTP face of a manager: health, readiness, metrics and debug pages.
 
-The answers are those of Kubernetes components. `/healthz` and `/readyz` say "ok" with 200, or 500 and which checks
-failed. `?verbose` lists all checks with reasons, `?exclude=name` leaves one out and can be repeated, `/readyz/name`
-asks one only, and `Accept: application/json` gets JSON.
+The answers are those of Kubernetes components. `/livez`, its old name `/healthz`, and `/readyz` say "ok" with 200, or
+500 and which checks failed. `?verbose` lists all checks with reasons, `?exclude=name` leaves one out and can be
+repeated, `/readyz/name` asks one only, and `Accept: application/json` gets JSON.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ _JSON: Final = "application/json"
 def build_application(
     *, live: HealthChecks, ready: HealthChecks, registry: CollectorRegistry, debug: web.Application | None = None
 ) -> web.Application:
-    """The application of a manager: `live` at /healthz, `ready` at /readyz, /metrics, and `debug` at /debug/.
+    """The application of a manager: `live` at /livez and /healthz, `ready` at /readyz, /metrics, `debug` at /debug/.
 
     Guarantees:
         Why a check failed is told to those only who ask for that check, or for everything with `?verbose`.
@@ -34,7 +34,7 @@ def build_application(
         as the collectors of this package need it.
     """
     application = web.Application()
-    for name, checks in (("healthz", live), ("readyz", ready)):
+    for name, checks in (("livez", live), ("healthz", live), ("readyz", ready)):
         probe = _Probe(name, checks)
         application.router.add_get(f"/{name}", probe.all)
         application.router.add_get(f"/{name}/", probe.all)
@@ -47,7 +47,7 @@ def build_application(
 
 @frozen
 class _Probe:
-    """One of the two, by its name in the path."""
+    """One of them, by its name in the path."""
 
     name: str
     checks: HealthChecks

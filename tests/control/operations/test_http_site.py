@@ -41,3 +41,11 @@ async def test_a_site_tells_where_it_listens_only_while_it_does() -> None:
 @pytest.mark.parametrize(("host", "url"), [("::1", "http://[::1]:80"), ("127.0.0.1", "http://127.0.0.1:80")])
 def test_addresses_read_as_urls(host: str, url: str) -> None:
     assert HttpAddress(host, 80).url == url
+
+
+@pytest.mark.parametrize(
+    ("host", "only_here"),
+    [("127.0.0.1", True), ("127.8.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("a.b", False)],
+)
+def test_an_address_tells_whether_others_can_reach_it(host: str, only_here: bool) -> None:
+    assert HttpAddress(host).is_loopback is only_here

@@ -50,7 +50,7 @@ async def ask(client: aiohttp.ClientSession, path: str, headers: Mapping[str, st
 
 async def test_a_manager_without_checks_is_well() -> None:
     async with probing(checks()) as client:
-        assert await ask(client, "/healthz") == (200, "ok")
+        assert await ask(client, "/healthz") == await ask(client, "/livez") == (200, "ok")
         assert await ask(client, "/readyz/") == (200, "ok")
 
 

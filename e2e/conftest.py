@@ -1,0 +1,73 @@
+"""A stack of the test's own, on an empty cluster, and a terminal beside it."""
+
+import json
+import os
+import re
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import frozen
+
+ROOT = Path(__file__).resolve().parents[1]
+WRITTEN = "http://127.0.0.1:8080"
+# What the texts say is typed as they say it; the status of the last answer is noted beside it.
+PRELUDE = """
+curl() { command curl --dump-header headers.txt "$@"; }
+open() { curl -sf "$1"; }
+"""
+STATUS = re.compile(r"HTTP/1\.1 (\d+)")
+
+
+@frozen
+class Terminal:
+    """A shell with the environment that `hack/env` gives, in a directory of its own."""
+
+    directory: Path
+    environment: dict[str, str]
+    url: str
+
+    def type(self, commands: str) -> str:
+        """What commands print; they are typed as a text has them, but for the port of the API."""
+        script = PRELUDE + commands.replace(WRITTEN, self.url)
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", script],
+            cwd=self.directory,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{commands}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def ask(self, commands: str) -> tuple[int, Any]:
+        """The status of the answer that a curl line gets, and its data or error."""
+        body = json.loads(self.type(commands))
+        found = STATUS.findall((self.directory / "headers.txt").read_text())
+        return int(found[-1]), body.get("data", body.get("error"))
+
+
+def hack(command: str, *arguments: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([ROOT / "hack" / command, *arguments], env=env, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Terminal]:
+    """A terminal beside a stack that has just come up."""
+    environment = {**os.environ, "GPURUNTIME_STATE": str(tmp_path / "state")}
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = int(probe.getsockname()[1])
+    up = hack("up", "--detach", "--port", str(port), env=environment)
+    try:
+        assert up.returncode == 0, up.stdout + up.stderr
+        shell = subprocess.run(
+            ["bash", "-c", f'eval "$({ROOT}/hack/env)" && env -0'], env=environment, capture_output=True, check=True
+        )
+        lines = shell.stdout.decode().rstrip("\0").split("\0")
+        yield Terminal(tmp_path, dict(line.split("=", 1) for line in lines), f"http://127.0.0.1:{port}")
+    finally:
+        hack("down", env=environment)

@@ -1,0 +1,37 @@
+"""The first walk-through: stocks and VMs, as it is written, on an empty cluster."""
+
+from e2e.conftest import Terminal
+
+HEALTH = "curl -s http://127.0.0.1:8080/api/v1/health | jq"
+STOCKS = r"""
+curl -s -X POST http://127.0.0.1:8080/api/v1/stocks \
+  -H 'Content-Type: application/json' \
+  -d '{"number":2,"specName":"g1.1","cpu":"4","memory":"16Gi","gpuType":"RTX4090","gpuNum":1}' | jq
+"""
+VMS = r"""
+curl -s -X POST http://127.0.0.1:8080/api/v1/vms \
+  -H 'Content-Type: application/json' \
+  -d '{"tenantID":"tenant-a","tenantName":"team-a","specName":"g1.1"}' | jq
+"""
+
+# In a cluster as young as this one the garbage collector takes half a minute to learn of our kinds.
+READY = "kubectl wait gpuunits --all -n runtime-stock --for=condition=Ready --timeout=120s"
+
+
+def test_stock_is_made_and_a_vm_is_allocated_on_it_and_released(terminal: Terminal) -> None:
+    health = terminal.ask(HEALTH)
+    early = terminal.ask(VMS)
+    stocks = terminal.ask(STOCKS)
+    vm = terminal.ask(VMS)
+    listed = terminal.ask("curl -s http://127.0.0.1:8080/api/v1/stocks")
+    ended = terminal.ask(f"curl -s -X DELETE http://127.0.0.1:8080/api/v1/vms/{vm[1]['id']}")
+    terminal.type(READY)
+    released = terminal.ask("curl -s http://127.0.0.1:8080/api/v1/stocks")
+
+    assert (health[0], health[1]["kubernetesConnected"], health[1]["nodeCount"]) == (200, True, 4)
+    assert (early[0], early[1]["code"]) == (409, "insufficient_capacity")
+    assert (stocks[0], [stock["status"] for stock in stocks[1]]) == (201, ["available"] * 2)
+    assert (vm[0], vm[1]["tenantID"], vm[1]["stockID"]) == (201, "tenant-a", stocks[1][0]["id"])
+    assert [stock["status"] for stock in listed[1]] == ["allocated", "available"]
+    assert (ended[0], ended[1]["status"]) == (200, "deleted")
+    assert [stock["status"] for stock in released[1]] == ["available"] * 2

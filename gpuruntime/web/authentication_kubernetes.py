@@ -1,0 +1,88 @@
+"""Bearer tokens of the cluster: the API server says whom one belongs to (TokenReview), grants say what that one may do.
+
+A pod gets such a token as a projected volume, a person with `kubectl create token NAME --audience gpuruntime`.
+"""
+
+import asyncio
+from hashlib import sha256
+from typing import Final
+
+from attrs import frozen
+
+from gpuruntime.control.recently_used import RecentlyUsed
+from gpuruntime.kube.builtin.authentication import TokenReview, TokenReviewSpec, UserInfo
+from gpuruntime.kube.client import Client
+from gpuruntime.kube.errors import KubeError
+from gpuruntime.kube.shared_run import SharedRun
+from gpuruntime.web.identity import Grants
+from gpuruntime.web.routing import Caller
+
+__all__ = ["AUDIENCE", "TokenReviews"]
+
+AUDIENCE: Final = "gpuruntime"
+"""Whom a token must be made for. One for the API server is refused: who has it could act there in its owner's name."""
+
+_FRESH_SECONDS: Final = 10.0
+_USABLE_SECONDS: Final = 120.0
+_REMEMBERED: Final = 4096
+
+
+@frozen
+class _Verdict:
+    user: UserInfo | None
+    at: float
+
+
+class TokenReviews:
+    """Tells callers by what the API server says of their tokens.
+
+    Guarantees:
+        A token counts only if it was made for the audience. A verdict is asked for again after ten seconds, so that is
+        how long a token outlives its end; while the API server cannot be asked, a user that it knew counts for up to
+        two minutes. Tokens are not kept, only their hashes. However many requests come with one token at a time, it is
+        reviewed once.
+    """
+
+    def __init__(self, client: Client, grants: Grants, audience: str = AUDIENCE) -> None:
+        self._client = client
+        self._grants = grants
+        self._audience = audience
+        self._verdicts: RecentlyUsed[str, _Verdict] = RecentlyUsed(_REMEMBERED)
+        self._asking: dict[str, SharedRun[_Verdict]] = {}
+
+    async def authenticate(self, token: str) -> Caller | None:
+        key = sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
+        known = self._verdicts.get(key)
+        if known is None or _age(known) >= _FRESH_SECONDS:
+            known = await self._ask_again(token, key, known)
+        if known.user is None:
+            return None
+        return Caller(known.user.username, self._grants.scope_of(known.user))
+
+    async def _ask_again(self, token: str, key: str, known: _Verdict | None) -> _Verdict:
+        run = self._asking.setdefault(key, SharedRun(lambda: self._review(token, key)))
+        try:
+            return await run.join()
+        except KubeError:
+            if known is None or known.user is None or _age(known) >= _USABLE_SECONDS:
+                raise
+            return known
+        finally:
+            self._asking.pop(key, None)
+
+    async def _review(self, token: str, key: str) -> _Verdict:
+        asked = TokenReview(spec=TokenReviewSpec(token, (self._audience,)))
+        status = (await self._client.create(asked)).status
+        # A server that knows nothing of audiences names none, and has then not looked at them.
+        believed = status.authenticated and self._audience in status.audiences and status.user.username != ""
+        verdict = _Verdict(status.user if believed else None, _now())
+        self._verdicts.put(key, verdict)
+        return verdict
+
+
+def _age(verdict: _Verdict) -> float:
+    return _now() - verdict.at
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,76 @@
+"""Jobs: the records of write requests."""
+
+from heapq import nlargest
+from typing import Final
+
+from attrs import frozen
+
+from gpuruntime.api.operation import PENDING, Operation, operation_name
+from gpuruntime.meta.identity import ObjectKey
+from gpuruntime.service.errors import ObjectNotFoundError
+from gpuruntime.service.installation import Service
+from gpuruntime.service.paging import cursor_of
+from gpuruntime.web.list_queries import JobsQuery, after_cursor
+from gpuruntime.web.reply_headers import of_page, of_seen
+from gpuruntime.web.routing import Answer, Call, Page, Reply, Route, Scope
+from gpuruntime.web.views_jobs import JobView, job_view
+
+__all__ = ["Jobs"]
+
+_EVERYTHING: Final = 10**9
+
+
+@frozen
+class Jobs:
+    """The handlers of /operator/jobs."""
+
+    service: Service
+
+    def routes(self) -> tuple[Route, ...]:
+        """All routes of jobs."""
+        return (
+            Route(
+                *("GET", "/operator/jobs", self.list_jobs, "List jobs", Scope.READ),
+                query=JobsQuery,
+                answers=(Answer(200, JobView, "A page of jobs, the newest first.", is_list=True),),
+            ),
+            Route(
+                *("GET", "/operator/jobs/{operationID}", self.get, "Get a job", Scope.READ),
+                answers=(Answer(200, JobView, "The job."),),
+                refusals=((404, "job_not_found"),),
+            ),
+        )
+
+    async def list_jobs(self, call: Call) -> Reply:
+        """The jobs that match, the newest first, page by page: `next` of a page is the `cursor` of the following one.
+
+        Jobs that have ended are forgotten after some days.
+        """
+        query: JobsQuery = call.query
+        after = after_cursor(query.cursor)
+
+        def matches(operation: Operation) -> bool:
+            is_asked_for = query.type in {None, operation.spec.type}
+            is_so_far = query.status in {None, operation.status.state or PENDING}
+            return is_asked_for and is_so_far and (after is None or _place(operation) < after)
+
+        everything = await self.service.job_reads.page(matches, limit=_EVERYTHING, at_least=call.at_least)
+        newest = nlargest(query.limit + 1, everything.items, key=_place)
+        shown = newest[: query.limit]
+        following = cursor_of(_place(shown[-1])) if len(newest) > len(shown) else ""
+        return Reply(200, Page(tuple(job_view(operation) for operation in shown), following), of_page(everything))
+
+    async def get(self, call: Call) -> Reply:
+        """How far a request is. That it succeeded means that what it asks for is stored, not that it is ready."""
+        operation_id = call.names["operationID"]
+        key = ObjectKey(self.service.operations.namespace, operation_name(operation_id))
+        try:
+            seen = await self.service.job_reads.get(key, call.at_least)
+        except ObjectNotFoundError as error:
+            raise ObjectNotFoundError(f"job {operation_id}: found none of this operationID") from error
+        return Reply(200, job_view(seen.object), of_seen(seen))
+
+
+def _place(operation: Operation) -> ObjectKey:
+    """Where a job is in the list: it never moves, whatever becomes of it."""
+    return ObjectKey(operation.metadata.creation_timestamp or "", operation.metadata.name)

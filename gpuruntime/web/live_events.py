@@ -1,0 +1,74 @@
+"""Steps of objects as server-sent events: what a follower is told, and how it is written."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Generic, TypeVar
+
+import orjson
+from attrs import frozen
+
+from gpuruntime.meta.codec import encode
+from gpuruntime.meta.objects import TypedObject
+from gpuruntime.meta.structs import Struct
+from gpuruntime.service.change_log import Step
+from gpuruntime.service.reading import is_at_least
+
+__all__ = ["LiveEvents", "ResetView", "event_bytes", "heartbeat"]
+
+K = TypeVar("K", bound=TypedObject)
+
+
+@frozen
+class ResetView(Struct):
+    """What the events `reset` and `synced` say: the version of the full state between them, and how much it is."""
+
+    resource_version: str
+    """The version of the state."""
+    count: int
+    """How many objects there are."""
+
+
+def event_bytes(name: str, data: Struct, version: str = "") -> bytes:
+    """One event on the wire. Without a version it is no place to come back to."""
+    place = f"id: {version}\n" if version else ""
+    return f"event: {name}\n{place}data: ".encode() + orjson.dumps(encode(data)) + b"\n\n"
+
+
+def heartbeat(age: float) -> bytes:
+    """A sign of life, which says how long ago the cluster gave one."""
+    return f": heard of the cluster {age:.0f} s ago\n\n".encode()
+
+
+@frozen
+class LiveEvents(Generic[K]):
+    """What one follower is told.
+
+    Args:
+        matches: which objects it follows. One that begins to match is told as added, one that ceases to as deleted.
+        view: what it sees of an object.
+        with_ids: whether it can come back to where it was.
+    """
+
+    matches: Callable[[K], bool]
+    view: Callable[[K], Struct]
+    with_ids: bool
+
+    def of_state(self, items: Iterable[K], version: str) -> Iterator[bytes]:
+        """The full state: `reset`, everything as added, `synced`. Only after the last one is it all there."""
+        found = [item for item in items if self.matches(item)]
+        summary = ResetView(version, len(found))
+        yield event_bytes("reset", summary)
+        for item in found:
+            yield event_bytes("added", self.view(item))
+        yield event_bytes("synced", summary, version if self.with_ids else "")
+
+    def of_step(self, step: Step[K], beyond: str) -> bytes:
+        """One step; b"" if it is none for this follower, or is in what it has seen up to version `beyond`."""
+        if beyond and is_at_least(beyond, step.version):
+            return b""
+        version = step.version if self.with_ids else ""
+        before = step.before if step.before is not None and self.matches(step.before) else None
+        if step.after is not None and self.matches(step.after):
+            return event_bytes("added" if before is None else "modified", self.view(step.after), version)
+        if before is not None:
+            return event_bytes("deleted", self.view(step.after if step.after is not None else before), version)
+        return b""

@@ -1,0 +1,130 @@
+"""The answers of a route, for OpenAPI: those that it promises, and the refusals that the frame adds."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from gpuruntime.web.errors import CODES
+from gpuruntime.web.frame_headers import IDEMPOTENCY_KEY
+from gpuruntime.web.routing import NOT_OLDER_THAN, Answer, Idempotency, Route
+
+__all__ = ["ERROR_SCHEMA", "describe_answers", "usual_refusals"]
+
+_JSON: Final = "application/json"
+_MEANINGS: Final[Mapping[int, str]] = {
+    400: "The request is at fault; `details` say where",
+    401: "The caller is not known",
+    403: "The caller lacks the scope, or calls from a place from where nobody gets in",
+    404: "There is no such object",
+    408: "The body did not come in time",
+    409: "It cannot be done now",
+    412: "The object is not in the state that If-Match names",
+    413: "The body is larger than 1 MiB",
+    415: "The body is no JSON in UTF-8 by its headers",
+    500: "We failed; the log says why",
+    503: "The cluster cannot be asked now",
+    504: "Accepted and stored, but not finished in time; ask again with the same operationID",
+}
+
+ERROR_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "description": "A refusal.",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["code", "message"],
+            "properties": {
+                "code": {"type": "string", "description": "One word for programs; it never changes."},
+                "message": {"type": "string", "description": "A sentence for people."},
+                "details": {
+                    "type": "array",
+                    "description": "The parts of the request that are at fault, all at once.",
+                    "items": {
+                        "type": "object",
+                        "required": ["path", "message"],
+                        "properties": {
+                            "path": {"type": "string", "description": "Where, such as $.template.ports[0].port."},
+                            "rule": {"type": "string", "description": "The keyword of the schema that it breaks."},
+                            "message": {"type": "string", "description": "What was found and what was expected."},
+                        },
+                    },
+                },
+            },
+        }
+    },
+}
+
+
+def describe_answers(route: Route) -> dict[str, Any]:
+    """The `responses` of a route, by status."""
+    found: dict[int, dict[str, Any]] = {}
+    for answer in route.answers:
+        response = found.setdefault(answer.status, {"description": answer.description, "headers": _headers(route)})
+        if answer.description not in response["description"]:
+            response["description"] += f" {answer.description}"
+        content = _content(answer)
+        if content:
+            response.setdefault("content", {}).update(content)
+    if route.method == "GET" and route.path.endswith("}"):
+        found[304] = {"description": "The reader has it already (If-None-Match)."}
+    codes: dict[int, list[str]] = {}
+    for status, code in (*_refusals(route), *route.refusals):
+        if code not in codes.setdefault(status, []):
+            codes[status].append(code)
+    for status, words in codes.items():
+        usual = words == [CODES.get(status)]
+        found[status] = {"$ref": f"#/components/responses/{words[0]}"} if usual else _refusal(status, words)
+    return {str(status): found[status] for status in sorted(found)}
+
+
+def usual_refusals() -> dict[str, Any]:
+    """The refusals that many routes have in common, by their codes."""
+    return {code: _refusal(status, [code]) for status, code in CODES.items() if status in _MEANINGS}
+
+
+def _headers(route: Route) -> dict[str, Any]:
+    headers = {"X-Request-ID": "The id of the request, the caller's own if it sent one."}
+    if route.idempotency is not Idempotency.NONE:
+        headers[IDEMPOTENCY_KEY] = "The operationID of the request, the caller's own if it sent one."
+    if "{" in route.path or route.method != "GET":
+        headers[NOT_OLDER_THAN] = "What the answer shows; send it with a read that must not be older."
+    return {name: {"description": text, "schema": {"type": "string"}} for name, text in headers.items()}
+
+
+def _content(answer: Answer) -> dict[str, Any]:
+    if answer.media_type != _JSON:
+        # OpenAPI 3.1 has no words for what the items of a stream are.
+        return {answer.media_type: {}}
+    if answer.type is None:
+        return {}
+    item = {"$ref": f"#/components/schemas/{answer.type.__name__}"}
+    data = {"type": "array", "items": item} if answer.is_list else item
+    more = {"next": {"type": "string", "description": "The cursor of what follows; absent at the end."}}
+    properties = {"data": data, **(more if answer.is_list else {})}
+    return {_JSON: {"schema": {"type": "object", "required": ["data"], "properties": properties}}}
+
+
+def _refusals(route: Route) -> Iterator[tuple[int, str]]:
+    """What the frame can answer on a route, whatever its handler does."""
+    statuses = [400, 401, 403, 500, 503]
+    if route.method != "GET":
+        statuses += [408, 413, 415]
+    if route.method != "GET" and "{" in route.path:
+        statuses.append(412)
+    if "{" in route.path and not any(status == 404 for status, _ in route.refusals):
+        statuses.append(404)
+    yield from ((status, CODES[status]) for status in statuses)
+    if route.idempotency is not Idempotency.NONE:
+        yield 409, "operation_conflict"
+        yield 504, "not_finished"
+
+
+def _refusal(status: int, codes: list[str]) -> dict[str, Any]:
+    told = ", ".join(f"`{code}`" for code in codes)
+    headers = {401: {"WWW-Authenticate": "How to say who calls."}, 503: {"Retry-After": "Seconds to wait."}}.get(status)
+    shown = {name: {"description": text, "schema": {"type": "string"}} for name, text in (headers or {}).items()}
+    return {
+        "description": f"{_MEANINGS.get(status, 'Refused')}: {told}.",
+        **({"headers": shown} if shown else {}),
+        "content": {_JSON: {"schema": {"$ref": "#/components/schemas/Error"}}},
+    }

@@ -1,0 +1,147 @@
+"""Routes as values: what a route takes, what it gives, who may call it. The frame serves them, OpenAPI describes them.
+
+A handler gets a `Call`, in which everything is decoded and checked, and gives a `Reply`. It knows nothing of JSON, of
+headers or of credentials::
+
+    Route("GET", "/gpu-units/{name}", self.get, "Get a unit", Scope.READ, answers=(Answer(200, UnitView, "The unit."),))
+
+What it cannot do it says with an exception: those of `service` and `kube` as they are, `ApiError` of `web.errors` for
+the rest.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from enum import Enum, IntEnum
+from typing import Any, Final
+
+from aiohttp import web
+from attrs import field, frozen
+
+from gpuruntime.meta.frozen_mapping import EMPTY, FrozenDict
+from gpuruntime.meta.structs import Struct
+
+__all__ = [
+    "NOT_OLDER_THAN",
+    "PREFIX",
+    "Answer",
+    "Call",
+    "Caller",
+    "Handler",
+    "Idempotency",
+    "Page",
+    "Reply",
+    "Route",
+    "Scope",
+]
+
+PREFIX: Final = "/api/v1"
+NOT_OLDER_THAN: Final = "X-Resource-Version"
+"""Header of answers: what they show. Header of reads: what their answer must not be older than."""
+
+
+class Scope(IntEnum):
+    """What a caller may do; each includes those before it."""
+
+    NONE = 0
+    READ = 1
+    WRITE = 2
+    OPERATOR = 3
+
+
+class Idempotency(Enum):
+    """Whether a route takes an operationID, in the body or as header Idempotency-Key."""
+
+    NONE = "none"
+    ACCEPTED = "accepted"
+    """One is made and returned if the caller sends none."""
+    REQUIRED = "required"
+
+
+@frozen
+class Caller:
+    """Who sent a request."""
+
+    name: str
+    scope: Scope
+
+
+@frozen
+class Call:
+    """A request, decoded and checked.
+
+    Args:
+        names: the variable parts of the path.
+        operation_id: the operationID of a route that takes one; "" otherwise.
+        if_match: the resourceVersion that the caller's If-Match asks for, or None.
+        at_least: the resourceVersion that the answer must not be older than, or "".
+        request: for streams; nothing else should need it.
+    """
+
+    caller: Caller
+    request_id: str
+    request: web.Request = field(repr=False)
+    names: Mapping[str, str] = EMPTY
+    body: Any = None
+    query: Any = None
+    operation_id: str = ""
+    if_match: str | None = None
+    at_least: str = ""
+
+
+@frozen
+class Page:
+    """A part of a list: `{"data": [...], "next": "cursor"}`. `next` is the cursor of what follows, "" at the end."""
+
+    items: tuple[Struct, ...]
+    next: str = ""
+
+
+@frozen
+class Reply:
+    """What a handler answers. `data` becomes the envelope's data; None is an answer without a body.
+
+    A header ETag makes the answer one that a reader with If-None-Match need not get again.
+    """
+
+    status: int
+    data: Struct | tuple[Struct, ...] | Page | None = None
+    headers: FrozenDict[str, str] = EMPTY
+
+
+@frozen
+class Answer:
+    """An answer that a route can give, for OpenAPI. `type` None is an answer without a body."""
+
+    status: int
+    type: type[Struct] | None
+    description: str
+    is_list: bool = False
+    media_type: str = "application/json"
+
+
+Handler = Callable[[Call], Awaitable[Reply | web.StreamResponse]]
+
+
+@frozen
+class Route:
+    """One route below the API's prefix.
+
+    Args:
+        path: such as "/gpu-units/{name}".
+        summary: one line; the docstring of the handler says the rest.
+        body: what the JSON body must be: a Struct with rules, decoded strictly. `operationID` is none of its fields:
+            the frame takes it out, and adds it to what OpenAPI says.
+        query: what the query may have: a flat Struct of optional scalars.
+        answers: what it gives when all goes well; refusals that every route knows are added by the frame.
+        refusals: further refusals, as status and code. One of 404 is the code of what is not found here.
+    """
+
+    method: str
+    path: str
+    handler: Handler = field(repr=False)
+    summary: str
+    scope: Scope
+    body: type[Struct] | None = None
+    query: type[Struct] | None = None
+    answers: tuple[Answer, ...] = ()
+    refusals: tuple[tuple[int, str], ...] = ()
+    idempotency: Idempotency = Idempotency.NONE

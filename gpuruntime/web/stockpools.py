@@ -1,0 +1,148 @@
+"""Pools of stock: created, read, changed and deleted."""
+
+from collections.abc import Callable
+from typing import Final
+
+from attrs import frozen
+
+from gpuruntime.api.stockpool import StockPool
+from gpuruntime.meta.frozen_mapping import FrozenDict
+from gpuruntime.meta.identity import ObjectKey
+from gpuruntime.meta.names import is_dns_subdomain
+from gpuruntime.service.errors import ObjectNotFoundError
+from gpuruntime.service.installation import Service
+from gpuruntime.service.paging import cursor_of
+from gpuruntime.service.pools import POOL_CHANGE
+from gpuruntime.service.removing import POOL_REMOVAL, RemoveObject
+from gpuruntime.web.list_queries import PoolsQuery, StockQuery, after_cursor, selected
+from gpuruntime.web.pool_bodies import CreatePoolBody, UpdatePoolBody
+from gpuruntime.web.reply_headers import location, of_deletion, of_page, of_seen, of_written, shown
+from gpuruntime.web.routing import Answer, Call, Idempotency, Page, Reply, Route, Scope
+from gpuruntime.web.views_jobs import JobView, finished_job_view
+from gpuruntime.web.views_pools import PoolView, gone_pool, phase_of_pool, pool_view
+
+__all__ = ["Pools"]
+
+_COLLECTION: Final = "/operator/stockpools"
+_ITEM: Final = "/operator/stockpools/{name}"
+_MISSING: Final = (404, "stockpool_not_found")
+_STALE: Final = (412, "conflict")
+_CONFLICT: Final = (409, "operation_conflict")
+
+
+@frozen
+class Pools:
+    """The handlers of /operator/stockpools."""
+
+    service: Service
+
+    def routes(self) -> tuple[Route, ...]:
+        """All routes of pools."""
+        return (
+            Route(
+                *("GET", _COLLECTION, self.list_pools, "List pools", Scope.READ),
+                query=PoolsQuery,
+                answers=(Answer(200, PoolView, "A page of pools, by namespace and name.", is_list=True),),
+            ),
+            Route(
+                *("POST", _COLLECTION, self.create, "Create a pool", Scope.OPERATOR),
+                body=CreatePoolBody,
+                answers=(
+                    Answer(202, JobView, "The pool is stored; its stock is being made."),
+                    Answer(200, JobView, "The request was sent before: the job as it is now."),
+                ),
+                refusals=(_CONFLICT, (409, "refused")),
+                idempotency=Idempotency.ACCEPTED,
+            ),
+            Route(
+                *("GET", _ITEM, self.get, "Get a pool", Scope.READ),
+                query=StockQuery,
+                answers=(Answer(200, PoolView, "The pool."),),
+                refusals=(_MISSING,),
+            ),
+            Route(
+                *("PUT", _ITEM, self.update, "Change a pool", Scope.OPERATOR),
+                body=UpdatePoolBody,
+                query=StockQuery,
+                answers=(Answer(200, PoolView, "The pool after the change."),),
+                refusals=(_MISSING, _STALE, _CONFLICT, (409, "refused")),
+                idempotency=Idempotency.ACCEPTED,
+            ),
+            Route(
+                *("DELETE", _ITEM, self.delete, "Delete a pool", Scope.OPERATOR),
+                query=StockQuery,
+                answers=(Answer(204, None, "The pool is deleted."),),
+                refusals=(_MISSING, _STALE, _CONFLICT),
+                idempotency=Idempotency.ACCEPTED,
+            ),
+        )
+
+    async def list_pools(self, call: Call) -> Reply:
+        """The pools that match, page by page: `next` of a page is the `cursor` of the following one."""
+        query: PoolsQuery = call.query
+        page = await self.service.pool_reads.page(
+            _filter(query),
+            limit=query.limit,
+            namespace=query.namespace,
+            after=after_cursor(query.cursor),
+            at_least=call.at_least,
+        )
+        views = tuple(pool_view(pool) for pool in page.items)
+        return Reply(200, Page(views, "" if page.next is None else cursor_of(page.next)), of_page(page))
+
+    async def create(self, call: Call) -> Reply:
+        """Create a pool, which keeps a number of ready stock units. It lives in a stock namespace.
+
+        The answer is the job: that it succeeded means that the pool is stored, and its status says how full it is.
+        Without a name the pool gets one that follows from the operationID.
+        """
+        body: CreatePoolBody = call.body
+        request = body.request(call.operation_id)
+        made = await self.service.pools.create(call.operation_id, request)
+        job = finished_job_view(made.performed, gone=made.object is None)
+        if made.object is None or made.performed.is_replay:
+            return Reply(200, job)
+        version = shown(made.object.metadata.resource_version)
+        return Reply(202, job, FrozenDict({**version, **location(_COLLECTION, made.object.key)}))
+
+    async def get(self, call: Call) -> Reply:
+        """The pool."""
+        seen = await self.service.pool_reads.get(self._key(call), call.at_least)
+        return Reply(200, pool_view(seen.object), of_seen(seen))
+
+    async def update(self, call: Call) -> Reply:
+        """Change a pool. What is left out stays as it is. With If-Match, only in the state with this ETag."""
+        key, body = self._key(call), call.body
+        request = body.request(key.name, key.namespace, call.if_match or "")
+        changed = await self.service.changes.change(POOL_CHANGE, call.operation_id, request)
+        if changed.object is None:
+            return Reply(200, gone_pool(key.name, key.namespace, changed.performed.result.uid, call.operation_id))
+        return Reply(200, pool_view(changed.object), of_written(changed.object))
+
+    async def delete(self, call: Call) -> Reply:
+        """Delete a pool and its stock, but not what was claimed."""
+        key = self._key(call)
+        request = RemoveObject(key.name, key.namespace, resource_version=call.if_match or "")
+        performed = await self.service.removals.remove(POOL_REMOVAL, call.operation_id, request)
+        return Reply(204, headers=await of_deletion(self.service.pool_reads, key, performed.result.uid))
+
+    def _key(self, call: Call) -> ObjectKey:
+        query: StockQuery = call.query
+        key = ObjectKey(query.namespace, call.names["name"])
+        if not is_dns_subdomain(key.name):
+            raise ObjectNotFoundError(f"pool {key}: found none of this name")
+        return key
+
+
+def _filter(query: PoolsQuery) -> Callable[[StockPool], bool]:
+    labels = selected(query.label_selector)
+
+    def matches(pool: StockPool) -> bool:
+        return (
+            query.namespace in {None, pool.metadata.namespace}
+            and query.spec_name in {None, pool.spec.spec_name}
+            and query.phase in {None, phase_of_pool(pool)}
+            and labels.matches(pool.metadata.labels)
+        )
+
+    return matches

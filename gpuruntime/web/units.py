@@ -1,0 +1,237 @@
+"""Active units: created on stock or cold, read, changed, deleted, waited for and followed."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from aiohttp import web
+from attrs import frozen
+
+from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.meta.frozen_mapping import EMPTY
+from gpuruntime.meta.identity import ObjectKey
+from gpuruntime.meta.names import is_dns_subdomain
+from gpuruntime.service.changing import ensure_version, read_or_none
+from gpuruntime.service.errors import ObjectNotFoundError
+from gpuruntime.service.installation import Service
+from gpuruntime.service.paging import cursor_of
+from gpuruntime.service.reading import Seen
+from gpuruntime.service.requests import DeleteUnit
+from gpuruntime.service.unit_changes import UNIT_CHANGE
+from gpuruntime.web.list_queries import (
+    CreateUnitQuery,
+    UnitPlaceQuery,
+    UnitQuery,
+    UnitsQuery,
+    UnitWaitQuery,
+    UnitWatchQuery,
+    after_cursor,
+    unit_filter,
+)
+from gpuruntime.web.live import LiveUnits
+from gpuruntime.web.reply_headers import location, of_deletion, of_page, of_seen, of_written
+from gpuruntime.web.routing import Answer, Call, Idempotency, Page, Reply, Route, Scope
+from gpuruntime.web.unit_bodies import CreateUnitBody, UpdateUnitBody
+from gpuruntime.web.unit_waiting import UnitWaiting
+from gpuruntime.web.views_units import UnitView, gone_unit, unit_view
+
+__all__ = ["Units"]
+
+_COLLECTION: Final = "/gpu-units"
+_ITEM: Final = "/gpu-units/{name}"
+_MISSING: Final = (404, "gpuunit_not_found")
+_STALE: Final = (412, "conflict")
+_CONFLICT: Final = (409, "operation_conflict")
+_EVENTS: Final = "text/event-stream"
+
+
+@frozen
+class Units:
+    """The handlers of /gpu-units."""
+
+    service: Service
+
+    def routes(self) -> tuple[Route, ...]:
+        """All routes of active units."""
+        late = Answer(202, UnitView, "The unit as it is: the time was over before it was ready.")
+        stream = Answer(200, None, "With watch: server-sent events.", media_type=_EVENTS)
+        return (
+            Route(
+                *("GET", _COLLECTION, self.list_units, "List units, or follow them", Scope.READ),
+                query=UnitsQuery,
+                answers=(Answer(200, UnitView, "A page of units, by namespace and name.", is_list=True), stream),
+            ),
+            Route(
+                *("POST", _COLLECTION, self.create, "Create a unit", Scope.WRITE),
+                body=CreateUnitBody,
+                query=CreateUnitQuery,
+                answers=(
+                    Answer(201, UnitView, "The unit was created."),
+                    Answer(200, UnitView, "The request was sent before: the unit as it is now."),
+                    late,
+                ),
+                refusals=(_CONFLICT, (409, "insufficient_capacity"), (409, "refused")),
+                idempotency=Idempotency.REQUIRED,
+            ),
+            Route(
+                *("GET", _ITEM, self.get, "Get a unit", Scope.READ),
+                query=UnitQuery,
+                answers=(Answer(200, UnitView, "The unit."), late),
+                refusals=(_MISSING,),
+            ),
+            Route(
+                *("PUT", _ITEM, self.update, "Change a unit", Scope.WRITE),
+                body=UpdateUnitBody,
+                query=UnitQuery,
+                answers=(Answer(200, UnitView, "The unit after the change."), late),
+                refusals=(_MISSING, _STALE, _CONFLICT, (409, "refused")),
+                idempotency=Idempotency.ACCEPTED,
+            ),
+            Route(
+                *("DELETE", _ITEM, self.delete, "Delete a unit", Scope.WRITE),
+                query=UnitPlaceQuery,
+                answers=(Answer(204, None, "The unit is deleted."),),
+                refusals=(_MISSING, _STALE, _CONFLICT),
+                idempotency=Idempotency.ACCEPTED,
+            ),
+            Route(
+                *("GET", f"{_ITEM}/wait", self.wait, "Wait for a unit", Scope.READ),
+                query=UnitWaitQuery,
+                answers=(Answer(200, UnitView, "The unit is what was waited for."), late),
+                refusals=(_MISSING,),
+            ),
+            Route(
+                *("GET", f"{_ITEM}/watch", self.watch, "Follow a unit", Scope.READ),
+                query=UnitWatchQuery,
+                answers=(Answer(200, None, "Server-sent events.", media_type=_EVENTS),),
+                refusals=(_MISSING,),
+            ),
+        )
+
+    async def list_units(self, call: Call) -> Reply | web.StreamResponse:
+        """The active units that match, page by page: `next` of a page is the `cursor` of the following one.
+
+        Following the cursors shows every unit that is there all the time exactly once. With watch=1 the answer is a
+        stream of server-sent events instead: `reset`, one `added` for each unit and `synced`; then `added`, `modified`
+        and `deleted` as they happen. Come back with the id of the last event in the header Last-Event-ID.
+        """
+        query: UnitsQuery = call.query
+        matches = unit_filter(query, self.service.roles, stock=False)
+        if query.watch:
+            return await self._live().stream(call.request, query.resource_version, matches, call.at_least)
+        page = await self.service.unit_reads.page(
+            matches,
+            limit=query.limit,
+            namespace=query.namespace,
+            after=after_cursor(query.cursor),
+            at_least=call.at_least,
+        )
+        views = tuple(self._view(unit) for unit in page.items)
+        return Reply(200, Page(views, "" if page.next is None else cursor_of(page.next)), of_page(page))
+
+    async def create(self, call: Call) -> Reply:
+        """Take over a ready stock unit of the flavour, the oldest first, and run the image on its capacity.
+
+        With coldStart the unit is created without stock. Sent again with the same operationID, the answer is the unit
+        as it is now, or what is recorded of it with `deleted: true`. If there is no ready stock, nothing is stored, and
+        the operationID can be used again. With wait=Ready the answer comes when the unit is ready.
+        """
+        body: CreateUnitBody = call.body
+        request = body.request()
+        answer = await self.service.units.create(call.operation_id, request)
+        if answer.unit is None:
+            uid = answer.performed.result.uid
+            return Reply(200, gone_unit(request.name, request.namespace, uid, call.operation_id))
+        status = 200 if answer.performed.is_replay else 201
+        made = location(_COLLECTION, answer.unit.key) if status == 201 else EMPTY
+        return await self._written(answer.unit, status, call.query, made)
+
+    async def get(self, call: Call) -> Reply:
+        """The unit. With wait=Ready the answer comes when it is ready, or when the time is over."""
+        query: UnitQuery = call.query
+        seen = await self._seen(call, query.namespace)
+        if query.wait is None:
+            return Reply(200, self._view(seen.object), of_seen(seen))
+        return await self._when_ready(seen.object, 200, query.timeout, EMPTY)
+
+    async def update(self, call: Call) -> Reply:
+        """Change image, template, access, pull secrets or labels. What is left out stays as it is.
+
+        With If-Match, only in the state with this ETag. A change of anything but labels restarts the unit.
+        """
+        body, query = call.body, call.query
+        key = self._key(call, query.namespace)
+        request = body.request(key.name, key.namespace, call.if_match or "")
+        changed = await self.service.changes.change(UNIT_CHANGE, call.operation_id, request)
+        if changed.object is None:
+            return Reply(200, gone_unit(key.name, key.namespace, changed.performed.result.uid, call.operation_id))
+        return await self._written(changed.object, 200, query, EMPTY)
+
+    async def delete(self, call: Call) -> Reply:
+        """Delete the unit, and give back the stock that it came from unless a pool had supplied it.
+
+        With If-Match, only if it is in the state with this ETag when the request comes.
+        """
+        key = self._key(call, call.query.namespace)
+        if call.if_match is not None and await self.service.operations.find(call.operation_id) is None:
+            found = await read_or_none(self.service.units.client, GPUUnit, key)
+            if found is not None:
+                ensure_version(found, call.if_match)
+        answer = await self.service.units.delete(call.operation_id, DeleteUnit(key.name, key.namespace))
+        return Reply(204, headers=await of_deletion(self.service.unit_reads, key, answer.performed.result.uid))
+
+    async def wait(self, call: Call) -> Reply:
+        """Answer when the unit is ready, or gone; 202 and the unit as it is when the time is over before that."""
+        query: UnitWaitQuery = call.query
+        key = self._key(call, query.namespace)
+        try:
+            seen = await self._seen(call, query.namespace)
+        except ObjectNotFoundError:
+            if query.for_ == "Ready":
+                raise
+            return Reply(200, gone_unit(key.name, key.namespace, None, None))
+        if query.for_ == "Ready":
+            return await self._when_ready(seen.object, 200, query.timeout, EMPTY)
+        uid = seen.object.metadata.uid
+        if await self.service.unit_reads.gone(key, uid, query.timeout):
+            return Reply(200, gone_unit(key.name, key.namespace, uid, None))
+        return Reply(202, self._view(seen.object), of_seen(seen))
+
+    async def watch(self, call: Call) -> web.StreamResponse:
+        """What happens to the unit, as server-sent events: see the list of units. It may be deleted and made anew."""
+        query: UnitWatchQuery = call.query
+        key = self._key(call, query.namespace)
+        since = call.request.headers.get("Last-Event-ID") or query.resource_version
+        if since is None:
+            await self._seen(call, query.namespace)
+        return await self._live().stream(call.request, since, lambda unit: unit.key == key)
+
+    async def _written(
+        self, unit: GPUUnit, status: int, query: UnitQuery | CreateUnitQuery, headers: Mapping[str, str]
+    ) -> Reply:
+        if query.wait is not None:
+            return await self._when_ready(unit, status, query.timeout, headers)
+        return Reply(status, self._view(unit), of_written(unit) | headers)
+
+    async def _when_ready(self, unit: GPUUnit, status: int, seconds: int, headers: Mapping[str, str]) -> Reply:
+        waited = await self._waiting().ready(unit.key, unit.metadata.resource_version, seconds)
+        chosen = status if waited.is_fulfilled else 202
+        return Reply(chosen, self._view(waited.seen.object), of_seen(waited.seen) | headers)
+
+    async def _seen(self, call: Call, namespace: str) -> Seen[GPUUnit]:
+        return await self.service.unit_reads.get(self._key(call, namespace), call.at_least)
+
+    def _key(self, call: Call, namespace: str) -> ObjectKey:
+        """Which unit is meant; stock is not to be found here."""
+        key = ObjectKey(namespace, call.names["name"])
+        if self.service.roles.is_stock(namespace) or not is_dns_subdomain(key.name):
+            raise ObjectNotFoundError(f"unit {key}: found none of this name")
+        return key
+
+    def _view(self, unit: GPUUnit) -> UnitView:
+        return unit_view(unit, self.service.roles)
+
+    def _waiting(self) -> UnitWaiting:
+        return UnitWaiting(self.service.unit_reads)
+
+    def _live(self) -> LiveUnits:
+        return LiveUnits(self.service.log, self.service.unit_reads, self.service.roles)

@@ -1,0 +1,160 @@
+"""A small API to try the frame on."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Annotated
+
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+from attrs import field, frozen
+
+from gpuruntime.meta.frozen_mapping import FrozenDict
+from gpuruntime.meta.rules import Items, Length, Pattern, Range
+from gpuruntime.meta.structs import Struct, wire
+from gpuruntime.web.authentication import Access, Gate
+from gpuruntime.web.frame import mount
+from gpuruntime.web.routing import Answer, Call, Caller, Idempotency, Page, Reply, Route, Scope
+from gpuruntime.web.swagger_pages import mount_documentation
+
+Client = TestClient[web.Request, web.Application]
+
+
+@frozen
+class Part(Struct):
+    """A part of a widget."""
+
+    name: Annotated[str, Pattern("^[a-z]+$"), Length(maximum=10)]
+    secret: str | None = field(default=None, metadata=wire(sensitive=True))
+    """Never told."""
+
+
+@frozen
+class WidgetBody(Struct):
+    """What a widget is made of."""
+
+    name: Annotated[str, Length(minimum=1, maximum=20)]
+    size: Annotated[int, Range(minimum=1, maximum=8)] = 1
+    """How big it is."""
+    parts: Annotated[tuple[Part, ...], Items(maximum=3)] = ()
+
+
+@frozen
+class WidgetQuery(Struct):
+    limit: Annotated[int | None, Range(minimum=1, maximum=100)] = None
+    """How many."""
+    watch: bool | None = None
+    phase: str | None = None
+
+
+@frozen
+class WidgetView(Struct):
+    """A widget."""
+
+    name: str
+    size: int
+
+
+@frozen
+class TokenTable:
+    """Knows tokens by heart."""
+
+    owners: FrozenDict[str, Caller]
+
+    async def authenticate(self, token: str) -> Caller | None:
+        return self.owners.get(token)
+
+
+TOKENS = TokenTable(FrozenDict({scope.name.lower(): Caller(f"the-{scope.name.lower()}", scope) for scope in Scope}))
+
+
+class Widgets:
+    """Handlers that remember what they were called with."""
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+        self.error: Exception | None = None
+
+    def routes(self) -> tuple[Route, ...]:
+        one = (Answer(200, WidgetView, "The widget."),)
+        return (
+            Route(
+                "GET",
+                "/widgets",
+                self.list,
+                "List widgets",
+                Scope.READ,
+                query=WidgetQuery,
+                answers=(Answer(200, WidgetView, "The widgets.", is_list=True),),
+            ),
+            Route(
+                "POST",
+                "/widgets",
+                self.create,
+                "Create a widget",
+                Scope.WRITE,
+                body=WidgetBody,
+                answers=(Answer(201, WidgetView, "Created."),),
+                idempotency=Idempotency.REQUIRED,
+            ),
+            Route("GET", "/widgets/{name}", self.get, "Get it", Scope.READ, answers=one, refusals=(_NO_WIDGET,)),
+            Route(
+                "DELETE",
+                "/widgets/{name}",
+                self.delete,
+                "Delete it",
+                Scope.OPERATOR,
+                answers=(Answer(204, None, "Gone."),),
+                idempotency=Idempotency.ACCEPTED,
+                refusals=(_NO_WIDGET,),
+            ),
+            Route("GET", "/stream", self.stream, "Break off", Scope.READ, answers=one),
+        )
+
+    def _note(self, call: Call) -> None:
+        self.calls.append(call)
+        if self.error is not None:
+            raise self.error
+
+    async def list(self, call: Call) -> Reply:
+        """All there are.
+
+        Raises:
+            KubeError: not now.
+        """
+        self._note(call)
+        return Reply(200, Page((WidgetView("a", 1), WidgetView("b", 2)), next="b"))
+
+    async def create(self, call: Call) -> Reply:
+        self._note(call)
+        return Reply(201, WidgetView(call.body.name, call.body.size))
+
+    async def get(self, call: Call) -> Reply:
+        self._note(call)
+        return Reply(200, WidgetView(call.names["name"], 1), FrozenDict({"ETag": '"7"'}))
+
+    async def delete(self, call: Call) -> Reply:
+        self._note(call)
+        return Reply(204)
+
+    async def stream(self, call: Call) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(call.request)
+        await response.write(b"the first half")
+        raise RuntimeError("no second half")
+
+
+_NO_WIDGET = (404, "widget_not_found")
+
+
+@asynccontextmanager
+async def serving_widgets(widgets: Widgets, access: Access = Access.CREDENTIALS) -> AsyncIterator[Client]:
+    """A client of the API; without headers of its own it has no credentials."""
+    app = web.Application()
+    mount(app, widgets.routes(), Gate(access, TOKENS))
+    mount_documentation(app, widgets.routes())
+    async with TestClient(TestServer(app)) as client:
+        yield client
+
+
+def bearer(scope: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {scope}"}

@@ -1,0 +1,70 @@
+"""Followers of units, and a replica that they follow: one watch of all namespaces, as in a real installation."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from aiohttp import ClientTimeout, web
+from aiohttp.test_utils import TestClient, TestServer
+from attrs import field, frozen
+
+from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.roles import Roles
+from gpuruntime.control import Cache
+from gpuruntime.kube.client import Client
+from gpuruntime.kube.credentials import Credentials
+from gpuruntime.kube.transport import Transport
+from gpuruntime.service.change_log import ChangeLog
+from gpuruntime.service.reading import Reads
+from gpuruntime.web.live import LiveUnits
+from tests.product_scenes import eventually
+from tests.web.resource_scenes import Events
+
+__all__ = ["Replica", "replica"]
+
+
+@frozen
+class Replica:
+    """One process that serves live units."""
+
+    log: ChangeLog[GPUUnit]
+    reads: Reads[GPUUnit]
+    namespace: str
+    client: "TestClient[web.Request, web.Application]" = field(repr=False)
+
+    @asynccontextmanager
+    async def follow(self, last: str = "") -> AsyncIterator[Events]:
+        """The units of the namespace, from the event with this id on."""
+        headers = {"Last-Event-ID": last} if last else {}
+        async with self.client.get("/", headers=headers, timeout=ClientTimeout(total=None)) as response:
+            yield Events(response)
+
+    async def sees(self, version: str) -> None:
+        """Returns when the replica has come to a version."""
+        assert await self.reads.caught_up(version, within=60)
+
+
+@asynccontextmanager
+async def replica(credentials: Credentials, namespace: str, kept: int = 2048) -> AsyncIterator[Replica]:
+    """A replica that remembers so many steps, for the length of the block."""
+    async with Transport(credentials, user_agent="replica") as transport:
+        cache = Cache(transport)
+        informer = cache.informer(GPUUnit)
+        log = ChangeLog(informer, kept)
+        reads = Reads(informer, Client(transport, field_manager="replica"), GPUUnit)
+        live = LiveUnits(log, reads, Roles())
+
+        async def serve(request: web.Request) -> web.StreamResponse:
+            return await live.stream(request, None, lambda unit: unit.metadata.namespace == namespace)
+
+        app = web.Application()
+        app.router.add_get("/", serve)
+        tasks = [asyncio.create_task(cache.run()), asyncio.create_task(log.run())]
+        try:
+            await eventually(lambda: log.is_following)
+            async with TestClient(TestServer(app)) as client:
+                yield Replica(log, reads, namespace, client)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)

@@ -1,0 +1,129 @@
+"""The API of a product at work, as its callers meet it."""
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiohttp import ClientResponse, ClientTimeout, web
+from aiohttp.test_utils import TestClient, TestServer
+from attrs import field, frozen
+
+from gpuruntime.web.app import cluster_routes
+from gpuruntime.web.authentication import Access, Gate
+from gpuruntime.web.frame import mount
+from gpuruntime.web.routing import PREFIX
+from tests.service.service_scenes import Product, ServiceWorld
+
+__all__ = ["Answered", "Api", "Event", "Events", "serving"]
+
+
+@frozen
+class Answered:
+    """An answer: its status, its headers and its JSON."""
+
+    status: int
+    headers: Mapping[str, str] = field(repr=False)
+    json: Any
+
+    @property
+    def data(self) -> Any:
+        assert "data" in self.json, self.json
+        return self.json["data"]
+
+    @property
+    def code(self) -> str:
+        return str(self.json["error"]["code"])
+
+    @property
+    def paths(self) -> set[str]:
+        """The parts of the request that are at fault."""
+        return {fault["path"] for fault in self.json["error"].get("details", ())}
+
+
+@frozen
+class Event:
+    """A server-sent event."""
+
+    name: str
+    id: str
+    data: Any
+
+
+class Events:
+    """A stream of server-sent events."""
+
+    def __init__(self, response: ClientResponse) -> None:
+        self.status = response.status
+        self._response = response
+
+    async def next(self) -> Event:
+        """The next event; comments are passed over."""
+        fields: dict[str, str] = {}
+        while True:
+            line = (await self._response.content.readline()).decode()
+            assert line, "the stream has ended"
+            if line == "\n" and fields:
+                return Event(fields["event"], fields.get("id", ""), json.loads(fields["data"]))
+            name, _, text = line.rstrip("\n").partition(": ")
+            if name:
+                fields[name] = text
+
+    async def until(self, name: str) -> list[Event]:
+        """The events up to the first of this name."""
+        found = [await self.next()]
+        while found[-1].name != name:
+            found.append(await self.next())
+        return found
+
+
+@frozen
+class Api:
+    """A caller of the API."""
+
+    client: "TestClient[web.Request, web.Application]" = field(repr=False)
+    world: ServiceWorld
+
+    async def call(self, method: str, path: str, body: Any = None, **headers: str) -> Answered:
+        """Send a request. In the names of headers, _ stands for -."""
+        sent = {name.replace("_", "-"): text for name, text in headers.items()}
+        async with self.client.request(method, PREFIX + path, json=body, headers=sent) as response:
+            text = await response.read()
+            return Answered(response.status, response.headers, json.loads(text) if text else None)
+
+    async def seed(self, operation_id: str, replicas: int, **fields: Any) -> Answered:
+        body = {"operationID": operation_id, "specName": "g1.1", "cpu": "10m", "memory": "16Mi", "replicas": replicas}
+        return await self.call("POST", "/operator/stock-units", {**body, "namespace": self.world.stock, **fields})
+
+    async def create(self, operation_id: str, name: str, query: str = "", **fields: Any) -> Answered:
+        """Create a unit cold, unless the fields say otherwise."""
+        cold = {"coldStart": True, "cpu": "10m", "memory": "16Mi"}
+        body = {"operationID": operation_id, "name": name, "specName": "g1.1", "image": "nginx", **cold}
+        places = {"namespace": self.world.active, "stockNamespace": self.world.stock}
+        sent = {key: value for key, value in {**body, **places, **fields}.items() if value is not None}
+        return await self.call("POST", f"/gpu-units{query}", sent)
+
+    def unit(self, name: str, more: str = "") -> str:
+        """The path of a unit, and what follows in the query."""
+        return f"/gpu-units/{name}?namespace={self.world.active}{more}"
+
+    def stock(self, collection: str, name: str) -> str:
+        """The path of an object in the stock namespace."""
+        return f"/operator/{collection}/{name}?namespace={self.world.stock}"
+
+    @asynccontextmanager
+    async def follow(self, path: str, last: str = "") -> AsyncIterator[Events]:
+        """A stream of events; `last` is the id of the last one that is known."""
+        headers = {"Last-Event-ID": last} if last else {}
+        forever = ClientTimeout(total=None)
+        async with self.client.get(PREFIX + path, headers=headers, timeout=forever) as response:
+            yield Events(response)
+
+
+@asynccontextmanager
+async def serving(product: Product, world: ServiceWorld) -> AsyncIterator[Api]:
+    """The API of a product, on a port of its own, for the length of the block."""
+    app = web.Application()
+    mount(app, cluster_routes(product.service), Gate(Access.DEVELOPMENT))
+    async with TestClient(TestServer(app)) as client:
+        yield Api(client, world)

@@ -1,0 +1,69 @@
+import json
+from typing import Any
+
+import pytest
+
+from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
+from gpuruntime.api.roles import Roles
+from gpuruntime.meta import ObjectMeta
+from gpuruntime.service.change_log import Step
+from gpuruntime.web.live_events import LiveEvents
+from gpuruntime.web.views_units import unit_view
+
+
+def unit(name: str, spec_name: str, version: str = "7") -> GPUUnit:
+    return GPUUnit(ObjectMeta(name=name, namespace="n", resource_version=version), GPUUnitSpec(spec_name))
+
+
+def step(before: str | None, after: str | None) -> Step[GPUUnit]:
+    return Step("9", unit("a", before) if before else None, unit("a", after, "9") if after else None)
+
+
+def following(*, with_ids: bool = True) -> LiveEvents[GPUUnit]:
+    """Somebody who follows the units of one flavour."""
+    return LiveEvents(lambda found: found.spec.spec_name == "g1", lambda found: unit_view(found, Roles()), with_ids)
+
+
+def read(event: bytes) -> tuple[str, str, Any]:
+    lines = dict(line.split(": ", 1) for line in event.decode().strip().splitlines())
+    return lines["event"], lines.get("id", ""), json.loads(lines["data"])
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "name"),
+    [
+        (None, "g1", "added"),
+        ("g2", "g1", "added"),
+        ("g1", "g1", "modified"),
+        ("g1", "g2", "deleted"),
+        ("g1", None, "deleted"),
+    ],
+)
+def test_an_object_that_begins_to_match_is_added_and_one_that_ceases_to_is_deleted(
+    before: str | None, after: str | None, name: str
+) -> None:
+    event = read(following().of_step(step(before, after), ""))
+
+    assert (event[0], event[1], event[2]["name"]) == (name, "9", "a")
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, "g2"), ("g2", "g3"), ("g2", None)])
+def test_what_never_matched_is_not_told(before: str | None, after: str | None) -> None:
+    assert following().of_step(step(before, after), "") == b""
+
+
+def test_what_was_seen_in_the_full_state_is_not_told_again() -> None:
+    added = step(None, "g1")
+
+    assert following().of_step(added, "9") == b""
+    assert following().of_step(added, "10") == b""
+    assert read(following().of_step(added, "8"))[0] == "added"
+
+
+def test_only_the_end_of_the_full_state_is_a_place_to_come_back_to() -> None:
+    state = [read(event) for event in following().of_state([unit("a", "g1"), unit("b", "g2")], "12")]
+    without = [read(event)[1] for event in following(with_ids=False).of_state([unit("a", "g1")], "12")]
+
+    assert [(name, place) for name, place, _ in state] == [("reset", ""), ("added", ""), ("synced", "12")]
+    assert state[-1][2] == {"resourceVersion": "12", "count": 1}
+    assert without == ["", "", ""]

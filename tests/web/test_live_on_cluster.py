@@ -1,0 +1,159 @@
+"""Following units live, on a real control plane: nothing is missed, repeated or told out of order."""
+
+from pathlib import Path
+
+from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
+from gpuruntime.kube import Client
+from gpuruntime.kube.kubeconfig import from_kubeconfig
+from gpuruntime.kube.patches import MergePatch
+from gpuruntime.meta import ObjectMeta
+from gpuruntime.testing import ClusterAccess
+from gpuruntime.testing.faults import DieAtOnce, FailRequests, HoldEvents
+from tests.control.scenes import open_transport, proxied
+from tests.service.service_scenes import ServiceWorld
+from tests.web.live_scenes import replica
+from tests.web.resource_scenes import Event, serving
+
+
+async def make(client: Client, namespace: str, name: str) -> str:
+    """A unit; the version of its creation."""
+    unit = await client.create(GPUUnit(ObjectMeta(name=name, namespace=namespace), GPUUnitSpec("g1.1", image="one")))
+    return unit.metadata.resource_version
+
+
+async def change(client: Client, namespace: str, name: str, image: str) -> str:
+    """The version of a new state of a unit."""
+    changed = await client.patch(GPUUnit, name, namespace, MergePatch({"spec": {"image": image}}))
+    return changed.metadata.resource_version
+
+
+def told(events: list[Event]) -> list[tuple[str, str, str]]:
+    return [(event.name, event.data.get("name", ""), event.data.get("image", "")) for event in events]
+
+
+async def test_a_follower_who_comes_back_is_told_exactly_what_was_missed(
+    product: ClusterAccess, kube_namespace: str
+) -> None:
+    async with (
+        open_transport(product) as transport,
+        replica(from_kubeconfig(product.kubeconfig), kube_namespace) as process,
+        replica(from_kubeconfig(product.kubeconfig), kube_namespace) as other,
+    ):
+        client = Client(transport, field_manager="tests")
+        await process.sees(await make(client, kube_namespace, "a"))
+
+        async with process.follow() as events:
+            state = await events.until("synced")
+            version = await change(client, kube_namespace, "a", "two")
+            live = await events.next()
+        await change(client, kube_namespace, "a", "three")
+        await make(client, kube_namespace, "b")
+        await client.delete(GPUUnit, "a", kube_namespace)
+        last = await make(client, kube_namespace, "c")
+        async with process.follow(live.id) as events, other.follow(live.id) as elsewhere:
+            missed = [await events.next() for _ in range(4)]
+            also = [await elsewhere.next() for _ in range(4)]
+
+    assert told(state) == [("reset", "", ""), ("added", "a", "one"), ("synced", "", "")]
+    assert (live.name, live.id, live.data["image"]) == ("modified", version, "two")
+    assert told(missed) == [
+        ("modified", "a", "three"),
+        ("added", "b", "one"),
+        ("deleted", "a", "three"),
+        ("added", "c", "one"),
+    ]
+    assert [int(event.id) for event in missed] == sorted(int(event.id) for event in missed)
+    assert missed[-1].id == last
+    assert also == missed
+
+
+async def test_who_was_away_for_too_long_begins_anew(product: ClusterAccess, kube_namespace: str) -> None:
+    async with (
+        open_transport(product) as transport,
+        replica(from_kubeconfig(product.kubeconfig), kube_namespace, kept=2) as process,
+    ):
+        client = Client(transport, field_manager="tests")
+        first = await make(client, kube_namespace, "a")
+        versions = [await change(client, kube_namespace, "a", image) for image in ("two", "three", "four")]
+        await process.sees(versions[-1])
+
+        async with process.follow(first) as events:
+            late = await events.until("synced")
+        async with process.follow("no version") as events:
+            strange = await events.until("synced")
+
+    anew = [("reset", "", ""), ("added", "a", "four"), ("synced", "", "")]
+    assert (told(late), told(strange)) == (anew, anew)
+
+
+async def test_who_comes_from_a_replica_that_knew_more_is_never_told_an_older_state(
+    product: ClusterAccess, kube_namespace: str, tmp_path: Path
+) -> None:
+    async with (
+        open_transport(product) as transport,
+        proxied(product, tmp_path) as (proxy, credentials),
+        replica(credentials, kube_namespace) as process,
+    ):
+        client = Client(transport, field_manager="tests")
+        await process.sees(await make(client, kube_namespace, "a"))
+
+        with proxy.inject(HoldEvents(), watch=True) as held:
+            await change(client, kube_namespace, "a", "two")
+            known = await change(client, kube_namespace, "a", "three")
+            async with process.follow(known) as events:
+                state = await events.until("synced")
+                behind = process.reads.informer.store.resource_version
+                await change(client, kube_namespace, "a", "four")
+                held.lift()
+                rest = await events.next()
+
+    assert told(state) == [("reset", "", ""), ("added", "a", "three"), ("synced", "", "")]
+    assert int(behind) < int(known) <= int(state[-1].id)
+    assert told([rest]) == [("modified", "a", "four")]
+
+
+async def test_a_gap_in_the_watch_begins_anew_for_everybody(
+    product: ClusterAccess, kube_namespace: str, tmp_path: Path
+) -> None:
+    async with (
+        open_transport(product) as transport,
+        proxied(product, tmp_path) as (proxy, credentials),
+        replica(credentials, kube_namespace) as process,
+    ):
+        client = Client(transport, field_manager="tests")
+        await process.sees(await make(client, kube_namespace, "a"))
+
+        async with process.follow() as events:
+            before = await events.until("synced")
+            with proxy.inject(DieAtOnce()):
+                await client.delete(GPUUnit, "a", kube_namespace)
+                await make(client, kube_namespace, "b")
+                forgotten = proxy.inject(FailRequests(410, times=1), watch=True)
+            after = await events.until("synced")
+            forgotten.lift()
+
+    assert told(before) == [("reset", "", ""), ("added", "a", "one"), ("synced", "", "")]
+    assert told(after) == [("reset", "", ""), ("added", "b", "one"), ("synced", "", "")]
+
+
+async def test_the_streams_of_the_api_tell_of_active_units_and_of_one_unit(world: ServiceWorld) -> None:
+    async with world.product() as product, serving(product, world) as api:
+        await api.create("make-a", "a")
+        await api.create("make-b", "b", labels={"tier": "gold"})
+
+        async with (
+            api.follow(f"/gpu-units?watch=1&namespace={world.active}&labelSelector=tier%3Dgold") as gold,
+            api.follow(f"/gpu-units/a/watch?namespace={world.active}") as one,
+        ):
+            # What was just made is in the state, or comes right after it.
+            state = [(await gold.until("added"))[-1], (await one.until("added"))[-1]]
+            await api.call("PUT", api.unit("b"), {"labels": {}})
+            left = await gold.until("deleted")
+            await api.call("DELETE", api.unit("a"))
+            gone = await one.until("deleted")
+        missing = await api.call("GET", f"/gpu-units/nobody/watch?namespace={world.active}")
+
+    assert {event.data["name"] for event in state} == {"a", "b"}
+    assert left[-1].data["name"] == "b"
+    assert {event.data["name"] for event in gone if event.name != "synced"} == {"a"}
+    assert (missing.status, missing.code) == (404, "gpuunit_not_found")
