@@ -20,6 +20,7 @@ _BUILTIN = tuple(
 )
 MODULES = (
     "gpuruntime.control",
+    "gpuruntime.control.definitions",
     "gpuruntime.kube",
     *_BUILTIN,
     "gpuruntime.meta",

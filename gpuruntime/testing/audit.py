@@ -104,8 +104,10 @@ class AuditLog:
 
 def _lines(path: Path, start: int, end: int) -> Iterator[dict[str, Any]]:
     with path.open("rb") as log:
-        log.seek(start)
-        content = log.read(end - start)
+        log.seek(max(start - 1, 0))
+        content = log.read(end - max(start - 1, 0))
+    # A line that was half written at the start is of a request before it, and not looked at.
+    first = content.find(b"\n") + 1 if start else 0
     # The last line may be half written; whoever needs it reads again.
-    for line in content[: content.rfind(b"\n") + 1].splitlines():
+    for line in content[first : content.rfind(b"\n") + 1].splitlines():
         yield json.loads(line)

@@ -3,7 +3,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpuruntime.aio.collector import relaxed_collector
+from gpuruntime.aio.collector import collect_rarely, relaxed_collector
 
 
 @pytest.fixture(autouse=True)
@@ -43,3 +43,20 @@ def test_a_process_that_decided_for_itself_is_left_alone(chosen: int) -> None:
 
     with relaxed_collector():
         assert gc.get_threshold() == (chosen, 10, 10)
+
+
+def test_a_process_of_its_own_collects_rarely_for_good() -> None:
+    gc.set_threshold(700, 10, 10)
+
+    collect_rarely()
+
+    assert gc.get_threshold() == (50_000, 20, 50)
+
+
+@pytest.mark.parametrize("chosen", [0, 100_000])
+def test_a_process_that_chose_for_itself_is_left_to_it(chosen: int) -> None:
+    gc.set_threshold(chosen, 10, 10)
+
+    collect_rarely()
+
+    assert gc.get_threshold() == (chosen, 10, 10)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+import orjson
 from attrs import frozen
 
 from gpuruntime.control.writing.field_rules import (
@@ -134,7 +135,7 @@ class _Comparison:
     def _maps(self, place: _Place, desired: Json, live: Json) -> Iterator[str]:
         for name, value in desired.items():
             other = live.get(name)
-            if type(value) not in _SCALARS or type(other) is not type(value) or other != value:
+            if not _is_equal(value, other):
                 yield from self._values(place.field(name), value, other)
         for name, value in live.items():
             if name in desired:
@@ -218,6 +219,14 @@ def _is_absent(place: _Place, value: Any) -> bool:
             return False
         return all(_is_absent(place.field(name), inner) for name, inner in value.items())
     return _is_zero(value) and place.name in OMITTED_ZEROS and place.parent not in FREE_MAPS
+
+
+def _is_equal(desired: Any, live: Any) -> bool:
+    """Whether two values are one and the same JSON, found out quickly; False says nothing."""
+    if type(desired) in _SCALARS:
+        return type(desired) is type(live) and bool(desired == live)
+    # True equals 1 in Python, and 1 equals 1.0, but not as texts.
+    return bool(desired == live) and orjson.dumps(desired) == orjson.dumps(live)
 
 
 def _is_zero(value: Any) -> bool:

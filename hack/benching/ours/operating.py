@@ -7,6 +7,7 @@ from typing import Any
 
 from attrs import frozen
 
+from gpuruntime.aio.collector import collect_rarely
 from gpuruntime.control import Controller, Manager, ManagerOptions
 from gpuruntime.kube import find
 from gpuruntime.reconcilers.gpuunit import GPUUnitOptions, install_gpuunit
@@ -63,4 +64,6 @@ async def operator(order: Order) -> None:
 
 
 if __name__ == "__main__":
+    # As `gpuruntime manager` does.
+    collect_rarely()
     contend({"operator": operator})
