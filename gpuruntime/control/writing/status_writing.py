@@ -7,12 +7,12 @@ from attrs import evolve, fields_dict
 
 from gpuruntime.control.writing.lean_forms import without_history
 from gpuruntime.kube.client import Client
-from gpuruntime.kube.forms import Form, form_of
+from gpuruntime.kube.forms import metadata_only
 from gpuruntime.kube.patches import JsonPatch
 from gpuruntime.meta.codec import encode
 from gpuruntime.meta.dynamic import DynamicObject
 from gpuruntime.meta.frozen_mapping import freeze, thaw
-from gpuruntime.meta.objects import TypedObject
+from gpuruntime.meta.objects import ObjectMeta, TypedObject
 from gpuruntime.meta.structs import Struct
 
 __all__ = ["write_status"]
@@ -21,9 +21,9 @@ W = TypeVar("W", bound=TypedObject | DynamicObject)
 
 
 async def write_status(client: Client, obj: W, new_status: Struct | Mapping[str, Any]) -> W | None:
-    """Give the object that was read this status; the object as it is then, or None if there was nothing to write.
+    """Give the object that was read this status; the object with it, or None if there was nothing to write.
 
-    As in caches, what is given back has no managed_fields.
+    What is given back has the status as it was sent and the metadata as it is then, without managed_fields.
 
     A typed object takes the Struct of its status, a dynamic one a mapping. Build conditions with `set_condition`, which
     leaves the time of a condition alone while its status is the same.
@@ -38,7 +38,8 @@ async def write_status(client: Client, obj: W, new_status: Struct | Mapping[str,
         ValueError: the object was not read from a server.
         KubeError: whatever else a request may end with.
     """
-    before, after = _status_of(obj), _status_of(_with_status(obj, new_status))
+    changed = _with_status(obj, new_status)
+    before, after = _status_of(obj), _status_of(changed)
     if _pruned(before) == _pruned(after):
         return None
     meta = obj.metadata
@@ -51,8 +52,10 @@ async def write_status(client: Client, obj: W, new_status: Struct | Mapping[str,
             {"op": "add", "path": "/status", "value": after},
         ]
     )
-    form: Form[W] = without_history(form_of(obj))
-    return await client.patch(form, meta.name, meta.namespace, patch, subresource="status")
+    # The caller has the rest already.
+    form = without_history(metadata_only(obj.kind))
+    written = await client.patch(form, meta.name, meta.namespace, patch, subresource="status")
+    return _with_metadata(changed, written.metadata)
 
 
 def _with_status(obj: W, status: Struct | Mapping[str, Any]) -> W:
@@ -69,6 +72,12 @@ def _with_status(obj: W, status: Struct | Mapping[str, Any]) -> W:
         raise TypeError(f"expected the status type of {obj.kind} {obj.key}, {expected.__qualname__}, got {found}")
     # mypy knows the fields of the bound only; the field was looked up above.
     return evolve(obj, status=status)  # type: ignore[call-arg]  # see above
+
+
+def _with_metadata(obj: W, metadata: ObjectMeta) -> W:
+    if isinstance(obj, DynamicObject):
+        return evolve(obj, body=obj.body | {"metadata": freeze(encode(metadata))})
+    return evolve(obj, metadata=metadata)
 
 
 def _status_of(obj: TypedObject | DynamicObject) -> dict[str, Any]:
