@@ -50,37 +50,31 @@ class Form(Protocol[T_co]):
     def __hash__(self) -> int: ...
 
 
+class _Whole(Form[T_co], Protocol[T_co]):
+    @property
+    def accept(self) -> str:
+        return _JSON
+
+    @property
+    def list_accept(self) -> str:
+        return _JSON
+
+
 @frozen
-class _Typed(Form[K]):
+class _Typed(_Whole[K]):
     cls: type[K]
 
     @property
     def kind(self) -> ResourceKind:
         return self.cls.KIND
 
-    @property
-    def accept(self) -> str:
-        return _JSON
-
-    @property
-    def list_accept(self) -> str:
-        return _JSON
-
     def decode(self, raw: dict[str, Any]) -> K:
         return decode(self.cls, raw)
 
 
 @frozen
-class _Dynamic(Form[DynamicObject]):
+class _Dynamic(_Whole[DynamicObject]):
     kind: ResourceKind
-
-    @property
-    def accept(self) -> str:
-        return _JSON
-
-    @property
-    def list_accept(self) -> str:
-        return _JSON
 
     def decode(self, raw: dict[str, Any]) -> DynamicObject:
         # An object from a list is equal to the same object by itself.
