@@ -25,6 +25,11 @@ def create(admin: AdminClient, namespace: str, plural: str, name: str, spec: dic
     return f"{GROUP}/{namespace}/{plural}/{quote(name)}"
 
 
+def explain(access: ClusterAccess, *arguments: str) -> str:
+    """What kubectl says of a field. Other tests may have kinds of the same name in groups of their own."""
+    return access.kubectl("explain", "--api-version=runtime.lokiwager.io/v1alpha1", *arguments)
+
+
 @pytest.mark.parametrize("fault", REFUSED, ids=lambda fault: fault.name)
 def test_a_faulty_spec_is_refused(product: ClusterAccess, kube_namespace: str, fault: Fault) -> None:
     unit = unit_with(fault.spec, kube_namespace)
@@ -107,7 +112,7 @@ def test_a_unit_may_have_a_name_that_no_label_and_no_service_can_have(
 def test_a_pool_can_be_scaled_by_kubectl(product: ClusterAccess, kube_namespace: str) -> None:
     path = create(product.admin(), kube_namespace, "stockpools", "warm", {"specName": "g1.1", "replicas": 1})
 
-    product.kubectl("scale", "-n", kube_namespace, "stockpool/warm", "--replicas=3")
+    product.kubectl("scale", "-n", kube_namespace, "stockpools.runtime.lokiwager.io/warm", "--replicas=3")
 
     assert product.admin().get(path)["spec"]["replicas"] == 3
 
@@ -148,7 +153,7 @@ def test_what_an_operation_is_cannot_be_changed(product: ClusterAccess, kube_nam
 
 
 def test_kubectl_explains_what_runs_in_a_unit(product: ClusterAccess) -> None:
-    text = " ".join(product.kubectl("explain", "gpuunit.spec.template").split())
+    text = " ".join(explain(product, "gpuunit.spec.template").split())
 
     assert "What runs inside the unit: command, arguments, environment, ports, readiness." in text
     assert "a later one may refer to an earlier one" in text
@@ -157,7 +162,7 @@ def test_kubectl_explains_what_runs_in_a_unit(product: ClusterAccess) -> None:
 
 @pytest.mark.parametrize("kind", ["gpuunit", "stockpool", "operation"])
 def test_kubectl_explains_every_field(product: ClusterAccess, kind: str) -> None:
-    text = product.kubectl("explain", "--recursive", f"{kind}.spec") + product.kubectl("explain", f"{kind}.status")
+    text = explain(product, "--recursive", f"{kind}.spec") + explain(product, f"{kind}.status")
 
     assert "<no description>" not in text
     assert "DESCRIPTION:\n    <empty>" not in text
