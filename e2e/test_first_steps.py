@@ -54,6 +54,10 @@ def test_up_detached_then_env_then_down(checkout: dict[str, str], tmp_path: Path
         developer.write_text(json.dumps(config))
         who = shell(f"kubectl --kubeconfig {developer} auth whoami", checkout)
         assert "system:serviceaccount:gpuruntime-system:gpuruntime-developer" in who
+        bearer = "curl -s -o /dev/null -w '%{http_code}' -H"
+        known = shell(f'{bearer} "Authorization: Bearer $GPURUNTIME_TOKEN" $GPURUNTIME_URL/api/v1/gpu-units', checkout)
+        unknown = shell(f'{bearer} "Authorization: Bearer nobody" $GPURUNTIME_URL/api/v1/gpu-units', checkout)
+        assert (known, unknown) == ("200", "401")
         again = hack("up", env=checkout)
         assert (again.returncode, again.stderr) == (
             1,

@@ -3,6 +3,7 @@
 They are what users' selectors and other programs rely on: none of them is ever renamed.
 """
 
+from collections.abc import Mapping
 from hashlib import sha256
 from typing import Final
 
@@ -24,6 +25,7 @@ __all__ = [
     "RENDER_ON",
     "REQUEST_HASH",
     "SOURCE_POOL",
+    "SOURCE_STOCK_MARKS",
     "SOURCE_STOCK_NAME",
     "SOURCE_STOCK_NAMESPACE",
     "SOURCE_STOCK_UID",
@@ -66,6 +68,11 @@ SOURCE_STOCK_NAMESPACE: Final = f"{GROUP}/source-stock-namespace"
 SOURCE_STOCK_UID: Final = f"{GROUP}/source-stock-uid"
 SOURCE_POOL: Final = f"{GROUP}/source-pool"
 """On a claimed stock unit and on the active unit that took it over: the name of the pool that supplied it."""
+SOURCE_STOCK_MARKS: Final[Mapping[str, str]] = {
+    mark: f"{GROUP}/source-stock-{mark.removeprefix(f'{GROUP}/').removeprefix('stock-')}"
+    for mark in (OPERATION_ID, REQUEST_HASH, STOCK_REPLICAS, STOCK_ORDINAL)
+}
+"""What says which request made a stock unit, by the annotation of the active unit that keeps it for its return."""
 
 RENDER_ON: Final = f"{GROUP}/render-on"
 """On a unit, by its user: any new value asks for a pod template as the operator of today renders it."""

@@ -88,7 +88,10 @@ def next_steps(
     current = [unit for unit in free if unit.metadata.annotations.get(POOL_REVISION) == revision]
     old = [unit for unit in free if unit.metadata.annotations.get(POOL_REVISION) != revision]
     ready = [unit for unit in free if is_ready_stock(unit)]
-    failing = _failed_since_ready(pool, current)
+    failed = sorted(
+        (unit for unit in current if unit.status.phase == FAILED), key=lambda unit: serial_of(pool, unit.metadata.name)
+    )
+    failing = _failed_since_ready(pool, current, failed)
     failed_at, retry_at = _failure_times(pool.status, len(failing), now)
 
     limit = pool.spec.replicas + (1 if old else 0)
@@ -97,7 +100,8 @@ def next_steps(
     pace = allowance if retry_at is None else _trial(current, retry_at, now)
     allowed = min(wanted, pace)
     last = _last_serial(pool, units, active)
-    reason, message = _verdict(pool, ready, old, failing, _waiting(current, living, active), retry_at)
+    stopped = _stopped(len(failing), retry_at, now) if wanted and retry_at is not None else ""
+    reason, message = _verdict(pool, ready, old, failed, _waiting(current, living, active), stopped)
     return PoolPlan(
         create=tuple(unit_name(pool, last + number) for number in range(1, allowed + 1)),
         delete=_superfluous(pool.spec.replicas, current, old),
@@ -169,12 +173,10 @@ def _waiting(current: Sequence[GPUUnit], living: Sequence[GPUUnit], active: Sequ
     return f"stock unit {min(claimed)} is being handed over" if claimed else ""
 
 
-def _failed_since_ready(pool: StockPool, current: Sequence[GPUUnit]) -> list[GPUUnit]:
-    """The units that failed, made after the newest one that is ready; the oldest first."""
+def _failed_since_ready(pool: StockPool, current: Sequence[GPUUnit], failed: Sequence[GPUUnit]) -> Sequence[GPUUnit]:
+    """Those of the units that failed which were made after the newest one that is ready."""
     newest_ready = max((serial_of(pool, unit.metadata.name) for unit in current if is_ready_stock(unit)), default=0)
-    later = [unit for unit in current if serial_of(pool, unit.metadata.name) > newest_ready]
-    failed = [unit for unit in later if unit.status.phase == FAILED]
-    return sorted(failed, key=lambda unit: serial_of(pool, unit.metadata.name))
+    return [unit for unit in failed if serial_of(pool, unit.metadata.name) > newest_ready]
 
 
 def _failure_times(status: StockPoolStatus, failures: int, now: datetime) -> tuple[str | None, datetime | None]:
@@ -210,32 +212,41 @@ def _superfluous(replicas: int, current: Sequence[GPUUnit], old: Sequence[GPUUni
     return (*surplus, *idle, *replaced)
 
 
+def _stopped(failures: int, retry_at: datetime, now: datetime) -> str:
+    """That too many failed, for a pool that would make more."""
+    then = f"the next try is at {format_seconds(retry_at)}" if retry_at > now else "one more is being tried"
+    return f"{failures} failed in a row, {then}"
+
+
 def _verdict(
     pool: StockPool,
     ready: Sequence[GPUUnit],
     old: Sequence[GPUUnit],
-    failing: Sequence[GPUUnit],
+    failed: Sequence[GPUUnit],
     waiting: str,
-    retry_at: datetime | None,
+    stopped: str,
 ) -> tuple[str, str]:
-    """Reason and message of the Ready condition."""
+    """Reason and message of the Ready condition.
+
+    A unit that failed is told of whatever became of later ones: it keeps its place, so the pool is not full, or not
+    rid of its old spec, before somebody mended what its words say.
+    """
     replicas = pool.spec.replicas
     if replicas == 0:
         return SCALED_TO_ZERO, "The pool is asked for no stock."
+    is_full = len(ready) >= replicas
     count = f"{min(len(ready), replicas)} of {replicas} stock units are ready"
-    replacing = f"; {len(old)} of an old spec are being replaced" if old else ""
-    if len(ready) >= replicas:
-        return POOL_READY, f"{count}{replacing}{f'; {waiting}' if old and waiting else ''}."
-    if failing:
-        words = f"{failing[0].metadata.name}: {_words(failing[0])}"
-        if retry_at is None:
-            return POD_STARTUP_FAILED, f"{count}{replacing}. {words}"
-        until = format_seconds(retry_at)
-        return (
-            REFILL_STOPPED,
-            f"{count}{replacing}; {len(failing)} failed in a row, the next try is at {until}. {words}",
-        )
-    return POOL_PROGRESSING, f"{count}{replacing}{f'; {waiting}' if waiting else ''}."
+    if is_full and not old:
+        return POOL_READY, f"{count}."
+    replacing = f"{len(old)} of an old spec are being replaced" if old else ""
+    trouble = stopped or (f"{len(failed)} failed" if failed else "")
+    words = f" {failed[0].metadata.name}: {_words(failed[0])}" if failed else ""
+    message = f"{'; '.join(filter(None, (count, replacing, trouble, waiting)))}.{words}"
+    if is_full:
+        return POOL_READY, message
+    if stopped:
+        return REFILL_STOPPED, message
+    return POD_STARTUP_FAILED if failed else POOL_PROGRESSING, message
 
 
 def _reason(unit: GPUUnit) -> str:

@@ -20,6 +20,7 @@ from gpuruntime.api.names import (
     SOURCE_STOCK_UID,
 )
 from gpuruntime.meta.identity import ObjectKey
+from gpuruntime.meta.names import is_dns_subdomain
 from gpuruntime.meta.objects import ObjectMeta
 from gpuruntime.meta.timestamps import format_seconds
 
@@ -39,7 +40,8 @@ class Claim:
     """A stock unit is being handed to the active unit `claimed_for`, by the Operation of this name and UID.
 
     The UID keeps two Operations apart that had one operationID, one after the other. `pool` is the pool that supplied
-    the unit, "" if none did. `claimed_for` is None if somebody else wrote the claim, or spoilt it.
+    the unit, "" if none did. Where somebody else wrote the claim, or spoilt it, `claimed_for` is None, and a name that
+    no object can have is "".
     """
 
     id: str
@@ -77,12 +79,12 @@ class Provenance:
 
     @classmethod
     def read(cls, annotations: Mapping[str, str]) -> Self | None:
-        """The provenance that annotations tell, None if they tell none."""
+        """The provenance that annotations tell, None if they tell none or name what cannot be."""
         uid = annotations.get(SOURCE_STOCK_UID, "")
         if not uid:
             return None
-        key = ObjectKey(annotations.get(SOURCE_STOCK_NAMESPACE, ""), annotations.get(SOURCE_STOCK_NAME, ""))
-        return cls(key, uid, annotations.get(SOURCE_POOL, ""))
+        key = ObjectKey(_name(annotations, SOURCE_STOCK_NAMESPACE), _name(annotations, SOURCE_STOCK_NAME))
+        return cls(key, uid, _name(annotations, SOURCE_POOL)) if key.namespace and key.name else None
 
 
 def claim_of(metadata: ObjectMeta) -> Claim | None:
@@ -90,13 +92,17 @@ def claim_of(metadata: ObjectMeta) -> Claim | None:
     annotations = metadata.annotations
     if CLAIM_ID not in annotations:
         return None
-    try:
-        claimed_for = ObjectKey.parse(annotations.get(CLAIMED_FOR, ""))
-    except ValueError:
-        claimed_for = None
-    return Claim(annotations[CLAIM_ID], annotations.get(CLAIMED_BY, ""), claimed_for, annotations.get(SOURCE_POOL, ""))
+    namespace, _, name = annotations.get(CLAIMED_FOR, "").partition("/")
+    claimed_for = ObjectKey(namespace, name) if is_dns_subdomain(namespace) and is_dns_subdomain(name) else None
+    return Claim(annotations[CLAIM_ID], _name(annotations, CLAIMED_BY), claimed_for, _name(annotations, SOURCE_POOL))
 
 
 def provenance_of(metadata: ObjectMeta) -> Provenance | None:
     """Where the capacity of an active unit came from, None for one that was started cold."""
     return Provenance.read(metadata.annotations)
+
+
+def _name(annotations: Mapping[str, str], annotation: str) -> str:
+    """The name in an annotation; "" if there is none, or none that an object can have: people edit annotations."""
+    name = annotations.get(annotation, "")
+    return name if is_dns_subdomain(name) else ""

@@ -14,6 +14,7 @@ from gpuruntime.kube.credentials import Credentials
 from gpuruntime.reconcilers.claims import ClaimOptions, install_claims
 from gpuruntime.reconcilers.gpuunit import GPUUnitOptions, install_gpuunit
 from gpuruntime.reconcilers.stockpool import StockPoolOptions, install_stockpool
+from gpuruntime.service.homes import Homes
 from gpuruntime.service.installation import Service, ServiceOptions, install_service
 from gpuruntime.service.inventory import Inventory
 
@@ -28,8 +29,8 @@ class Places:
     """The namespaces in which the product works. It looks into no other, and needs no rights there.
 
     Args:
-        instance: where active units may be.
-        stock: where reserved capacity is.
+        instance: where active units may be; those that name no namespace are in the first one.
+        stock: where reserved capacity is, in the same way.
         system: where Operations are, and the lease of the process that leads.
     """
 
@@ -74,7 +75,8 @@ def build_product(credentials: Credentials, places: Places | None = None) -> Pro
     install_gpuunit(manager, GPUUnitOptions(rendering=Rendering(roles=roles), namespaces=units))
     install_stockpool(manager, StockPoolOptions(roles, units))
     install_claims(manager, ClaimOptions(roles, units, chosen.system))
-    options = ServiceOptions(roles, chosen.system, units, identity=election.identity)
+    homes = Homes(chosen.instance[0], chosen.stock[0])
+    options = ServiceOptions(roles, chosen.system, units, identity=election.identity, homes=homes)
     service = install_service(manager, credentials, options)
     manager.declare(uses(TokenReview, "create", rare="used for callers with tokens of the cluster"))
     return Product(manager, service, Inventory.of(manager.cache, units, roles), chosen)

@@ -62,10 +62,12 @@ def install_claims(manager: Manager, options: ClaimOptions | None = None) -> Con
     units = watch_units(manager.cache, chosen.namespaces)
     operations = watch_operations(manager, chosen.system_namespace)
     reaper = ClaimReaper(units.store, operations.store, manager.client, manager.recorder, chosen)
+    stock = tuple(sorted(chosen.roles.stock_namespaces))
     manager.declare(
-        uses(GPUUnit, "patch", "delete", "get"),
+        uses(GPUUnit, "get"),
+        uses(GPUUnit, "patch", "delete", namespaces=stock),
         uses(Operation, "get", namespaces=[chosen.system_namespace]),
-        uses(StockPool, "get", namespaces=tuple(sorted(chosen.roles.stock_namespaces))),
+        uses(StockPool, "get", namespaces=stock),
         records_events(GPUUnit),
     )
 
@@ -151,8 +153,9 @@ class ClaimReaper:
         return found if found.metadata.uid == claim.id else None
 
     async def _active(self, claim: Claim) -> GPUUnit | None:
-        """The active unit that the claim is for, live."""
-        if claim.claimed_for is None:
+        """The active unit that the claim is for, live. None is where no units are looked for."""
+        places = self.options.namespaces
+        if claim.claimed_for is None or (places and claim.claimed_for.namespace not in places):
             return None
         try:
             return await self.client.get(GPUUnit, claim.claimed_for.name, claim.claimed_for.namespace)

@@ -14,7 +14,7 @@ One controller serves both roles; which one a unit has follows from its namespac
 children go with their owner.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, Generic, TypeVar
 
@@ -42,7 +42,7 @@ from gpuruntime.control import (
     WriteRefusedError,
     write_status,
 )
-from gpuruntime.control.permissions.declarations import owns, records_events, uses, writes_status
+from gpuruntime.control.permissions.declarations import Declaration, owns, records_events, uses, writes_status
 from gpuruntime.desired.deployment import unit_deployment
 from gpuruntime.desired.pinning import pinned
 from gpuruntime.desired.rendering import Rendering
@@ -65,6 +65,7 @@ __all__ = ["GPUUnitOptions", "GPUUnitReconciler", "install_gpuunit"]
 W = TypeVar("W", bound=TypedObject)
 _ACTION: Final = "Reconcile"
 _FAULTS_LIMIT: Final = 8192
+_CHANGED_ROLE: Final = "used when a namespace of active units becomes one for stock"
 
 
 @frozen
@@ -87,13 +88,23 @@ def install_gpuunit(manager: Manager, options: GPUUnitOptions | None = None) -> 
     )
     manager.declare(
         owns(Deployment, by=GPUUnit),
-        owns(Service, by=GPUUnit),
-        uses(Service, "delete"),
+        *_serving(chosen),
         writes_status(GPUUnit),
         records_events(GPUUnit),
     )
     workers = ControllerOptions(concurrency=chosen.concurrency)
     return manager.add_controller("gpuunit", reconciler, caches.sources(), workers)
+
+
+def _serving(options: GPUUnitOptions) -> Iterator[Declaration]:
+    """What is done to Services: none is made for stock."""
+    stock = tuple(name for name in options.namespaces if options.rendering.roles.is_stock(name))
+    active = tuple(name for name in options.namespaces if name not in stock)
+    if active or not stock:
+        yield owns(Service, by=GPUUnit, namespaces=active)
+        yield uses(Service, "delete", namespaces=active)
+    if stock:
+        yield uses(Service, "get", "delete", namespaces=stock, rare=_CHANGED_ROLE)
 
 
 @frozen

@@ -31,12 +31,13 @@ from gpuruntime.control import (
     Result,
     Store,
     Watch,
+    any_of,
     generation_changed,
     itself,
     mapped,
     write_status,
 )
-from gpuruntime.control.permissions.declarations import owns, records_events, uses, writes_status
+from gpuruntime.control.permissions.declarations import records_events, uses, writes_status
 from gpuruntime.desired.pool import PoolPlan, next_steps, pool_status
 from gpuruntime.desired.pool_units import serial_of, stock_unit
 from gpuruntime.desired.provenance import claim_of, provenance_of
@@ -52,12 +53,14 @@ from gpuruntime.kube.errors import (
 from gpuruntime.meta.conditions import find_condition
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.owners import controller_of
+from gpuruntime.reconcilers.foreign_status import status_touched
 from gpuruntime.reconcilers.refill_pace import Pace, RefillPace
 from gpuruntime.service.unit_index import source_pool_key, units_from_pool, units_of_pool, watch_units
 
 __all__ = ["StockPoolOptions", "StockPoolReconciler", "install_stockpool"]
 
 _ACTION: Final = "Refill"
+_ADMISSION: Final = "asked for by the admission plugin OwnerReferencesPermissionEnforcement, not by a request"
 _NORMAL: Final = frozenset({POOL_READY, POOL_PROGRESSING, SCALED_TO_ZERO})
 
 
@@ -80,16 +83,17 @@ def install_stockpool(manager: Manager, options: StockPoolOptions | None = None)
     units = watch_units(manager.cache, chosen.namespaces)
     pace = RefillPace(chosen.pace, asyncio.get_running_loop().time)
     reconciler = StockPoolReconciler(pools.store, units.store, manager.client, manager.recorder, pace, chosen.roles)
+    stock = tuple(sorted(chosen.roles.stock_namespaces))
     manager.declare(
-        owns(GPUUnit, by=StockPool),
-        uses(GPUUnit, "delete"),
+        uses(GPUUnit, "create", "delete", namespaces=stock),
+        uses(StockPool, "update", subresource="finalizers", namespaces=stock, rare=_ADMISSION),
         writes_status(StockPool),
         records_events(StockPool),
     )
     return manager.add_controller(
         "stockpool",
         reconciler,
-        [Watch(pools, itself(), [generation_changed()]), Watch(units, mapped(pools_of_unit))],
+        [Watch(pools, itself(), [any_of(generation_changed(), status_touched)]), Watch(units, mapped(pools_of_unit))],
         ControllerOptions(concurrency=chosen.concurrency),
     )
 

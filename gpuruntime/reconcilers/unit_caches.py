@@ -33,6 +33,7 @@ from gpuruntime.kube.builtin.core import Service
 from gpuruntime.kube.builtin.nodes import Node
 from gpuruntime.kube.builtin.pods import Pod
 from gpuruntime.meta.identity import ObjectKey
+from gpuruntime.reconcilers.foreign_status import status_touched
 from gpuruntime.reconcilers.pod_summary import NodeSummary, PodSummary, summarize_node, summarize_pod
 from gpuruntime.service.unit_index import watch_units
 
@@ -71,10 +72,10 @@ class UnitCaches:
     def sources(self) -> tuple[Source[ObjectKey], ...]:
         """What makes a unit be looked at: its spec and its annotations, its children, its pods, their nodes.
 
-        The status of a unit is not among it: the reconciler is who writes it.
+        The status of a unit is not among it as long as the reconciler is who writes it.
         """
         return (
-            Watch(self.units, itself(), [any_of(generation_changed(), annotations_changed())]),
+            Watch(self.units, itself(), [any_of(generation_changed(), annotations_changed(), status_touched)]),
             Watch(self.deployments, owner(GPUUnit.KIND)),
             Watch(self.services, owner(GPUUnit.KIND)),
             Watch(self.pods, self._units_of_pod(), [_says_something_new]),

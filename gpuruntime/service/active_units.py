@@ -9,6 +9,9 @@ from gpuruntime.api.operation import CREATE_GPU_UNIT, DELETE_GPU_UNIT
 from gpuruntime.api.roles import Roles
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import NotFoundError
+from gpuruntime.meta.identity import ObjectKey
+from gpuruntime.meta.names import is_dns_subdomain
+from gpuruntime.service.changing import ensure_version
 from gpuruntime.service.claiming import StockClaims, WantedStock, no_capacity
 from gpuruntime.service.errors import ObjectNotFoundError
 from gpuruntime.service.giving_back import stock_to_return
@@ -30,12 +33,18 @@ class UnitAnswer:
 
 @frozen
 class ActiveUnits:
-    """Creates and deletes active units."""
+    """Creates and deletes active units, in these namespaces; () is all that are not for stock."""
 
     operations: Operations
     claims: StockClaims
     client: Client
     roles: Roles
+    namespaces: tuple[str, ...] = ()
+
+    def may_have(self, key: ObjectKey) -> bool:
+        """Whether an active unit can have this name in this place."""
+        is_place = not self.roles.is_stock(key.namespace) and (not self.namespaces or key.namespace in self.namespaces)
+        return is_place and is_dns_subdomain(key.name) and is_dns_subdomain(key.namespace)
 
     async def create(self, operation_id: str, request: CreateUnit, *, within: float = _PATIENCE_SECONDS) -> UnitAnswer:
         """Create a unit on the capacity of a ready stock unit, or cold. A replay gives the unit as it is now.
@@ -47,7 +56,7 @@ class ActiveUnits:
             NotFinishedError: it will be made; ask again.
             NotRunningError, KubeError: not now; ask again with the same operationID.
         """
-        check_create(request, self.roles)
+        check_create(request, self.roles, self.namespaces)
         wanted = WantedStock(request.stock_namespace, request.spec_name, request.stock_name)
         # Those who ask again and again until there is capacity should cost no write each time.
         is_hopeless = not request.cold_start and not self.claims.may_succeed(wanted)
@@ -60,20 +69,28 @@ class ActiveUnits:
         is_it = unit is not None and unit.metadata.uid == performed.result.uid
         return UnitAnswer(unit if is_it else None, performed)
 
-    async def delete(self, operation_id: str, request: DeleteUnit, *, within: float = _PATIENCE_SECONDS) -> UnitAnswer:
+    async def delete(
+        self, operation_id: str, request: DeleteUnit, *, version: str = "", within: float = _PATIENCE_SECONDS
+    ) -> UnitAnswer:
         """Delete a unit, and give back the stock that it came from unless a pool had supplied it.
 
+        With a `version`, only if it is in the state of this version when the request comes.
+
         Raises:
+            StaleVersionError: it is not; nothing was stored.
             ObjectNotFoundError: there is no such unit, and the operationID deleted none.
             OperationConflictError: the operationID was used for another request.
             NotFinishedError: it will be deleted; ask again.
             NotRunningError, KubeError: not now; ask again with the same operationID.
         """
         asked = DeleteUnit(request.name, request.namespace)
-        unit = await self._read(request.name, request.namespace)
+        is_possible = self.may_have(ObjectKey(request.namespace, request.name))
+        unit = await self._read(request.name, request.namespace) if is_possible else None
         if unit is None and await self.operations.find(operation_id) is None:
             raise ObjectNotFoundError(f"unit {request.namespace}/{request.name}: expected one to delete, found none")
         noted = asked
+        if unit is not None and version and await self.operations.find(operation_id) is None:
+            ensure_version(unit, version)
         if unit is not None:
             noted = evolve(asked, uid=unit.metadata.uid, returned=stock_to_return(unit))
         performed = await self.operations.perform(operation_id, DELETE_GPU_UNIT, asked, stored=noted, within=within)

@@ -22,8 +22,7 @@ from gpuruntime.kube.errors import (
     UnavailableError,
 )
 from gpuruntime.kube.patches import MergePatch
-from gpuruntime.meta.codec import decode
-from gpuruntime.meta.frozen_mapping import EMPTY, FrozenDict, thaw
+from gpuruntime.meta.frozen_mapping import EMPTY, FrozenDict
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.objects import TypedObject
 from gpuruntime.meta.structs import Struct, wire
@@ -85,7 +84,7 @@ class ObjectChange(Generic[K]):
             RefusedError: the API server does not take the change.
             KubeError: it is not known what came of it, or the server is away.
         """
-        request = decode(ChangeObject, thaw(hold.operation.spec.request or {}))
+        request = hold.request(ChangeObject)
         mark = hold.operation.metadata.uid
         for _ in range(_ATTEMPTS):
             current = await read_or_none(hold.client, self.kind, request.key)

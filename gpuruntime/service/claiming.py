@@ -1,5 +1,6 @@
 """Claiming a ready stock unit: one conditional PATCH, and the next candidate if somebody was faster."""
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -13,7 +14,7 @@ from gpuruntime.control import Store
 from gpuruntime.desired.pool_units import is_ready_stock
 from gpuruntime.desired.provenance import Claim, claim_of
 from gpuruntime.kube.client import Client
-from gpuruntime.kube.errors import ConflictError, NotFoundError
+from gpuruntime.kube.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from gpuruntime.kube.forms import metadata_only
 from gpuruntime.kube.patches import MergePatch
 from gpuruntime.meta.codec import encode
@@ -23,6 +24,8 @@ from gpuruntime.service.errors import InsufficientCapacityError
 from gpuruntime.service.unit_index import units_of_spec
 
 __all__ = ["StockClaims", "WantedStock", "claim_for", "claim_patch", "no_capacity"]
+
+_LOG = logging.getLogger(__name__)
 
 
 def _utc_now() -> datetime:
@@ -155,6 +158,10 @@ class StockClaims:
         try:
             return await client.patch(GPUUnit, meta.name, meta.namespace, patch)
         except (ConflictError, NotFoundError):
+            return None
+        except (ForbiddenError, InvalidError) as error:
+            # A unit that cannot be claimed, by whatever rule of the cluster, must not stand before those that can.
+            _LOG.warning("cannot claim a stock unit", extra={"unit": str(stock.key), "error": str(error)})
             return None
 
     async def _read(self, client: Client, stock: GPUUnit) -> GPUUnit | None:

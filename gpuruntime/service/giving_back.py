@@ -2,9 +2,10 @@
 
 ::
 
-    note in the Operation what is to be given back ──> delete the active unit ──> make the stock unit again
+    note in the Operation what is to be given back ──> end the creation ──> delete the active unit ──> make the stock
+    unit again
 
-Where the process dies, and what happens then: whoever takes the Operation over does both steps again. A unit that is
+Where the process dies, and what happens then: whoever takes the Operation over does all steps again. A unit that is
 gone stays gone, because it is deleted by UID. A stock unit is not made twice, because it gets the name that it had, and
 that stands for its capacity also when another active unit has taken it over since.
 """
@@ -15,16 +16,18 @@ from typing import ClassVar, Final
 from attrs import evolve, frozen
 
 from gpuruntime.api.gpuunit import GPUUnit, UnitAccess
+from gpuruntime.api.names import SOURCE_STOCK_MARKS
 from gpuruntime.api.operation import DELETE_GPU_UNIT, OperationResult
 from gpuruntime.api.unit_template import UnitTemplate
 from gpuruntime.desired.provenance import claim_of, provenance_of
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import AlreadyExistsError, ConflictError, NotFoundError, UnavailableError
-from gpuruntime.meta.codec import decode
-from gpuruntime.meta.frozen_mapping import thaw
+from gpuruntime.meta.frozen_mapping import FrozenDict
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.objects import ObjectMeta
 from gpuruntime.service.capacity_names import CapacityNames
+from gpuruntime.service.changing import read_or_none
+from gpuruntime.service.creation_ends import end_creation
 from gpuruntime.service.operation_hold import OperationHold, Outcome
 from gpuruntime.service.releasing import release
 from gpuruntime.service.requests import DeleteUnit, ReturnedStock
@@ -41,7 +44,9 @@ def stock_to_return(unit: GPUUnit) -> ReturnedStock | None:
         return None
     # What the user brought goes with the user; what the capacity is made of stays.
     spec = evolve(unit.spec, image=None, template=UnitTemplate(), access=UnitAccess(), image_pull_secrets=())
-    return ReturnedStock(source.stock.name, source.stock.namespace, source.uid, spec)
+    carried = unit.metadata.annotations
+    marks = FrozenDict({mark: carried[name] for mark, name in SOURCE_STOCK_MARKS.items() if name in carried})
+    return ReturnedStock(source.stock.name, source.stock.namespace, source.uid, spec, marks)
 
 
 @frozen
@@ -57,30 +62,39 @@ class UnitDeletion:
         Raises:
             KubeError: it is not known what came of it, or the server is away.
         """
-        request = decode(DeleteUnit, thaw(hold.operation.spec.request or {}))
+        request = hold.request(DeleteUnit)
+        is_ours = await self._delete(hold, request) and not hold.is_resumed
+        if request.returned is not None:
+            await self._give_back(hold.client, request, request.returned, is_ours=is_ours)
+        return Outcome(OperationResult(GPUUnit.KIND.kind, request.name, request.namespace, request.uid))
+
+    async def _delete(self, hold: OperationHold, request: DeleteUnit) -> bool:
+        """Delete the unit; false if it was gone, by whoever's hand."""
+        current = await read_or_none(hold.client, GPUUnit, ObjectKey(request.namespace, request.name))
+        if current is None or current.metadata.uid != request.uid:
+            return False
+        await end_creation(hold, current)
         # A conflict means that another unit has the name by now: ours is gone.
         with suppress(NotFoundError, ConflictError):
             await hold.client.delete(GPUUnit, request.name, request.namespace, uid=request.uid)
-        stock = request.returned
-        if stock is not None and not await self._is_consumed_again(hold, request, stock):
-            await self._give_back(hold.client, request, stock)
-        return Outcome(OperationResult(GPUUnit.KIND.kind, request.name, request.namespace, request.uid))
+            return True
+        return False
 
-    async def _is_consumed_again(self, hold: OperationHold, request: DeleteUnit, stock: ReturnedStock) -> bool:
-        """Whether an earlier attempt made the stock unit again, and another active unit has taken it over since."""
-        if not hold.is_resumed:
-            return False
-        key = ObjectKey(stock.namespace, stock.name)
-        return await self.names.is_consumed(hold.client, key, besides=request.uid)
-
-    async def _give_back(self, client: Client, request: DeleteUnit, stock: ReturnedStock) -> None:
-        unit = GPUUnit(ObjectMeta(name=stock.name, namespace=stock.namespace), stock.spec)
+    async def _give_back(self, client: Client, request: DeleteUnit, stock: ReturnedStock, *, is_ours: bool) -> None:
+        """Make the stock unit again. Unless the deletion was ours, somebody else may have, and it may be consumed."""
+        metadata = ObjectMeta(name=stock.name, namespace=stock.namespace, annotations=stock.annotations)
+        unit = GPUUnit(metadata, stock.spec)
         for _ in range(_ATTEMPTS):
-            with suppress(AlreadyExistsError):
-                await client.create(unit)
-                return
+            # In this order: one that is there can be consumed between two looks, and is found by the second one then.
+            existing = await read_or_none(client, GPUUnit, unit.key)
+            if existing is None:
+                if not is_ours and await self.names.is_consumed(client, unit.key, besides=request.uid):
+                    return
+                with suppress(AlreadyExistsError):
+                    await client.create(unit)
+                    return
+                continue
             with suppress(NotFoundError, ConflictError):
-                existing = await client.get(GPUUnit, stock.name, stock.namespace)
                 claim = claim_of(existing.metadata)
                 is_old = existing.metadata.uid == stock.uid and claim is not None
                 if is_old and claim is not None and claim.claimed_for == ObjectKey(request.namespace, request.name):

@@ -21,7 +21,7 @@ from typing import ClassVar
 from attrs import evolve, frozen
 
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
-from gpuruntime.api.names import CLAIM_ID, OPERATION_ID, REQUEST_HASH
+from gpuruntime.api.names import CLAIM_ID, OPERATION_ID, REQUEST_HASH, SOURCE_STOCK_MARKS
 from gpuruntime.api.operation import CREATE_GPU_UNIT, Operation, OperationResult
 from gpuruntime.control import Store
 from gpuruntime.desired.provenance import Provenance, claim_of, provenance_of
@@ -33,8 +33,7 @@ from gpuruntime.kube.errors import (
     InvalidError,
     NotFoundError,
 )
-from gpuruntime.meta.codec import decode
-from gpuruntime.meta.frozen_mapping import FrozenDict, thaw
+from gpuruntime.meta.frozen_mapping import FrozenDict
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.objects import ObjectMeta
 from gpuruntime.service.claiming import StockClaims, WantedStock, no_capacity
@@ -74,6 +73,8 @@ def active_unit(request: CreateUnit, operation: Operation, stock: GPUUnit | None
         claim = claim_of(stock.metadata)
         pool = "" if claim is None else claim.pool
         annotations |= Provenance(stock.key, stock.metadata.uid, pool).annotations()
+        marks = stock.metadata.annotations
+        annotations |= {name: marks[mark] for mark, name in SOURCE_STOCK_MARKS.items() if mark in marks}
     metadata = ObjectMeta(
         name=request.name, namespace=request.namespace, labels=request.labels, annotations=FrozenDict(annotations)
     )
@@ -107,15 +108,19 @@ class UnitCreation:
             InsufficientCapacityError: there is no ready stock.
             NameTakenError: another unit has the name.
             RefusedError: the API server takes no such unit.
+            LostHoldError: the unit was made, and is deleted by now.
             KubeError: it is not known what came of it, or the server is away.
         """
         operation = hold.operation
-        request = decode(CreateUnit, thaw(operation.spec.request or {}))
+        request = hold.request(CreateUnit)
         key = ObjectKey(request.namespace, request.name)
         # Without a reason to expect one, the name is tried: a unit that is there refuses it.
         existing = await self._existing(hold.client, request) if hold.is_resumed or key in self.units else None
         if existing is not None and _is_asked_for_by(existing, operation):
             return await self._finish(hold, existing)
+        if hold.is_resumed:
+            # Whoever deletes the unit ends the Operation first. So a unit that was not found after that is found ended.
+            await hold.confirm()
         stock = await self._stock(hold, request)
         try:
             active = await self._create(hold.client, request, operation, stock)

@@ -26,6 +26,7 @@ from gpuruntime.service.changing import Changes
 from gpuruntime.service.claiming import StockClaims
 from gpuruntime.service.giving_back import UnitDeletion
 from gpuruntime.service.handing_over import UnitCreation
+from gpuruntime.service.homes import Homes
 from gpuruntime.service.operation_record import HoldTiming
 from gpuruntime.service.operation_runner import OperationRunner
 from gpuruntime.service.operation_upkeep import DEFAULT_KEEP, OperationUpkeep
@@ -62,6 +63,7 @@ class ServiceOptions:
         keep: how long an ended Operation is kept, and a replay known for one.
         timing: how long others wait for a process that works on an Operation.
         identity: this process's own name among those that work on Operations.
+        homes: where things are that name no namespace.
     """
 
     roles: Roles = field(factory=Roles)
@@ -70,6 +72,7 @@ class ServiceOptions:
     keep: timedelta = DEFAULT_KEEP
     timing: HoldTiming = field(factory=HoldTiming)
     identity: str = field(factory=lambda: f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}")
+    homes: Homes = field(factory=Homes)
 
 
 @frozen
@@ -86,7 +89,9 @@ class Service:
     pool_reads: Reads[StockPool]
     job_reads: Reads[Operation]
     log: ChangeLog[GPUUnit]
+    live_reads: Reads[GPUUnit]
     roles: Roles
+    homes: Homes
     upkeep: Controller[ObjectKey]
 
 
@@ -127,11 +132,15 @@ def install_service(manager: Manager, credentials: Credentials, options: Service
         uses(Operation, "get", "create", "delete", "patch", namespaces=[chosen.namespace]),
         writes_status(Operation, namespaces=[chosen.namespace]),
         uses(GPUUnit, "get", "list", "create", "delete", "patch"),
-        uses(StockPool, "get", namespaces=tuple(chosen.roles.stock_namespaces), rare="used when a claim is released"),
-        uses(StockPool, "list", "create", "delete", "patch", rare="used when somebody asks for it"),
+        uses(StockPool, "get", "delete", "patch"),
+        uses(StockPool, "create", namespaces=tuple(sorted(chosen.roles.stock_namespaces))),
     )
     reader = Client(transport, field_manager=manager.options.name, timeout=_READ_SECONDS)
-    log = ChangeLog(units)
+    # What is told live is told of active units. Of one namespace there is one watch, whose versions followers can come
+    # back to; the informer of all units has one for stock, too, and the two are not in step.
+    active = tuple(name for name in chosen.namespaces if not chosen.roles.is_stock(name))
+    followed = manager.cache.informer(GPUUnit, namespaces=active) if active else units
+    log = ChangeLog(followed)
 
     async def work() -> None:
         async with transport, asyncio.TaskGroup() as tasks:
@@ -146,7 +155,7 @@ def install_service(manager: Manager, credentials: Credentials, options: Service
     return Service(
         operations=operations,
         stock=StockBatches(operations, chosen.roles),
-        units=ActiveUnits(operations, claims, client, chosen.roles),
+        units=ActiveUnits(operations, claims, client, chosen.roles, active),
         pools=StockPools(operations, client, chosen.roles),
         changes=Changes(operations, client),
         removals=Removals(operations, client),
@@ -154,6 +163,8 @@ def install_service(manager: Manager, credentials: Credentials, options: Service
         pool_reads=Reads(pools, reader, StockPool),
         job_reads=Reads(records, reader, Operation),
         log=log,
+        live_reads=Reads(followed, reader, GPUUnit),
         roles=chosen.roles,
+        homes=chosen.homes,
         upkeep=upkeep,
     )

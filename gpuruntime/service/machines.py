@@ -211,8 +211,8 @@ class Machines(Protocol):
     async def create_vm(self, operation_id: str, request: NewVM) -> CreatedVM:
         """Make a VM on reserved capacity."""
 
-    async def delete_vm(self, operation_id: str, vm_id: str) -> None:
-        """Delete a VM, and give its stock back."""
+    async def delete_vm(self, operation_id: str, vm_id: str, version: str = "") -> None:
+        """Delete a VM, and give its stock back; only if it is in the state of this version ("": any)."""
 
     def vms(self) -> tuple[VM, ...]:
         """All VMs, by id."""

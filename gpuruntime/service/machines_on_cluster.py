@@ -220,9 +220,9 @@ class ClusterMachines:
             return CreatedVM(gone, performed.is_replay)
         return _created(seen.object, is_replay=performed.is_replay)
 
-    async def delete_vm(self, operation_id: str, vm_id: str) -> None:
+    async def delete_vm(self, operation_id: str, vm_id: str, version: str = "") -> None:
         """See `Machines`."""
-        await self.units.delete(operation_id, DeleteUnit(vm_id, self.namespace))
+        await self.units.delete(operation_id, DeleteUnit(vm_id, self.namespace), version=version)
 
     def vms(self) -> tuple[VM, ...]:
         """See `Machines`."""

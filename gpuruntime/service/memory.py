@@ -9,7 +9,12 @@ from attrs import evolve, frozen
 from gpuruntime.control.recently_used import RecentlyUsed
 from gpuruntime.meta.structs import Struct
 from gpuruntime.meta.timestamps import format_seconds
-from gpuruntime.service.errors import InsufficientCapacityError, ObjectNotFoundError, OperationConflictError
+from gpuruntime.service.errors import (
+    InsufficientCapacityError,
+    ObjectNotFoundError,
+    OperationConflictError,
+    StaleVersionError,
+)
 from gpuruntime.service.inventory import Stocktaking
 from gpuruntime.service.machines import (
     ALLOCATED,
@@ -91,8 +96,10 @@ class MemoryMachines:
         current = self._vms.get(made.id, evolve(made, status=DELETED, deleted=True))
         return CreatedVM(current, is_replay)
 
-    async def delete_vm(self, operation_id: str, vm_id: str) -> None:
+    async def delete_vm(self, operation_id: str, vm_id: str, version: str = "") -> None:
         """See `Machines`."""
+        if version and operation_id not in self._done:
+            raise StaleVersionError(f"vm {vm_id} has no versions, expected {version}: leave If-Match out")
         self._once(operation_id, DeleteUnit(vm_id), lambda: self._end(vm_id))
 
     def vms(self) -> tuple[VM, ...]:

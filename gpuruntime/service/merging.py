@@ -1,9 +1,29 @@
 """Changes of an object as merge patches (RFC 7386): what is absent stays, null removes, lists are replaced."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
-__all__ = ["merged"]
+from gpuruntime.meta.codec import decode, encode
+from gpuruntime.meta.decode_errors import DecodeError
+from gpuruntime.meta.structs import Struct
+from gpuruntime.service.errors import InvalidRequestError
+
+__all__ = ["changed", "merged"]
+
+S = TypeVar("S", bound=Struct)
+
+
+def changed(value: S, change: Mapping[str, Any]) -> S:
+    """A value with a change made.
+
+    Raises:
+        InvalidRequestError: there would be no such value any more: the change removes what has to be there.
+    """
+    try:
+        return decode(type(value), merged(encode(value), change))
+    except DecodeError as error:
+        faults = (failure.rpartition(" @ $.") for failure in error.failures)
+        raise InvalidRequestError(tuple(f"{path}: {text}" for text, _, path in faults)) from error
 
 
 def merged(value: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:

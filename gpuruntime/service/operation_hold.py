@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, TypeVar
 
 from attrs import frozen
 
@@ -21,12 +21,18 @@ from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import ConflictError, KubeError, NotFoundError
 from gpuruntime.kube.patches import MergePatch
 from gpuruntime.kube.transport import Transport
+from gpuruntime.meta.codec import decode
+from gpuruntime.meta.decode_errors import DecodeError
+from gpuruntime.meta.frozen_mapping import thaw
 from gpuruntime.meta.objects import TypedObject
-from gpuruntime.service.operation_record import HoldTiming, ended, is_held_by, progressed, renewed
+from gpuruntime.meta.structs import Struct
+from gpuruntime.service.errors import FailedForGoodError
+from gpuruntime.service.operation_record import HoldTiming, ended, has_ended, is_held_by, progressed, renewed
 
-__all__ = ["LostHoldError", "OperationHold", "Outcome", "drop_request"]
+__all__ = ["EndedError", "LostHoldError", "OperationHold", "Outcome", "drop_request"]
 
 
+S = TypeVar("S", bound=Struct)
 _LOG = logging.getLogger(__name__)
 _TELL_SECONDS: Final = 1.0
 
@@ -41,6 +47,10 @@ class Outcome:
 
 class LostHoldError(Exception):
     """The Operation is not in our hand any more: another process took it over, or somebody deleted it."""
+
+
+class EndedError(LostHoldError):
+    """The Operation has ended: nobody is to begin anything more on its behalf."""
 
 
 def _utc_now() -> datetime:
@@ -113,12 +123,35 @@ class OperationHold:
             await asyncio.sleep(self._timing.period)
             try:
                 await self._renew()
+            except EndedError:
+                return
             except LostHoldError as error:
                 _LOG.warning("lost the hold on an operation", extra={"error": str(error)})
                 return
             except KubeError as error:
                 # There may be time to try again: the fence decides.
                 _LOG.warning("cannot renew the hold on an operation", extra={"error": str(error)})
+
+    def request(self, kind: type[S]) -> S:
+        """What is asked for.
+
+        Raises:
+            FailedForGoodError: what is stored is nothing of this kind, and never will be.
+        """
+        try:
+            return decode(kind, thaw(self._operation.spec.request or {}))
+        except DecodeError as error:
+            said = f"operation {self._operation.spec.operation_id} has a request that cannot be read: {error}"
+            raise FailedForGoodError("unreadable_request", said) from error
+
+    async def confirm(self) -> None:
+        """Pass if the Operation is still in our hand and has not ended.
+
+        Raises:
+            LostHoldError: it is not, or it has.
+            KubeError: that is not known.
+        """
+        await self._renew()
 
     async def report(self, done: int, total: int) -> None:
         """Tell how far the work is: with this call if the last word of us is a second old, else with a later one."""
@@ -129,10 +162,12 @@ class OperationHold:
     async def end(self, *, result: OperationResult | None = None, error: OperationFailure | None = None) -> None:
         """Write down what came of it, and drop the request, which may hold secrets.
 
-        A process that dies between the two leaves a request behind that any worker drops.
+        A process that dies between the two leaves a request behind that any worker drops. Whoever deletes what was made
+        ends the Operation with the same result; then there is nothing to write.
         """
-        await self._write(lambda status: ended(status, self._now(), result=result, error=error))
-        await drop_request(self.client, self._operation)
+        with suppress(EndedError):
+            await self._write(lambda status: ended(status, self._now(), result=result, error=error))
+            await drop_request(self.client, self._operation)
 
     async def withdraw(self) -> None:
         """Delete the Operation, so that its operationID can be used again: nothing came of it."""
@@ -161,6 +196,8 @@ class OperationHold:
                 await self._write_once(change)
 
     async def _write_once(self, change: Callable[[OperationStatus], OperationStatus]) -> None:
+        if has_ended(self._operation):
+            raise EndedError(f"operation {self._operation.spec.operation_id} has ended")
         now = self._now()
         alive = progressed(renewed(self._operation.status, self._owner, now), self._progress, now)
         try:

@@ -51,9 +51,12 @@ class OperationRunner:
         keeping = asyncio.create_task(hold.keep(), name=f"hold on {hold.operation.metadata.name}")
         try:
             await self._to_the_end(hold)
-        except (KubeError, LostHoldError, DecodeError) as error:
+        except KubeError as error:
             _LOG.warning("operation interrupted", extra=about | {"error": str(error)})
             hold.disappoint(error)
+        except (LostHoldError, DecodeError) as error:
+            # Nothing that concerns whoever waits: others finish it.
+            _LOG.warning("operation interrupted", extra=about | {"error": str(error)})
         except Exception as error:  # noqa: BLE001 - one operation must not end the process that works on others
             _LOG.exception("operation interrupted by a mistake in its work", extra=about)
             hold.disappoint(error)

@@ -1,5 +1,6 @@
 """What every replica does for the Operations of all: take over what nobody works on, forget what is long ended."""
 
+import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,15 +20,27 @@ from gpuruntime.service.operation_record import Observations, has_ended
 from gpuruntime.service.operation_runner import OperationRunner
 from gpuruntime.service.operations import Operations
 
-__all__ = ["DEFAULT_KEEP", "OperationUpkeep"]
+__all__ = ["DEFAULT_KEEP", "MOST_KEPT", "OperationUpkeep", "pause_before"]
 
 _LOG = logging.getLogger(__name__)
-DEFAULT_KEEP: Final = timedelta(days=7)
+DEFAULT_KEEP: Final = timedelta(days=1)
 """How long an ended Operation is kept: for so long a replay is known for one."""
+MOST_KEPT: Final = 20_000
+"""How many ended Operations are kept at most; those that ended first go first."""
+_LONGEST_PAUSE_SECONDS: Final = 600.0
+_TRIMMED_SHARE: Final = 0.05
 
 
 def _utc_now() -> datetime:
     return datetime.now(UTC)
+
+
+def pause_before(attempts: int, lease: float) -> float:
+    """How many seconds without a sign of life pass until the next attempt, after so many: the lease at first, then
+    twice as long each time, up to ten minutes. What never succeeds is not tried all the time.
+    """
+    doubled = lease * 2.0 ** min(attempts - 1, 16)
+    return max(lease, min(doubled, _LONGEST_PAUSE_SECONDS))
 
 
 @frozen
@@ -39,7 +52,9 @@ class OperationUpkeep:
           the local clock alone.
         - The request of an ended one is dropped, and the whole Operation is deleted `keep` after its end. From then on
           its operationID is free, and a request that is sent again under it is carried out again.
-        - A failed attempt is followed by the next one when the hold of the first has run out, and not sooner.
+        - Of the ended ones not many more than `most` are kept, the newest.
+        - A failed attempt is followed by the next one when the hold of the first has run out, and not sooner. Those
+          that follow wait longer, see `pause_before`.
 
     Run it in every replica; several at once do no harm.
     """
@@ -49,8 +64,10 @@ class OperationUpkeep:
     operations: Operations
     runner: OperationRunner
     keep: timedelta = DEFAULT_KEEP
+    most: int = MOST_KEPT
     now: Callable[[], datetime] = _utc_now
     _observations: Observations = field(factory=Observations)
+    _trimming: asyncio.Lock = field(factory=asyncio.Lock)
 
     async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
         operation = self.store.get(key)
@@ -59,18 +76,20 @@ class OperationUpkeep:
             return Result.done()
         local = self.operations.clock()
         silent = local - self._observations.since(operation, local)
-        left = self.operations.timing.lease - silent
+        lease = self.operations.timing.lease
         if has_ended(operation):
-            return await self._tidy(operation, left)
+            await self._trim()
+            return await self._tidy(operation, lease - silent)
         if not self.runner.knows(operation.spec.type):
             return Result.done()
+        left = pause_before(operation.status.attempts or 1, lease) - silent
         if left > 0 or self.operations.is_running(key.name):
             # Also what this process works on: if it gives up, there is no event to tell.
             return Result.after(left if left > 0 else self.operations.timing.period)
         _LOG.info("taking over an operation", extra={"operation": key.name, "type": operation.spec.type})
         with suppress(ConflictError, NotFoundError):  # somebody else was faster, and gives a sign of life
             await self.operations.take_over(operation)
-        return Result.after(self.operations.timing.lease)
+        return Result.after(lease)
 
     async def _tidy(self, operation: Operation, left: float) -> Result:
         if operation.spec.request is not None:
@@ -81,10 +100,23 @@ class OperationUpkeep:
         overdue = (self.now() - _end(operation) - self.keep).total_seconds()
         if overdue < 0:
             return Result.after(-overdue)
+        await self._forget(operation)
+        return Result.done()
+
+    async def _trim(self) -> None:
+        """Forget some more than what is too much, so that not every end of an Operation has to look at all of them."""
+        if len(self.store) <= self.most or self._trimming.locked():
+            return
+        async with self._trimming:
+            over = sorted(filter(has_ended, self.store.list().items), key=_end)
+            if len(over) > self.most:
+                for operation in over[: len(over) - self.most + int(self.most * _TRIMMED_SHARE)]:
+                    await self._forget(operation)
+
+    async def _forget(self, operation: Operation) -> None:
         meta = operation.metadata
         with suppress(ConflictError, NotFoundError):  # somebody else was faster
             await self.client.delete(Operation, meta.name, meta.namespace, uid=meta.uid)
-        return Result.done()
 
 
 def _end(operation: Operation) -> datetime:

@@ -11,15 +11,14 @@ from gpuruntime.api.stockpool import StockPool, StockPoolSpec
 from gpuruntime.desired.known_fields import known_fields
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import AlreadyExistsError, BadRequestError, ForbiddenError, InvalidError, NotFoundError
-from gpuruntime.meta.codec import decode, encode
-from gpuruntime.meta.frozen_mapping import EMPTY, FrozenDict, thaw
+from gpuruntime.meta.frozen_mapping import EMPTY, FrozenDict
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.names import is_dns_subdomain
 from gpuruntime.meta.objects import ObjectMeta
 from gpuruntime.meta.structs import Struct
 from gpuruntime.service.changing import Changed, ObjectChange, read_or_none
 from gpuruntime.service.errors import InvalidRequestError, NameTakenError, RefusedError
-from gpuruntime.service.merging import merged
+from gpuruntime.service.merging import changed
 from gpuruntime.service.operation_hold import OperationHold, Outcome
 from gpuruntime.service.operations import Operations
 from gpuruntime.service.spec_checks import pool_problems
@@ -57,7 +56,7 @@ def complete_pool_change(pool: StockPool, change: FrozenDict[str, Any]) -> Froze
     Raises:
         InvalidRequestError: the pool would be an impossible one.
     """
-    spec = decode(StockPoolSpec, merged(encode(pool.spec), change.get("spec", EMPTY)))
+    spec = changed(pool.spec, change.get("spec", EMPTY))
     problems = pool_problems(spec)
     if problems:
         raise InvalidRequestError(tuple(problems))
@@ -83,14 +82,26 @@ class PoolCreation:
         Raises:
             NameTakenError: another pool has the name.
             RefusedError: the API server takes no such pool.
+            LostHoldError: the pool was made, and is deleted by now.
             KubeError: it is not known what came of it, or the server is away.
         """
-        request = decode(CreatePool, thaw(hold.operation.spec.request or {}))
-        made = await self._create(hold.client, request, hold.operation)
+        request = hold.request(CreatePool)
+        made = await self._made(hold, request) or await self._create(hold.client, request, hold.operation)
         return Outcome(OperationResult(StockPool.KIND.kind, request.name, request.namespace, made.metadata.uid), made)
 
+    async def _made(self, hold: OperationHold, request: CreatePool) -> StockPool | None:
+        """The pool of an earlier attempt."""
+        if not hold.is_resumed:
+            return None
+        existing = await read_or_none(hold.client, StockPool, ObjectKey(request.namespace, request.name))
+        if existing is not None and _marks(hold.operation).items() <= existing.metadata.annotations.items():
+            return existing
+        # Whoever deletes the pool ends the Operation first. So a pool that was not found after that is found ended.
+        await hold.confirm()
+        return None
+
     async def _create(self, client: Client, request: CreatePool, operation: Operation) -> StockPool:
-        marks = {OPERATION_ID: operation.spec.operation_id, REQUEST_HASH: operation.spec.request_hash}
+        marks = _marks(operation)
         metadata = ObjectMeta(name=request.name, namespace=request.namespace, annotations=FrozenDict(marks))
         try:
             return await client.create(StockPool(metadata, request.spec))
@@ -103,6 +114,10 @@ class PoolCreation:
             ) from error
         except (InvalidError, ForbiddenError, BadRequestError, NotFoundError) as error:
             raise RefusedError(f"pool {metadata.key} was refused: {error}") from error
+
+
+def _marks(operation: Operation) -> dict[str, str]:
+    return {OPERATION_ID: operation.spec.operation_id, REQUEST_HASH: operation.spec.request_hash}
 
 
 @frozen

@@ -74,8 +74,8 @@ class Reads(Generic[K]):
         if known is not None and (not at_least or shows(self.informer.store, key, at_least)):
             return Seen(known, self.age())
         try:
-            # What can be no name would make another path of it.
-            if is_dns_subdomain(key.name) and is_dns_subdomain(key.namespace):
+            # What can be no name would make another path of it, and where nothing is looked for nothing is found.
+            if is_dns_subdomain(key.name) and is_dns_subdomain(key.namespace) and self._covers(key.namespace):
                 return Seen(await self.client.get(self.kind, key.name, key.namespace), 0.0)
         except NotFoundError as error:
             raise self._missing(key) from error
@@ -97,12 +97,12 @@ class Reads(Generic[K]):
             KubeError: the cache does not know enough, and the server is away.
         """
         self.require_synced()
-        if at_least and not await self.caught_up(at_least):
+        if at_least and not await self.caught_up(at_least, namespace=namespace):
             found, version = await self.list_live(namespace)
             rest = (item for item in found if after is None or item.key > after)
             return _cut(filter(matches, rest), limit, version, 0.0)
         found_now = filter(matches, self._cached(namespace, after, limit))
-        return _cut(found_now, limit, self.informer.store.resource_version, self.age())
+        return _cut(found_now, limit, self.informer.store.version_in(namespace), self.age())
 
     async def list_live(self, namespace: str | None = None) -> tuple[list[K], str]:
         """All objects as they are on the server now, in order, and the version of that.
@@ -110,17 +110,19 @@ class Reads(Generic[K]):
         Raises:
             KubeError: the server is away.
         """
+        if namespace is not None and not self._covers(namespace):
+            return [], self.informer.store.resource_version
         parts = self.informer.scope.parts if namespace is None else (namespace,)
         lists = [await self.client.list(self.kind, part) for part in parts]
         items = sorted((item for one in lists for item in one.items), key=lambda item: item.key)
         # Each list shows at least what the first one showed.
         return items, lists[0].resource_version
 
-    async def caught_up(self, version: str, within: float = _CATCH_UP_SECONDS) -> bool:
-        """Whether the cache shows this version, now or after a moment."""
+    async def caught_up(self, version: str, within: float = _CATCH_UP_SECONDS, *, namespace: str | None = None) -> bool:
+        """Whether the cache shows this version, of a namespace or of all, now or after a moment."""
         try:
             async with asyncio.timeout(within):
-                await self.informer.until(lambda store: is_at_least(store.resource_version, version))
+                await self.informer.until(lambda store: is_at_least(store.version_in(namespace), version))
         except TimeoutError:
             return False
         return True
@@ -155,6 +157,9 @@ class Reads(Generic[K]):
             if listing.next is None:
                 return
             after, size = listing.next, size * _MORE_AT_A_TIME
+
+    def _covers(self, namespace: str) -> bool:
+        return not self.informer.scope.namespaces or namespace in self.informer.scope.namespaces
 
     def _missing(self, key: ObjectKey) -> ObjectNotFoundError:
         return ObjectNotFoundError(f"{self.kind.KIND.kind} {key}: found none of this name")

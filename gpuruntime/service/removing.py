@@ -15,12 +15,11 @@ from gpuruntime.api.stockpool import StockPool
 from gpuruntime.desired.provenance import claim_of
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import ConflictError, NotFoundError, UnavailableError
-from gpuruntime.meta.codec import decode
-from gpuruntime.meta.frozen_mapping import thaw
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.objects import TypedObject
 from gpuruntime.meta.structs import Struct
 from gpuruntime.service.changing import ensure_version, read_or_none
+from gpuruntime.service.creation_ends import end_creation
 from gpuruntime.service.errors import ClaimedError, ObjectNotFoundError, ServiceError
 from gpuruntime.service.operation_hold import OperationHold, Outcome
 from gpuruntime.service.operations import Operations, Performed
@@ -77,7 +76,7 @@ class ObjectRemoval(Generic[K]):
             StaleVersionError: it is not in the state that the request names.
             KubeError: it is not known what came of it, or the server is away.
         """
-        request = decode(RemoveObject, thaw(hold.operation.spec.request or {}))
+        request = hold.request(RemoveObject)
         result = OperationResult(self.kind.KIND.kind, request.name, request.namespace, request.uid)
         for _ in range(_ATTEMPTS):
             current = await read_or_none(hold.client, self.kind, request.key)
@@ -85,6 +84,7 @@ class ObjectRemoval(Generic[K]):
                 return Outcome(result)
             self.check(current)
             ensure_version(current, request.resource_version)
+            await end_creation(hold, current)
             try:
                 await hold.client.delete(
                     self.kind,

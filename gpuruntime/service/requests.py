@@ -4,6 +4,8 @@ They are wire types, so that they can be stored. What is left out of one is its 
 have one hash.
 """
 
+from collections.abc import Collection
+
 from attrs import field, frozen
 
 from gpuruntime.api.gpuunit import GPUUnitSpec, UnitAccess
@@ -64,12 +66,15 @@ class CreateUnit(Struct):
 
 @frozen
 class ReturnedStock(Struct):
-    """The stock unit that is made again when an active unit goes: its name, and its spec as far as it is known."""
+    """The stock unit that is made again when an active unit goes: its name, its spec as far as it is known, and the
+    annotations that say which request made it.
+    """
 
     name: str
     namespace: str
     uid: str
     spec: GPUUnitSpec
+    annotations: FrozenDict[str, str] = EMPTY
 
 
 @frozen
@@ -100,8 +105,8 @@ def check_seed(request: SeedStock, roles: Roles) -> None:
     _refuse(problems)
 
 
-def check_create(request: CreateUnit, roles: Roles) -> None:
-    """Pass if a unit can be created by this request.
+def check_create(request: CreateUnit, roles: Roles, namespaces: Collection[str] = ()) -> None:
+    """Pass if a unit can be created by this request, in one of these namespaces; () is all.
 
     Raises:
         InvalidRequestError: it cannot, by nobody and never.
@@ -111,6 +116,10 @@ def check_create(request: CreateUnit, roles: Roles) -> None:
         problems.append(f"name: expected lower-case letters, digits, '-' and '.', got {request.name!r}")
     if roles.is_stock(request.namespace):
         problems.append(f"namespace: expected one for active units, got the stock namespace {request.namespace!r}")
+    elif namespaces and request.namespace not in namespaces:
+        # Nobody would look after it, and its stock would be lost.
+        listed = ", ".join(sorted(namespaces))
+        problems.append(f"namespace: expected one for active units ({listed}), got {request.namespace!r}")
     if not roles.is_stock(request.stock_namespace):
         problems.append(
             f"stockNamespace: expected a stock namespace ({_listed(roles)}), got {request.stock_namespace!r}"

@@ -20,8 +20,7 @@ from gpuruntime.kube.errors import (
     InvalidError,
     NotFoundError,
 )
-from gpuruntime.meta.codec import decode
-from gpuruntime.meta.frozen_mapping import FrozenDict, thaw
+from gpuruntime.meta.frozen_mapping import FrozenDict
 from gpuruntime.meta.objects import ObjectMeta
 from gpuruntime.service.capacity_names import CapacityNames
 from gpuruntime.service.errors import FailedForGoodError, NameTakenError, RefusedError
@@ -81,7 +80,7 @@ class StockSeeding:
                 kept to say so, also if it is about the first unit; the same request, sent again, makes the rest.
             KubeError: it is not known what came of it, or the server is away.
         """
-        request = decode(SeedStock, thaw(hold.operation.spec.request or {}))
+        request = hold.request(SeedStock)
         used = await self.names.in_use(hold.client, request.namespace)
         for ordinal in range(1, request.replicas + 1):
             unit = seeded_unit(request, hold.operation, ordinal)

@@ -4,6 +4,8 @@ Where the process dies, and what happens then: which units are to go is noted in
 deletes those that are left, and no others.
 """
 
+from collections.abc import Iterable
+from enum import Enum, auto
 from typing import ClassVar, Final
 
 from attrs import frozen
@@ -15,8 +17,6 @@ from gpuruntime.desired.pool_units import is_ready_stock
 from gpuruntime.desired.provenance import claim_of
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import ConflictError, NotFoundError
-from gpuruntime.meta.codec import decode
-from gpuruntime.meta.frozen_mapping import thaw
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.owners import controller_of
 from gpuruntime.meta.structs import Struct
@@ -53,9 +53,13 @@ def superfluous(units: Store[GPUUnit], namespace: str, spec_name: str) -> list[G
 
     Units of a pool are not among them: the pool would make others.
     """
+    return _dispensable(units_of_spec(units, namespace, spec_name))
+
+
+def _dispensable(units: Iterable[GPUUnit]) -> list[GPUUnit]:
     free = [
         unit
-        for unit in units_of_spec(units, namespace, spec_name)
+        for unit in units
         if claim_of(unit.metadata) is None
         and unit.metadata.deletion_timestamp is None
         and controller_of(unit.metadata) is None
@@ -71,37 +75,66 @@ class StockReduction:
     type: ClassVar = REDUCE_STOCK
 
     async def run(self, hold: OperationHold) -> Outcome:
-        """Delete the units. One that is claimed at the last moment stays.
+        """Delete the units, and another one for each that others deleted. One that is claimed at the last moment stays.
 
         Raises:
-            InsufficientCapacityError: the first one was claimed, so nothing was deleted.
-            FailedForGoodError: a later one was.
+            InsufficientCapacityError: the first one was claimed, or there was none left, so nothing was deleted.
+            FailedForGoodError: that was so with a later one.
             KubeError: it is not known what came of it, or the server is away.
         """
-        request = decode(ReduceStock, thaw(hold.operation.spec.request or {}))
-        for done, unit in enumerate(request.units):
-            if not await _is_gone(hold.client, ObjectKey(request.namespace, unit.name), unit.uid):
-                message = f"stock unit {unit.name} was claimed meanwhile; {done} of {request.number} were deleted"
+        request = hold.request(ReduceStock)
+        waiting, done = list(request.units), 0
+        passed = {unit.uid for unit in waiting}
+        while waiting:
+            unit = waiting.pop(0)
+            fate = await _delete(hold.client, ObjectKey(request.namespace, unit.name), unit.uid)
+            # What is gone when we come was deleted by others, and is none of ours; unless we are not the first to come.
+            if fate is _Fate.DELETED or (fate is _Fate.WAS_GONE and hold.is_resumed):
+                done += 1
+                await hold.report(done, request.number)
+                continue
+            another = await _another(hold.client, request, passed) if fate is _Fate.WAS_GONE else None
+            if another is None:
+                why = "deleted by others" if fate is _Fate.WAS_GONE else "claimed"
+                message = f"stock unit {unit.name} was {why} meanwhile; {done} of {request.number} were deleted"
                 if done == 0 and not hold.is_resumed:
                     raise InsufficientCapacityError(message)
                 raise FailedForGoodError(InsufficientCapacityError.code, message)
-            await hold.report(done + 1, request.number)
+            passed.add(another.uid)
+            waiting.append(another)
         return Outcome(OperationResult(GPUUnit.KIND.kind, request.spec_name, request.namespace))
 
 
-async def _is_gone(client: Client, key: ObjectKey, uid: str) -> bool:
-    """Delete a unit in the state in which it is seen; false if somebody has claimed it."""
+class _Fate(Enum):
+    """What became of a unit that was to go."""
+
+    DELETED = auto()
+    WAS_GONE = auto()
+    CLAIMED = auto()
+
+
+async def _another(client: Client, request: ReduceStock, passed: set[str]) -> DoomedUnit | None:
+    """A unit that can go and was not chosen before, live; None if there is none."""
+    listed = (await client.list(GPUUnit, request.namespace)).items
+    for unit in _dispensable(unit for unit in listed if unit.spec.spec_name == request.spec_name):
+        if unit.metadata.uid not in passed:
+            return DoomedUnit(unit.metadata.name, unit.metadata.uid)
+    return None
+
+
+async def _delete(client: Client, key: ObjectKey, uid: str) -> _Fate:
+    """Delete a unit in the state in which it is seen, unless somebody has claimed it."""
     while True:
         current = await read_or_none(client, GPUUnit, key)
         if current is None or current.metadata.uid != uid:
-            return True
+            return _Fate.WAS_GONE
         if claim_of(current.metadata) is not None:
-            return False
+            return _Fate.CLAIMED
         try:
             version = current.metadata.resource_version
             await client.delete(GPUUnit, key.name, key.namespace, uid=uid, resource_version=version)
         except ConflictError:
             continue
         except NotFoundError:
-            pass
-        return True
+            return _Fate.WAS_GONE
+        return _Fate.DELETED

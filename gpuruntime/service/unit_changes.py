@@ -4,14 +4,13 @@ from typing import Any, Final
 
 from attrs import evolve
 
-from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
+from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.operation import UPDATE_GPU_UNIT
 from gpuruntime.desired.known_fields import known_fields
-from gpuruntime.meta.codec import decode, encode
 from gpuruntime.meta.frozen_mapping import EMPTY, FrozenDict, freeze
 from gpuruntime.service.changing import ObjectChange
 from gpuruntime.service.errors import InvalidRequestError
-from gpuruntime.service.merging import merged
+from gpuruntime.service.merging import changed, merged
 from gpuruntime.service.spec_checks import is_reserved, label_problems, unit_problems
 
 __all__ = ["UNIT_CHANGE", "complete_unit_change"]
@@ -27,9 +26,10 @@ def complete_unit_change(unit: GPUUnit, change: FrozenDict[str, Any]) -> FrozenD
         InvalidRequestError: the unit would be an impossible one.
     """
     asked = change.get("spec", EMPTY)
-    spec = decode(GPUUnitSpec, merged(encode(unit.spec), asked))
+    spec = changed(unit.spec, asked)
     access = asked.get("access", EMPTY)
-    if "primaryPort" not in access and spec.access.primary_port not in {port.name for port in spec.template.ports}:
+    left_open = access is not None and "primaryPort" not in access
+    if left_open and spec.access.primary_port not in {port.name for port in spec.template.ports}:
         spec = evolve(spec, access=evolve(spec.access, primary_port=None))
         change = freeze(change | {"spec": asked | {"access": access | {"primaryPort": None}}})
     before, labels = unit.metadata.labels, change.get("metadata", EMPTY).get("labels")

@@ -62,6 +62,10 @@ class Gate:
     Guarantees:
         Where no credentials are needed, no page of another site gets in through a browser. Credentials that are given
         are never ignored: unknown ones are refused in every mode.
+
+    Caveats:
+        With Access.OPEN it is not known by which names we are called, so the header Host is believed: a page whose name
+        was given our address after the browser had loaded it gets in, as anybody does.
     """
 
     def __init__(self, access: Access, *authenticators: Authenticator) -> None:

@@ -12,7 +12,7 @@ from attrs import frozen
 from gpuruntime.control.recently_used import RecentlyUsed
 from gpuruntime.kube.builtin.authentication import TokenReview, TokenReviewSpec, UserInfo
 from gpuruntime.kube.client import Client
-from gpuruntime.kube.errors import KubeError
+from gpuruntime.kube.errors import KubeError, UnavailableError
 from gpuruntime.kube.shared_run import SharedRun
 from gpuruntime.web.identity import Grants
 from gpuruntime.web.routing import Caller
@@ -24,6 +24,7 @@ AUDIENCE: Final = "gpuruntime"
 
 _FRESH_SECONDS: Final = 10.0
 _USABLE_SECONDS: Final = 120.0
+_REVIEW_SECONDS: Final = 1.0
 _REMEMBERED: Final = 4096
 
 
@@ -39,8 +40,8 @@ class TokenReviews:
     Guarantees:
         A token counts only if it was made for the audience. A verdict is asked for again after ten seconds, so that is
         how long a token outlives its end; while the API server cannot be asked, a user that it knew counts for up to
-        two minutes. Tokens are not kept, only their hashes. However many requests come with one token at a time, it is
-        reviewed once.
+        two minutes. It has a second to answer. Tokens are not kept, only their hashes. However many requests come with
+        one token at a time, it is reviewed once.
     """
 
     def __init__(self, client: Client, grants: Grants, audience: str = AUDIENCE) -> None:
@@ -51,6 +52,11 @@ class TokenReviews:
         self._asking: dict[str, SharedRun[_Verdict]] = {}
 
     async def authenticate(self, token: str) -> Caller | None:
+        """Whose token it is; None if nobody's.
+
+        Raises:
+            UnavailableError: the API server does not say, or does not let us ask; that is no word about the request.
+        """
         key = sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
         known = self._verdicts.get(key)
         if known is None or _age(known) >= _FRESH_SECONDS:
@@ -63,7 +69,7 @@ class TokenReviews:
         run = self._asking.setdefault(key, SharedRun(lambda: self._review(token, key)))
         try:
             return await run.join()
-        except KubeError:
+        except UnavailableError:
             if known is None or known.user is None or _age(known) >= _USABLE_SECONDS:
                 raise
             return known
@@ -72,7 +78,13 @@ class TokenReviews:
 
     async def _review(self, token: str, key: str) -> _Verdict:
         asked = TokenReview(spec=TokenReviewSpec(token, (self._audience,)))
-        status = (await self._client.create(asked)).status
+        try:
+            async with asyncio.timeout(_REVIEW_SECONDS):
+                status = (await self._client.create(asked)).status
+        except TimeoutError:
+            raise UnavailableError(f"a caller's token was not reviewed within {_REVIEW_SECONDS:g} s") from None
+        except KubeError as error:
+            raise UnavailableError(f"a caller's token was not reviewed: {error}") from error
         # A server that knows nothing of audiences names none, and has then not looked at them.
         believed = status.authenticated and self._audience in status.audiences and status.user.username != ""
         verdict = _Verdict(status.user if believed else None, _now())

@@ -17,7 +17,7 @@ OPERATION_ID: Final = "operationID"
 # As the Operation that records it has it.
 _ID: Final = re.compile(r"[!-~]{1,253}")
 _VERSION: Final = re.compile(r"[1-9][0-9]{0,39}")
-_STRONG_TAG: Final = re.compile(r'"([!#-~]*)"')
+_STRONG_TAG: Final = re.compile(r'"([!#-~]+)"')
 _TAGS: Final = re.compile(r'(?:W/)?"([!#-~]*)"')
 
 

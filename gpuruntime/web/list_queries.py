@@ -6,7 +6,7 @@ from typing import Annotated, Final
 from attrs import field, frozen
 
 from gpuruntime.api.gpuunit import GPUUnit
-from gpuruntime.api.roles import INSTANCE_NAMESPACE, STOCK_NAMESPACE, Roles
+from gpuruntime.api.roles import Roles
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.label_selectors import Selector, SelectorError, parse_selector
 from gpuruntime.meta.rules import Length, Pattern, Range
@@ -74,8 +74,8 @@ class UnitsQuery(StockUnitsQuery):
 class UnitQuery(Struct):
     """Which active unit, and what to wait for."""
 
-    namespace: Namespace = INSTANCE_NAMESPACE
-    """Namespace of the unit."""
+    namespace: _Where = None
+    """Namespace of the unit; the one of active units unless given."""
     wait: Annotated[str | None, Pattern("^Ready$")] = None
     """Ready: answer when the unit is ready, or when the time is over."""
     timeout: _Timeout = 60
@@ -98,8 +98,8 @@ class UnitWaitQuery(Struct):
 
     for_: Annotated[str, Pattern("^(Ready|Deleted)$")] = field(default="Ready", metadata=wire("for"))
     """Ready: until the unit is ready. Deleted: until it is gone."""
-    namespace: Namespace = INSTANCE_NAMESPACE
-    """Namespace of the unit."""
+    namespace: _Where = None
+    """Namespace of the unit; the one of active units unless given."""
     timeout: _Timeout = 60
     """For at most so many seconds."""
 
@@ -108,16 +108,16 @@ class UnitWaitQuery(Struct):
 class UnitPlaceQuery(Struct):
     """Which active unit."""
 
-    namespace: Namespace = INSTANCE_NAMESPACE
-    """Namespace of the unit."""
+    namespace: _Where = None
+    """Namespace of the unit; the one of active units unless given."""
 
 
 @frozen
 class UnitWatchQuery(Struct):
     """Which active unit to follow, and from when on."""
 
-    namespace: Namespace = INSTANCE_NAMESPACE
-    """Namespace of the unit."""
+    namespace: _Where = None
+    """Namespace of the unit; the one of active units unless given."""
     resource_version: _Version = None
     """Everything that happened after this version, as the header Last-Event-ID does."""
 
@@ -126,8 +126,8 @@ class UnitWatchQuery(Struct):
 class StockQuery(Struct):
     """Which object of a stock namespace."""
 
-    namespace: Namespace = STOCK_NAMESPACE
-    """The stock namespace that it is in."""
+    namespace: _Where = None
+    """The stock namespace that it is in; the first one unless given."""
 
 
 @frozen

@@ -6,7 +6,6 @@ from attrs import field, frozen
 
 from gpuruntime.api.envelope import Amount, GpuCount, GpuType, Image, SpecName
 from gpuruntime.api.placement import PullSecret, UnitToleration
-from gpuruntime.api.roles import STOCK_NAMESPACE
 from gpuruntime.api.stockpool import StockPoolSpec
 from gpuruntime.api.unit_template import UnitTemplate
 from gpuruntime.meta.codec import encode
@@ -14,6 +13,7 @@ from gpuruntime.meta.frozen_mapping import EMPTY, FrozenDict, freeze
 from gpuruntime.meta.rules import Atomic, Items, Length, MapOf, Properties, Range
 from gpuruntime.meta.structs import Struct
 from gpuruntime.service.changing import ChangeObject
+from gpuruntime.service.homes import Homes
 from gpuruntime.service.pools import CreatePool, pool_name
 from gpuruntime.web.unit_bodies import Name, Namespace
 
@@ -33,8 +33,8 @@ class CreatePoolBody(Struct):
     """How many ready units to keep beside those that were claimed."""
     name: Name | None = None
     """Name of the pool; one that follows from the operationID unless given."""
-    namespace: Namespace = STOCK_NAMESPACE
-    """The stock namespace to make the pool in."""
+    namespace: Namespace | None = None
+    """The stock namespace to make the pool in; the first one unless given."""
     image: Image = None
     """Image of the stock units; the operator's small reservation image unless given."""
     cpu: Amount = None
@@ -56,7 +56,7 @@ class CreatePoolBody(Struct):
     runtime_class_name: _RuntimeClass = None
     """RuntimeClass that runs the units."""
 
-    def request(self, operation_id: str) -> CreatePool:
+    def request(self, operation_id: str, homes: Homes) -> CreatePool:
         """What is asked for."""
         spec = StockPoolSpec(
             self.spec_name,
@@ -72,7 +72,7 @@ class CreatePoolBody(Struct):
             node_selector=self.node_selector,
             runtime_class_name=self.runtime_class_name,
         )
-        return CreatePool(self.name or pool_name(self.spec_name, operation_id), spec, self.namespace)
+        return CreatePool(self.name or pool_name(self.spec_name, operation_id), spec, self.namespace or homes.stock)
 
 
 @frozen

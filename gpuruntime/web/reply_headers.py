@@ -40,7 +40,7 @@ def of_page(page: SeenPage[K]) -> FrozenDict[str, str]:
 async def of_deletion(reads: Reads[K], key: ObjectKey, uid: str | None) -> FrozenDict[str, str]:
     """The headers of a deletion that was just made: which version shows it, if we see it in time."""
     is_seen = await reads.gone(key, uid or "", _SEEN_SECONDS)
-    return FrozenDict(shown(reads.informer.store.resource_version) if is_seen else EMPTY)
+    return FrozenDict(shown(reads.informer.store.version_in(key.namespace)) if is_seen else EMPTY)
 
 
 def location(path: str, key: ObjectKey) -> Mapping[str, str]:

@@ -87,7 +87,7 @@ class StockUnits:
         with the same operationID, nothing is made a second time, also not what was claimed meanwhile.
         """
         body: SeedStockBody = call.body
-        submitted = await self.service.stock.seed(call.operation_id, body.request())
+        submitted = await self.service.stock.seed(call.operation_id, body.request(self.service.homes))
         where = {"Location": f"{PREFIX}/operator/jobs/{quote(call.operation_id, safe='')}"}
         headers = FrozenDict({**where, **shown(submitted.operation.metadata.resource_version)})
         return Reply(200 if submitted.is_replay else 202, job_view(submitted.operation), headers)
@@ -107,7 +107,7 @@ class StockUnits:
     def _key(self, call: Call) -> ObjectKey:
         """Which stock unit is meant; active ones are not to be found here."""
         query: StockQuery = call.query
-        key = ObjectKey(query.namespace, call.names["name"])
+        key = ObjectKey(query.namespace or self.service.homes.stock, call.names["name"])
         if not self.service.roles.is_stock(key.namespace) or not is_dns_subdomain(key.name):
             raise ObjectNotFoundError(f"stock unit {key}: found none of this name")
         return key

@@ -7,7 +7,6 @@ from attrs import field, frozen
 from gpuruntime.api.envelope import Amount, GpuType, Image, SpecName
 from gpuruntime.api.gpuunit import UnitAccess
 from gpuruntime.api.placement import PullSecret
-from gpuruntime.api.roles import INSTANCE_NAMESPACE, STOCK_NAMESPACE
 from gpuruntime.api.unit_template import UnitTemplate
 from gpuruntime.meta.codec import encode
 from gpuruntime.meta.frozen_mapping import EMPTY, FrozenDict, freeze
@@ -15,6 +14,7 @@ from gpuruntime.meta.rules import Items, Length, MapOf, Pattern, Properties, Ran
 from gpuruntime.meta.structs import Struct
 from gpuruntime.service.changing import ChangeObject
 from gpuruntime.service.errors import InvalidRequestError
+from gpuruntime.service.homes import Homes
 from gpuruntime.service.requests import CreateUnit, Envelope, SeedStock
 from gpuruntime.service.stock_names import LARGEST_BATCH
 
@@ -46,13 +46,13 @@ class SeedStockBody(Struct):
     """GPUs of each unit."""
     gpu_type: GpuType = None
     """Model of the GPUs: what label nvidia.com/gpu.product of the node must say."""
-    namespace: Namespace = STOCK_NAMESPACE
-    """The stock namespace to make them in."""
+    namespace: Namespace | None = None
+    """The stock namespace to make them in; the first one unless given."""
 
-    def request(self) -> SeedStock:
+    def request(self, homes: Homes) -> SeedStock:
         """What is asked for."""
         envelope = Envelope(self.spec_name, cpu=self.cpu, memory=self.memory, gpu=self.gpu, gpu_type=self.gpu_type)
-        return SeedStock(envelope, self.replicas, self.namespace)
+        return SeedStock(envelope, self.replicas, self.namespace or homes.stock)
 
 
 @frozen
@@ -67,10 +67,10 @@ class CreateUnitBody(Struct):
     """Name of the flavour, such as g1.1: stock of it is taken, the oldest first."""
     image: Annotated[str, Length(minimum=1, maximum=1024), Pattern("^[!-~]+$")]
     """Container image."""
-    namespace: Namespace = INSTANCE_NAMESPACE
-    """Namespace of the unit; not one for stock."""
-    stock_namespace: Namespace = STOCK_NAMESPACE
-    """Namespace that the stock is taken from."""
+    namespace: Namespace | None = None
+    """Namespace of the unit, not one for stock; the one of active units unless given."""
+    stock_namespace: Namespace | None = None
+    """Namespace that the stock is taken from; the first one for stock unless given."""
     template: UnitTemplate = field(default=UnitTemplate())
     access: UnitAccess = field(default=UnitAccess())
     image_pull_secrets: Annotated[tuple[PullSecret, ...], MapOf("name"), Items(maximum=16)] = ()
@@ -88,7 +88,7 @@ class CreateUnitBody(Struct):
     gpu_type: GpuType = None
     """Model of the GPUs; with coldStart only."""
 
-    def request(self) -> CreateUnit:
+    def request(self, homes: Homes) -> CreateUnit:
         """What is asked for.
 
         Raises:
@@ -105,8 +105,8 @@ class CreateUnitBody(Struct):
             self.name,
             self.spec_name,
             self.image,
-            namespace=self.namespace,
-            stock_namespace=self.stock_namespace,
+            namespace=self.namespace or homes.active,
+            stock_namespace=self.stock_namespace or homes.stock,
             template=self.template,
             access=self.access,
             image_pull_secrets=self.image_pull_secrets,

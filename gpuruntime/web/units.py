@@ -9,8 +9,6 @@ from attrs import frozen
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.meta.frozen_mapping import EMPTY
 from gpuruntime.meta.identity import ObjectKey
-from gpuruntime.meta.names import is_dns_subdomain
-from gpuruntime.service.changing import ensure_version, read_or_none
 from gpuruntime.service.errors import ObjectNotFoundError
 from gpuruntime.service.installation import Service
 from gpuruntime.service.paging import cursor_of
@@ -136,7 +134,7 @@ class Units:
         the operationID can be used again. With wait=Ready the answer comes when the unit is ready.
         """
         body: CreateUnitBody = call.body
-        request = body.request()
+        request = body.request(self.service.homes)
         answer = await self.service.units.create(call.operation_id, request)
         if answer.unit is None:
             uid = answer.performed.result.uid
@@ -172,11 +170,8 @@ class Units:
         With If-Match, only if it is in the state with this ETag when the request comes.
         """
         key = self._key(call, call.query.namespace)
-        if call.if_match is not None and await self.service.operations.find(call.operation_id) is None:
-            found = await read_or_none(self.service.units.client, GPUUnit, key)
-            if found is not None:
-                ensure_version(found, call.if_match)
-        answer = await self.service.units.delete(call.operation_id, DeleteUnit(key.name, key.namespace))
+        request = DeleteUnit(key.name, key.namespace)
+        answer = await self.service.units.delete(call.operation_id, request, version=call.if_match or "")
         return Reply(204, headers=await of_deletion(self.service.unit_reads, key, answer.performed.result.uid))
 
     async def wait(self, call: Call) -> Reply:
@@ -217,13 +212,13 @@ class Units:
         chosen = status if waited.is_fulfilled else 202
         return Reply(chosen, self._view(waited.seen.object), of_seen(waited.seen) | headers)
 
-    async def _seen(self, call: Call, namespace: str) -> Seen[GPUUnit]:
+    async def _seen(self, call: Call, namespace: str | None) -> Seen[GPUUnit]:
         return await self.service.unit_reads.get(self._key(call, namespace), call.at_least)
 
-    def _key(self, call: Call, namespace: str) -> ObjectKey:
-        """Which unit is meant; stock is not to be found here."""
-        key = ObjectKey(namespace, call.names["name"])
-        if self.service.roles.is_stock(namespace) or not is_dns_subdomain(key.name):
+    def _key(self, call: Call, namespace: str | None) -> ObjectKey:
+        """Which unit is meant; stock is not to be found here, nor what nobody looks after."""
+        key = ObjectKey(namespace or self.service.homes.active, call.names["name"])
+        if not self.service.units.may_have(key):
             raise ObjectNotFoundError(f"unit {key}: found none of this name")
         return key
 
@@ -234,4 +229,4 @@ class Units:
         return UnitWaiting(self.service.unit_reads)
 
     def _live(self) -> LiveUnits:
-        return LiveUnits(self.service.log, self.service.unit_reads, self.service.roles)
+        return LiveUnits(self.service.log, self.service.live_reads, self.service.roles)

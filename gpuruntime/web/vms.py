@@ -48,8 +48,11 @@ class VMRoutes:
         return Reply(200, vm, aged(self.machines.age()))
 
     async def delete(self, call: Call) -> Reply:
-        """Deletes a VM. Its stock is available again, unless a pool had supplied it: the pool has made another."""
-        await self.machines.delete_vm(call.operation_id, call.names["id"])
+        """Deletes a VM. Its stock is available again, unless a pool had supplied it: the pool has made another.
+
+        With If-Match, only if the unit that it is has this ETag when the request comes.
+        """
+        await self.machines.delete_vm(call.operation_id, call.names["id"], call.if_match or "")
         return Reply(200, DeletedVM(call.names["id"], DELETED))
 
     def routes(self) -> tuple[Route, ...]:
@@ -95,7 +98,7 @@ class VMRoutes:
                 "Delete a VM",
                 Scope.WRITE,
                 answers=(Answer(200, DeletedVM, "It is gone."),),
-                refusals=(missing,),
+                refusals=(missing, (412, "conflict")),
                 idempotency=Idempotency.ACCEPTED,
             ),
         )

@@ -10,6 +10,7 @@ from gpuruntime.testing.building import BuildError
 from gpuruntime.testing.children import ChildrenError
 from gpuruntime.testing.progress import Progress
 from gpuruntime.testing.toolchain import ToolchainError
+from hack.benching.api_bench import add_api
 from hack.benching.cache import SetUpError
 from hack.benching.creating import ObjectsError
 from hack.benching.library_bench import add_library
@@ -55,6 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     kinds = parser.add_subparsers(dest="kind", required=True, metavar="KIND")
     add_library(kinds)
     add_operator(kinds)
+    add_api(kinds)
     return parser
 
 

@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime
 
+import pytest
+
 from gpuruntime.desired.provenance import (
     CLAIM_ANNOTATIONS,
     CLAIMED_FOR,
@@ -28,11 +30,22 @@ def test_a_claim_is_read_as_it_was_written() -> None:
     assert set(pooled.annotations(NOW)) == set(CLAIM_ANNOTATIONS)
 
 
-def test_an_object_without_a_claim_is_free_and_a_spoilt_claim_is_still_one() -> None:
-    spoilt = Claim("uid-1", "op-1", ObjectKey("tenants", "demo")).annotations(NOW) | {CLAIMED_FOR: "a/b/c"}
+@pytest.mark.parametrize("garbage", ["a/b/c", "demo", "/demo", "tenants/", "tenants/No Name", "../demo", ""])
+def test_an_object_without_a_claim_is_free_and_a_spoilt_claim_is_still_one(garbage: str) -> None:
+    spoilt = Claim("uid-1", "op-1", ObjectKey("tenants", "demo")).annotations(NOW) | {CLAIMED_FOR: garbage}
 
     assert claim_of(annotated({})) is None
     assert claim_of(annotated(spoilt)) == Claim("uid-1", "op-1", None)
+
+
+def test_names_that_no_object_can_have_are_none() -> None:
+    claim = Claim("uid-1", "../x", ObjectKey("tenants", "demo"), "No Pool")
+    source = Provenance(ObjectKey("stock", "stock-1"), "uid-1", "No Pool")
+
+    assert claim_of(annotated(claim.annotations(NOW))) == Claim("uid-1", "", ObjectKey("tenants", "demo"))
+    assert provenance_of(annotated(source.annotations())) == Provenance(ObjectKey("stock", "stock-1"), "uid-1")
+    for stock in (ObjectKey("", "stock-1"), ObjectKey("stock", ""), ObjectKey("stock", "a/b")):
+        assert provenance_of(annotated(Provenance(stock, "uid-1").annotations())) is None
 
 
 def test_provenance_is_read_as_it_was_written() -> None:

@@ -202,7 +202,7 @@ def test_every_scenario_of_the_operator_is_known_by_its_name() -> None:
     assert list(SCENARIOS) == ["converge-300", "converge-1000", "idle"]
 
 
-@pytest.mark.parametrize("kind", ["library", "operator"])
+@pytest.mark.parametrize("kind", ["library", "operator", "api"])
 def test_the_help_of_each_kind_says_what_a_bar_that_is_not_met_means(
     kind: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -24,6 +24,7 @@ from gpuruntime.meta import ObjectKey, ObjectMeta, Struct, find_condition
 from gpuruntime.reconcilers.claims import ClaimOptions, install_claims
 from gpuruntime.reconcilers.gpuunit import GPUUnitOptions, install_gpuunit
 from gpuruntime.reconcilers.stockpool import StockPoolOptions, install_stockpool
+from gpuruntime.service.homes import Homes
 from gpuruntime.service.installation import Service, ServiceOptions, install_service, watch_operations
 from gpuruntime.service.operation_record import HoldTiming, has_ended, new_operation, request_hash
 from gpuruntime.service.requests import CreateUnit, Envelope, SeedStock
@@ -66,11 +67,11 @@ def build_product(
 ) -> Product:
     """All of it, in two namespaces; Operations live beside the active units."""
     roles, places = Roles(stock_namespaces=frozenset({stock})), (active, stock)
-    manager = Manager(credentials, ManagerOptions(name, grace=5.0))
+    manager = Manager(credentials, ManagerOptions(name, grace=10.0))
     units = install_gpuunit(manager, GPUUnitOptions(rendering=Rendering(roles=roles), namespaces=places))
     pools = install_stockpool(manager, StockPoolOptions(roles, places))
     claims = install_claims(manager, ClaimOptions(roles, places, active, timing))
-    options = ServiceOptions(roles, active, places, keep, timing)
+    options = ServiceOptions(roles, active, places, keep, timing, homes=Homes(active, stock))
     return Product(manager, install_service(manager, credentials, options), units, pools, claims)
 
 

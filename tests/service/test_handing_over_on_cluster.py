@@ -3,10 +3,19 @@
 import asyncio
 
 import pytest
+from attrs import evolve
 
-from gpuruntime.api.gpuunit import UnitAccess
-from gpuruntime.api.names import OPERATION_ID, REQUEST_HASH, SOURCE_STOCK_NAME, SOURCE_STOCK_UID
-from gpuruntime.desired.provenance import provenance_of
+from gpuruntime.api.gpuunit import GPUUnit, UnitAccess
+from gpuruntime.api.names import (
+    OPERATION_ID,
+    REQUEST_HASH,
+    SOURCE_STOCK_MARKS,
+    SOURCE_STOCK_NAME,
+    SOURCE_STOCK_UID,
+)
+from gpuruntime.api.operation import DELETE_GPU_UNIT
+from gpuruntime.desired.provenance import claim_of, provenance_of
+from gpuruntime.kube.patches import MergePatch
 from gpuruntime.meta import ObjectKey
 from gpuruntime.service.active_units import UnitAnswer
 from gpuruntime.service.errors import (
@@ -17,6 +26,7 @@ from gpuruntime.service.errors import (
     OperationConflictError,
     RefusedError,
 )
+from gpuruntime.service.giving_back import stock_to_return
 from gpuruntime.service.requests import DeleteUnit, Envelope
 from tests.product_scenes import Onlooker, create_unit
 from tests.service.service_scenes import ServiceWorld, seeded
@@ -68,8 +78,8 @@ async def test_what_cannot_be_made_leaves_no_claim_and_does_not_use_up_its_opera
             await units.create("order-2", world.creates("taken"))
         with pytest.raises(InvalidRequestError, match="primaryPort"):
             await units.create("order-3", world.creates("demo", access=UnitAccess(primary_port="nowhere")))
-        with pytest.raises(RefusedError, match="was refused"):
-            await units.create("order-3", world.creates("demo", namespace="nowhere"))
+        with pytest.raises(InvalidRequestError, match="namespace"):
+            await units.create("order-3", world.creates("demo", namespace="default"))
         with pytest.raises(ObjectNotFoundError, match="found none"):
             await units.delete("order-4", DeleteUnit("nobody", world.active))
         await onlooker.ready(ObjectKey(world.stock, names[0]))
@@ -84,6 +94,37 @@ async def test_what_cannot_be_made_leaves_no_claim_and_does_not_use_up_its_opera
     assert ids == {"seed", "order-1"}
     assert sorted(await world.units(world.active)) == ["demo", "taken"]
     assert await world.writes_of_a_second_pass() == []
+
+
+async def test_what_the_cluster_refuses_gives_its_stock_back(world: ServiceWorld, onlooker: Onlooker) -> None:
+    quota = {"metadata": {"name": "none"}, "spec": {"hard": {"count/gpuunits.runtime.lokiwager.io": "0"}}}
+    world.access.admin().create(f"/api/v1/namespaces/{world.active}/resourcequotas", quota)
+    async with world.product() as product:
+        names = await seeded(world, product, onlooker, 1)
+
+        with pytest.raises(RefusedError, match="was refused"):
+            await product.service.units.create("order", world.creates("demo"))
+
+    stock = await world.units(world.stock)
+    assert sorted(stock) == names
+    assert claim_of(stock[names[0]].metadata) is None
+    assert {operation.spec.operation_id for operation in await world.operations()} == {"seed"}
+
+
+async def test_a_stock_unit_that_cannot_be_claimed_does_not_stand_before_those_that_can(
+    world: ServiceWorld, onlooker: Onlooker
+) -> None:
+    async with world.product() as product:
+        first, second = await seeded(world, product, onlooker, 2)
+        # The API server takes no more than 256 KiB of annotations: there is no room left for a claim.
+        full = MergePatch({"metadata": {"annotations": {"example.com/notes": "x" * (255 * 1024 + 600)}}})
+        await world.admin.patch(GPUUnit, first, world.stock, full)
+
+        made = await product.service.units.create("order", world.creates("demo"))
+
+    assert made.unit is not None
+    assert made.unit.metadata.annotations[SOURCE_STOCK_NAME] == second
+    assert first in await world.units(world.stock)
 
 
 async def test_a_cold_start_takes_no_stock_and_gives_none_back(world: ServiceWorld, onlooker: Onlooker) -> None:
@@ -132,3 +173,29 @@ async def test_two_replicas_under_fire_hand_out_every_stock_unit_once(world: Ser
     assert sum(answer.performed.is_replay for answer in made) == 6
     assert (len(active), len(sources)) == (6, 6)
     assert await world.writes_of_a_second_pass() == []
+
+
+async def test_a_second_delete_that_comes_late_does_not_make_stock_again_that_was_consumed_meanwhile(
+    world: ServiceWorld, onlooker: Onlooker
+) -> None:
+    async with world.product() as product:
+        units, operations = product.service.units, product.service.operations
+        names = await seeded(world, product, onlooker, 1)
+        seed = (await world.units(world.stock))[names[0]]
+        made = await units.create("order-1", world.creates("demo"))
+        assert made.unit is not None
+        await onlooker.units.until(lambda store: ObjectKey(world.stock, names[0]) not in store)
+        asked = DeleteUnit("demo", world.active)
+        late = evolve(asked, uid=made.unit.metadata.uid, returned=stock_to_return(made.unit))
+        await units.delete("bye-1", asked)
+        await onlooker.ready(ObjectKey(world.stock, names[0]))
+        back = (await world.units(world.stock))[names[0]]
+        await units.create("order-2", world.creates("other"))
+        await onlooker.units.until(lambda store: ObjectKey(world.stock, names[0]) not in store)
+
+        await operations.perform("bye-2", DELETE_GPU_UNIT, asked, stored=late, within=20)
+
+    assert back.metadata.annotations == seed.metadata.annotations
+    assert set(seed.metadata.annotations) == set(SOURCE_STOCK_MARKS)
+    assert sorted(await world.units(world.active)) == ["other"]
+    assert await world.units(world.stock) == {}

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from gpuruntime.meta import ObjectKey
-from gpuruntime.service.errors import InsufficientCapacityError, InvalidRequestError
+from gpuruntime.service.errors import InsufficientCapacityError, InvalidRequestError, ObjectNotFoundError
 from gpuruntime.service.machines import DeleteStocks, NewStocks, NewVM
 from gpuruntime.service.machines_on_cluster import ClusterMachines
 from tests.product_scenes import Onlooker
@@ -74,6 +74,38 @@ async def test_stocks_are_deleted_all_or_none_and_never_those_in_use(world: Serv
     assert [one.number for one in deleted] == [1, 1]
     assert [(stock.id, stock.status) for stock in left] == [(first.id, "allocated")]
     assert await world.units(world.stock) == {}
+
+
+async def test_two_who_delete_stocks_at_once_delete_those_of_both_or_one_is_told_that_there_are_too_few(
+    world: ServiceWorld,
+) -> None:
+    async with world.product() as product:
+        machines = machines_of(world, product)
+        await machines.create_stocks("many", NewStocks("g1.1", 4, cpu="10m", memory="16Mi"))
+        await machines.create_stocks("few", NewStocks("g1.2", 2, cpu="10m", memory="16Mi"))
+
+        both = await asyncio.gather(*(machines.delete_stocks(name, DeleteStocks("g1.1", 2)) for name in "ab"))
+        one = await asyncio.gather(
+            *(machines.delete_stocks(name, DeleteStocks("g1.2", 2)) for name in "cd"), return_exceptions=True
+        )
+
+    refused = [error for error in one if isinstance(error, BaseException)]
+    assert [deleted.number for deleted in both] == [2, 2]
+    assert [(type(error), "0 of 2 were deleted" in str(error)) for error in refused] == [
+        (InsufficientCapacityError, True)
+    ]
+    assert await world.units(world.stock) == {}
+
+
+@pytest.mark.parametrize("name", ["foo/status", "..", "a?b"])
+async def test_what_can_be_no_name_is_the_name_of_no_vm(world: ServiceWorld, name: str) -> None:
+    async with world.product() as product:
+        machines = machines_of(world, product)
+
+        with pytest.raises(ObjectNotFoundError, match="found none"):
+            await machines.delete_vm("end", name)
+
+    assert await world.operations() == ()
 
 
 async def test_what_no_node_has_room_for_is_answered_after_a_while_with_what_there_is(world: ServiceWorld) -> None:

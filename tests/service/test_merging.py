@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuruntime.service.merging import merged
+from gpuruntime.api.stockpool import StockPoolSpec
+from gpuruntime.service.errors import InvalidRequestError
+from gpuruntime.service.merging import changed, merged
 
 VALUES = st.recursive(
     st.integers() | st.text(max_size=3), lambda inner: st.dictionaries(st.sampled_from("abc"), inner, max_size=3)
@@ -32,3 +34,13 @@ def test_a_change_that_is_made_twice_is_made_once(value: dict[str, Any], change:
 
     assert merged(once, change) == once
     assert merged(value, {}) == value
+
+
+def test_a_change_that_takes_away_what_has_to_be_there_is_at_fault() -> None:
+    pool = StockPoolSpec("g1.1", replicas=2)
+
+    with pytest.raises(InvalidRequestError) as refused:
+        changed(pool, {"specName": None})
+
+    assert refused.value.problems == ("specName: required field is missing",)
+    assert changed(pool, {"replicas": 3}) == StockPoolSpec("g1.1", replicas=3)

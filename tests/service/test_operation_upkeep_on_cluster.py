@@ -1,21 +1,24 @@
 """An operation that a process gives up is taken up again, also by that very process."""
 
 import asyncio
-from typing import ClassVar
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any, ClassVar
 
 import pytest
 
 from gpuruntime.api.operation import SUCCEEDED, Operation, OperationResult
-from gpuruntime.control import Cache, Controller, Watch, itself
+from gpuruntime.control import Cache, Controller, Watch, itself, write_status
 from gpuruntime.control.leadership.fenced_transport import FencedCredentials
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import UnavailableError
 from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.kube.transport import Transport
 from gpuruntime.service.operation_hold import OperationHold, Outcome
-from gpuruntime.service.operation_record import HoldTiming
+from gpuruntime.service.operation_record import HoldTiming, ended
 from gpuruntime.service.operation_runner import OperationRunner
-from gpuruntime.service.operation_upkeep import OperationUpkeep
+from gpuruntime.service.operation_upkeep import OperationUpkeep, pause_before
 from gpuruntime.service.operations import Operations
 from tests.control.scenes import running
 from tests.service.service_scenes import ServiceWorld, looking_at
@@ -39,26 +42,54 @@ class Flaky:
 
 
 async def test_what_a_process_gave_up_it_takes_up_again_when_its_hold_has_run_out(world: ServiceWorld) -> None:
-    credentials = FencedCredentials(from_kubeconfig(world.access.kubeconfig))
     work = Flaky()
-    runner = OperationRunner([work])
+
+    async with upkeep(world, OperationRunner([work])) as operations:
+        with pytest.raises(UnavailableError, match="the server is away"):
+            await operations.perform("order-1", work.type, world.seeds(1), within=30)
+        async with looking_at(world.access, Operation, world.active) as seen:
+            await seen.until(lambda store: [item.status.state for item in store.list().items] == [SUCCEEDED])
+
+    assert work.attempts == [1, 2]
+
+
+async def test_of_what_has_ended_the_newest_are_kept_and_what_has_not_ended_is_not_counted(world: ServiceWorld) -> None:
+    result, now = OperationResult("GPUUnit", "demo"), datetime.now(UTC)
+    for age in (3, 1, 4, 2):
+        made = await world.abandon(f"ended-{age}", "flaky", world.seeds(1))
+        then = now - timedelta(seconds=age)
+        await write_status(world.admin, made, ended(made.status, then, result=result, error=None))
+    await world.abandon("not-ended", "of_another_version", world.seeds(1))
+    runner = OperationRunner([Flaky()])
+
+    async with upkeep(world, runner, most=2), looking_at(world.access, Operation, world.active) as seen:
+        await seen.until(lambda store: store.resource_version != "" and len(store) <= 3)
+
+    left = sorted(found.spec.operation_id for found in await world.operations())
+    assert left == ["ended-1", "ended-2", "not-ended"]
+
+
+@pytest.mark.parametrize(("attempts", "seconds"), [(1, 15.0), (2, 30.0), (5, 240.0), (7, 600.0), (10_000, 600.0)])
+def test_what_never_succeeds_is_tried_less_and_less_often(attempts: int, seconds: float) -> None:
+    assert pause_before(attempts, 15.0) == seconds
+
+
+@asynccontextmanager
+async def upkeep(world: ServiceWorld, runner: OperationRunner, **options: Any) -> AsyncIterator[Operations]:
+    """Operations with somebody who looks after them, for the length of the block."""
+    credentials = FencedCredentials(from_kubeconfig(world.access.kubeconfig))
     async with Transport(credentials, user_agent="tests") as transport, running(Cache(transport)) as cache:
         records = cache.informer(Operation, namespaces=[world.active])
         operations = Operations(
             transport, records, runner, namespace=world.active, field_manager="t", identity="me", timing=QUICK
         )
-        upkeep = OperationUpkeep(records.store, Client(transport, field_manager="t"), operations, runner)
-        controller = Controller("upkeep", upkeep, [Watch(records, itself())])
+        keeper = OperationUpkeep(records.store, Client(transport, field_manager="t"), operations, runner, **options)
+        controller = Controller("upkeep", keeper, [Watch(records, itself())])
         tasks = [asyncio.create_task(operations.run()), asyncio.create_task(controller.run())]
         await records.synced()
         try:
-            with pytest.raises(UnavailableError, match="the server is away"):
-                await operations.perform("order-1", work.type, world.seeds(1), within=30)
-            async with looking_at(world.access, Operation, world.active) as seen:
-                await seen.until(lambda store: [item.status.state for item in store.list().items] == [SUCCEEDED])
+            yield operations
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
-
-    assert work.attempts == [1, 2]

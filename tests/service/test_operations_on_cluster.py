@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from typing import ClassVar
 
 import pytest
 
@@ -11,9 +12,10 @@ from gpuruntime.control.leadership.fenced_transport import FencedCredentials
 from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.kube.transport import Transport
 from gpuruntime.meta import ObjectKey
-from gpuruntime.service.errors import NotRunningError
-from gpuruntime.service.operation_hold import LostHoldError, OperationHold
+from gpuruntime.service.errors import NotFinishedError, NotRunningError
+from gpuruntime.service.operation_hold import LostHoldError, OperationHold, Outcome
 from gpuruntime.service.operation_record import ended, taken
+from gpuruntime.service.operation_runner import OperationRunner
 from gpuruntime.service.requests import DeleteUnit
 from tests.product_scenes import Onlooker
 from tests.service.service_scenes import QUICK, ServiceWorld, build_product, looking_at, seeded
@@ -116,6 +118,40 @@ async def test_a_hold_that_ran_out_writes_nothing_and_one_that_was_taken_over_is
 
     left = (await world.operations())[0]
     assert (left.status.owner, left.status.attempts, left.status.result) == ("another", 2, None)
+
+
+class Losing:
+    """A work during which the Operation gets into other hands."""
+
+    type: ClassVar = CREATE_GPU_UNIT
+
+    async def run(self, hold: OperationHold) -> Outcome:
+        raise LostHoldError(f"operation {hold.operation.spec.operation_id} is in other hands")
+
+
+async def test_whoever_waits_for_an_operation_that_was_lost_hears_that_it_will_be_finished(world: ServiceWorld) -> None:
+    operation = await world.abandon("order-1", CREATE_GPU_UNIT, world.creates("demo"))
+    credentials = FencedCredentials(from_kubeconfig(world.access.kubeconfig))
+    async with Transport(credentials, user_agent="tests") as transport:
+        hold = OperationHold(
+            operation, transport, owner="me", began=0.0, field_manager="t", timing=QUICK, clock=lambda: 0.0
+        )
+
+        await OperationRunner([Losing()]).carry_out(hold)
+
+    with pytest.raises(NotFinishedError, match="will be finished later"):
+        hold.outcome.result()
+
+
+async def test_a_request_that_cannot_be_read_fails_for_good_and_is_not_tried_for_ever(world: ServiceWorld) -> None:
+    await world.abandon("order-1", CREATE_GPU_UNIT, world.seeds(1))
+
+    async with world.product() as product:
+        done = await world.ended(product, "order-1")
+
+    assert (done.status.state, done.status.attempts) == (FAILED, 2)
+    assert done.status.error is not None
+    assert "has a request that cannot be read" in done.status.error.message
 
 
 async def test_a_unit_that_is_deleted_before_its_hand_over_ends_gives_its_stock_back_once(

@@ -57,6 +57,16 @@ def test_an_envelope_without_a_cold_start_is_refused_because_the_stock_unit_has_
         check_create(wrong, ROLES)
 
 
+def test_a_unit_is_refused_where_nobody_would_look_after_it() -> None:
+    places = ("runtime-instance",)
+
+    with pytest.raises(InvalidRequestError, match=r"namespace: expected one for active units \(runtime-instance\)"):
+        check_create(evolve(CREATE, namespace="default"), ROLES, places)
+
+    check_create(CREATE, ROLES, places)
+    check_create(evolve(CREATE, namespace="default"), ROLES)
+
+
 def test_the_hash_of_a_request_depends_on_all_of_it_and_on_its_type() -> None:
     known = request_hash(CREATE_GPU_UNIT, CREATE)
 

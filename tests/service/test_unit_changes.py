@@ -40,6 +40,13 @@ def test_a_primary_port_that_vanished_gives_way_to_the_first_one() -> None:
     assert completed(change) == {"spec": {"template": {"ports": (PORTS[1],)}, "access": {"primaryPort": None}}}
 
 
+def test_an_access_that_is_removed_is_removed_as_a_whole() -> None:
+    change = {"spec": {"template": {"ports": PORTS[1:]}, "access": None}}
+
+    assert completed({"spec": {"access": None}}) == {"spec": {"access": None}}
+    assert completed(change) == {"spec": {"template": {"ports": (PORTS[1],)}, "access": None}}
+
+
 def test_labels_are_replaced_but_for_those_of_the_product() -> None:
     assert completed({"metadata": {"labels": {"new": "2"}}}) == {"metadata": {"labels": {"mine": None, "new": "2"}}}
     assert completed({"metadata": {"labels": {}}}) == {"metadata": {"labels": {"mine": None}}}

@@ -93,7 +93,10 @@ class Api:
 
     async def seed(self, operation_id: str, replicas: int, **fields: Any) -> Answered:
         body = {"operationID": operation_id, "specName": "g1.1", "cpu": "10m", "memory": "16Mi", "replicas": replicas}
-        return await self.call("POST", "/operator/stock-units", {**body, "namespace": self.world.stock, **fields})
+        sent = {**body, "namespace": self.world.stock, **fields}
+        return await self.call(
+            "POST", "/operator/stock-units", {key: sent[key] for key in sent if sent[key] is not None}
+        )
 
     async def create(self, operation_id: str, name: str, query: str = "", **fields: Any) -> Answered:
         """Create a unit cold, unless the fields say otherwise."""

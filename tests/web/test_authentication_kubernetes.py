@@ -12,7 +12,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 from gpuruntime.kube.answers import Answer
 from gpuruntime.kube.client import Client, connect
-from gpuruntime.kube.errors import UnavailableError
+from gpuruntime.kube.errors import ForbiddenError, KubeError, Status, UnavailableError
 from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.testing.access import ClusterAccess
 from gpuruntime.testing.plugin import AccountFactory
@@ -30,16 +30,17 @@ class Reviewer:
     """A wire to a server that knows one token, and the server at once."""
 
     asked: list[dict[str, Any]] = field(factory=list)
-    away: bool = False
+    failure: KubeError | None = None
+    seconds: float = 0.1
     status: dict[str, Any] = field(
         factory=lambda: {"authenticated": True, "user": {"username": "alice"}, "audiences": ["gpuruntime"]}
     )
 
     async def request(self, method: str, path: str, *, body: bytes | None = None, **_: Any) -> Answer:
         assert (method, path) == ("POST", "/apis/authentication.k8s.io/v1/tokenreviews")
-        await asyncio.sleep(0.1)
-        if self.away:
-            raise UnavailableError("connection refused")
+        await asyncio.sleep(self.seconds)
+        if self.failure is not None:
+            raise self.failure
         asked = orjson.loads(body or b"")
         self.asked.append(asked["spec"])
         known = asked["spec"]["token"] == "alices"
@@ -112,7 +113,7 @@ def test_while_the_server_is_away_those_it_knew_come_in_for_two_minutes() -> Non
         tokens = reviews(server)
         await tokens.authenticate("alices")
         await tokens.authenticate("bobs")
-        server.away = True
+        server.failure = UnavailableError("connection refused")
         await asyncio.sleep(60)
 
         assert await tokens.authenticate("alices") == ALICE
@@ -122,6 +123,35 @@ def test_while_the_server_is_away_those_it_knew_come_in_for_two_minutes() -> Non
         await asyncio.sleep(60)
         with pytest.raises(UnavailableError):
             await tokens.authenticate("alices")
+
+    run_virtual(story())
+
+
+def test_a_server_that_hangs_holds_nobody_up_for_more_than_a_second() -> None:
+    async def story() -> None:
+        server = Reviewer()
+        tokens = reviews(server)
+        await tokens.authenticate("alices")
+        server.seconds = 60
+        await asyncio.sleep(10)
+        began = asyncio.get_running_loop().time()
+
+        known = await tokens.authenticate("alices")
+        with pytest.raises(UnavailableError, match="not reviewed within 1 s"):
+            await tokens.authenticate("bobs")
+
+        assert known == ALICE
+        assert asyncio.get_running_loop().time() - began == pytest.approx(2)
+
+    run_virtual(story())
+
+
+def test_a_server_that_does_not_let_us_ask_says_nothing_about_the_request() -> None:
+    async def story() -> None:
+        server = Reviewer(failure=ForbiddenError(Status(403, "Forbidden", "tokenreviews is forbidden")))
+
+        with pytest.raises(UnavailableError, match="tokenreviews is forbidden"):
+            await reviews(server).authenticate("alices")
 
     run_virtual(story())
 

@@ -47,7 +47,7 @@ def test_a_write_can_be_about_one_version(text: str, version: str | None) -> Non
     assert if_match({"If-Match": text}) == version
 
 
-@pytest.mark.parametrize(("text", "status"), [('W/"41"', 412), ("41", 400), ('"1", "2"', 400), ("", 400)])
+@pytest.mark.parametrize(("text", "status"), [('W/"41"', 412), ("41", 400), ('"1", "2"', 400), ("", 400), ('""', 400)])
 def test_a_version_that_cannot_be_meant_is_refused(text: str, status: int) -> None:
     with pytest.raises(ApiError) as caught:
         if_match({"If-Match": text})

@@ -151,9 +151,14 @@ async def test_the_streams_of_the_api_tell_of_active_units_and_of_one_unit(world
             left = await gold.until("deleted")
             await api.call("DELETE", api.unit("a"))
             gone = await one.until("deleted")
+            async with api.follow(f"/gpu-units?watch=1&namespace={world.active}", last=left[-1].id) as back:
+                resumed = await back.until("deleted")
         missing = await api.call("GET", f"/gpu-units/nobody/watch?namespace={world.active}")
+        foreign = await api.call("GET", "/gpu-units/a?namespace=kube-system")
 
     assert {event.data["name"] for event in state} == {"a", "b"}
     assert left[-1].data["name"] == "b"
     assert {event.data["name"] for event in gone if event.name != "synced"} == {"a"}
-    assert (missing.status, missing.code) == (404, "gpuunit_not_found")
+    assert "reset" not in {event.name for event in resumed}
+    assert resumed[-1].data["name"] == "a"
+    assert [(answer.status, answer.code) for answer in (missing, foreign)] == [(404, "gpuunit_not_found")] * 2

@@ -4,11 +4,12 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.names import OPERATION_ID, REQUEST_HASH, SOURCE_STOCK_UID
 from gpuruntime.meta import ObjectKey
 from gpuruntime.testing.faults import DieAtOnce
 from tests.control.scenes import managing, proxied
-from tests.product_scenes import Onlooker, eventually
+from tests.product_scenes import Onlooker, create_unit, eventually
 from tests.service.service_scenes import ServiceWorld, build_product, seeded
 from tests.web.resource_scenes import serving
 
@@ -111,6 +112,25 @@ async def test_everything_that_is_wrong_with_a_request_is_told_at_once_and_nothi
     assert right.status == 201
 
 
+async def test_where_nobody_looks_after_units_none_is_made_changed_or_deleted(world: ServiceWorld) -> None:
+    stray = f"stray-{world.active}"
+    async with world.product() as product, serving(product, world) as api:
+        create_unit(world.access.admin(), "default", stray)
+        path = f"/gpu-units/{stray}?namespace=default"
+        try:
+            made = await api.create("order", f"{stray}-2", namespace="default")
+            changed = await api.call("PUT", path, {"image": "other"})
+            gone = await api.call("DELETE", path)
+            left = (await world.units("default"))[stray]
+        finally:
+            await world.admin.delete(GPUUnit, stray, "default")
+
+    assert (made.status, made.paths) == (400, {"$.namespace"})
+    assert [(answer.status, answer.code) for answer in (changed, gone)] == [(404, "gpuunit_not_found")] * 2
+    assert left.metadata.generation == 1
+    assert await world.operations() == ()
+
+
 async def test_pages_show_every_unit_that_stays_once_while_others_come_and_go(world: ServiceWorld) -> None:
     async with world.product() as product, serving(product, world) as api:
         for number in range(6):
@@ -159,6 +179,19 @@ async def test_waiting_ends_when_the_unit_is_ready_or_gone_or_the_time_is_over(w
     assert (left.data["deleted"], long_gone.data["deleted"]) == (True, True)
     assert (changed.status, changed.data["phase"]) == (200, "Ready")
     assert changed.data["observedGeneration"] == changed.data["generation"] == 2
+
+
+async def test_what_names_no_namespace_is_where_the_process_has_its_units(world: ServiceWorld) -> None:
+    async with world.product() as product, serving(product, world) as api:
+        made = await api.create("make", "demo", namespace=None, stockNamespace=None)
+        seeded = await api.seed("seed", 1, namespace=None)
+        found = await api.call("GET", "/gpu-units/demo")
+        changed = await api.call("PUT", "/gpu-units/demo", {"image": "nginx:2"})
+        missing = await api.call("GET", "/operator/stock-units/demo")
+
+    assert (made.status, made.data["namespace"], found.data["namespace"]) == (201, world.active, world.active)
+    assert (seeded.status, seeded.data["objectNamespace"], changed.status) == (202, world.stock, 200)
+    assert missing.status == 404
 
 
 async def test_what_was_written_by_one_replica_is_read_from_another(world: ServiceWorld) -> None:

@@ -32,6 +32,16 @@ async def test_what_cannot_be_a_label_cannot_be_a_tenant() -> None:
     assert (nothing[0], nothing[1]["details"][0]["path"]) == (400, "$.specName")
 
 
+async def test_a_vm_in_another_state_than_the_one_that_is_meant_stays() -> None:
+    async with api_without_cluster() as api:
+        await api.call("POST", "/stocks", json={"specName": "g1.1", "number": 1})
+        made = await api.call("POST", "/vms", json={"specName": "g1.1"})
+        refused = await api.call("DELETE", f"/vms/{made[1]['id']}", headers={"If-Match": '"7"'})
+        found = await api.call("GET", f"/vms/{made[1]['id']}")
+
+    assert (refused[0], refused[1]["code"], found[0]) == (412, "conflict", 200)
+
+
 async def test_other_methods_are_refused_with_those_that_there_are() -> None:
     async with api_without_cluster() as api:
         status, error = await api.call("PATCH", "/vms")

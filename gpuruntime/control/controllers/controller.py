@@ -140,6 +140,9 @@ class Controller(Generic[K]):
             finally:
                 self.counters.active_workers -= 1
                 self.queue.done(turn.key)
+            # Runs that find nothing to do never wait: thousands in a row, as when a leader starts, would leave no time
+            # for the renewal of its lease.
+            await asyncio.sleep(0)
 
     async def _run(self, turn: Turn[K]) -> None:
         loop = asyncio.get_running_loop()

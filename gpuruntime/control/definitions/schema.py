@@ -13,6 +13,7 @@ What the type says is what the server stores, both ways:
 
 from collections.abc import Mapping
 from enum import Enum
+from inspect import get_annotations
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
@@ -94,6 +95,7 @@ def _struct(cls: type[Struct], place: _Place) -> dict[str, Any]:
     if issubclass(cls, TypedObject):
         required += list(_TYPE_FIELDS) if place.inside else []
         properties |= {name: dict(schema) for name, schema in _TYPE_FIELDS.items()} | {"metadata": {"type": "object"}}
+    _require_fields(cls)
     for attribute in attrs.fields(cls):
         if attribute.name == "extra" or (attribute.name == "metadata" and issubclass(cls, TypedObject)):
             continue
@@ -261,3 +263,14 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     return value
+
+
+def _require_fields(cls: type[Struct]) -> None:
+    """Refuse a class that forgot its decorator: attrs would not know its fields, and the schema would be empty."""
+    known = {attribute.name for attribute in attrs.fields(cls)}
+    for name, annotation in get_annotations(cls).items():
+        is_class_variable = "ClassVar" in str(annotation) or (name in vars(cls) and name.isupper())
+        if name not in known and not is_class_variable:
+            raise DefinitionError(
+                f"{cls.__qualname__}.{name}", f"is no field; decorate {cls.__qualname__} with @frozen"
+            )

@@ -21,6 +21,7 @@ from gpuruntime.control.informers.store_writer import StoreWriter
 from gpuruntime.kube.watching import WatchEvent
 from gpuruntime.kube.wire import Wire
 from gpuruntime.meta.field_selectors import FieldSelector
+from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.label_selectors import Selector
 
 __all__ = ["Informer", "InformerScope"]
@@ -112,16 +113,17 @@ class Informer(Generic[T]):
         """Returns as soon as the store fulfils a condition, which is looked at after every change and bookmark."""
         await self._milestones.reached(lambda: condition(self.store))
 
-    async def subscribe(self, handler: Handler[T]) -> None:
+    async def subscribe(self, handler: Handler[T], key: ObjectKey | None = None) -> None:
         """Tell `handler` every change from now on, after one `initial` addition for each object that is there.
 
-        Returns when these additions have been told.
+        With a key, it is told of that object only, and costs nothing while others change. Returns when these additions
+        have been told.
         """
-        await self._audience.join(handler, self._present)
+        await self._audience.join(handler, lambda: self._present(key), key)
 
-    def unsubscribe(self, handler: Handler[T]) -> None:
-        """Tell `handler` nothing more."""
-        self._audience.leave(handler)
+    def unsubscribe(self, handler: Handler[T], key: ObjectKey | None = None) -> None:
+        """Tell `handler`, which was subscribed with this key, nothing more."""
+        self._audience.leave(handler, key)
 
     @property
     def health(self) -> tuple[ReflectorHealth, ...]:
@@ -142,8 +144,9 @@ class Informer(Generic[T]):
         """Seconds since the server was last heard of, by the watch that has waited longest; `now` in loop time."""
         return now - min(health.last_contact for health in self.health)
 
-    def _present(self) -> list[Change[T]]:
-        entries = self._memory.shelf.entries.values()
+    def _present(self, key: ObjectKey | None) -> list[Change[T]]:
+        known = self._memory.shelf.entries
+        entries = known.values() if key is None else [known[key]] if key in known else []
         return [Change(self.scope.storage, None, entry, initial=True) for entry in entries if entry.fault is None]
 
     def _filled(self, scope: str | None) -> None:

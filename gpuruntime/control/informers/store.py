@@ -71,6 +71,11 @@ class Store(Generic[T]):
             return ""
         return oldest
 
+    def version_in(self, namespace: str | None) -> str:
+        """The version that the store has reached in a namespace, if that is watched by itself; else in all of them."""
+        known = self._memory.versions.get(namespace)
+        return self.resource_version if known is None else known
+
     def __len__(self) -> int:
         return len(self._memory.shelf.entries)
 

@@ -1,5 +1,6 @@
 """The writing half of a store: replace everything at once, take in one change at a time, tell what changed."""
 
+import logging
 from collections.abc import Iterable
 from itertools import chain
 from typing import Any, Generic, TypeVar
@@ -9,6 +10,7 @@ from gpuruntime.control.informers.shelf import Entry, Memory, Shelf
 
 __all__ = ["StoreWriter"]
 
+_LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
@@ -36,6 +38,9 @@ class StoreWriter(Generic[T]):
         if not shelf.entries:
             memory.shelf = draft
             entries = tuple(draft.entries.values())
+            if draft.faults:
+                for entry in entries:
+                    self._report(entry, None)
             added = (Change(storage, None, entry, initial=first) for entry in entries if entry.fault is None)
             return chain(changes, added)
         for entry in draft.entries.values():
@@ -78,9 +83,16 @@ class StoreWriter(Generic[T]):
             # What controllers were told last stays known, so that they can be told the difference later.
             entry.kept, entry.values = old.kept, old.values
         shelf.put(entry)
+        self._report(entry, old)
         if old is not None and old.uid != entry.uid:
             deleted = Change(storage, old, None)
             return [deleted] if entry.fault is not None else [deleted, Change(storage, None, entry)]
         if entry.fault is not None:
             return []
         return [Change(storage, None if old is None or old.kept is None else old, entry, initial=initial)]
+
+    def _report(self, entry: Entry, old: Entry | None) -> None:
+        """Say that an object cannot be read, once for each reason: no run of a controller will tell."""
+        if entry.fault is not None and (old is None or old.fault != entry.fault):
+            about = {"kind": str(self._memory.storage.kind), "key": str(entry.key), "error": entry.fault}
+            _LOG.warning("object quarantined, it cannot be read", extra=about)

@@ -63,7 +63,8 @@ async def wait_for(informer: Informer[K], key: ObjectKey, predicate: Predicate[K
     """The object in the first state for which the predicate holds, None if that is its absence.
 
     Guarantees: every state that the informer sees from now on is looked at, also one that lasts only until the next
-    event; nothing is concluded from a store that is not filled yet; there is no polling, and no request.
+    event; nothing is concluded from a store that is not filled yet; there is no polling, and no request. It costs the
+    same however many objects there are, and nothing while others change.
 
     Raises:
         WaitTimeoutError: there was no such state within so many seconds.
@@ -73,7 +74,7 @@ async def wait_for(informer: Informer[K], key: ObjectKey, predicate: Predicate[K
     outcome: asyncio.Future[K | None] = asyncio.get_running_loop().create_future()
 
     def handle(change: Change[K]) -> None:
-        if change.key != key or outcome.done():
+        if outcome.done():
             return
         try:
             obj = change.after
@@ -85,7 +86,7 @@ async def wait_for(informer: Informer[K], key: ObjectKey, predicate: Predicate[K
     limit = asyncio.timeout(within)
     try:
         async with limit:
-            await informer.subscribe(handle)
+            await informer.subscribe(handle, key)
             try:
                 await informer.store_synced()
                 present = informer.store.get(key)
@@ -93,7 +94,7 @@ async def wait_for(informer: Informer[K], key: ObjectKey, predicate: Predicate[K
                     return present
                 return await outcome
             finally:
-                informer.unsubscribe(handle)
+                informer.unsubscribe(handle, key)
     except TimeoutError:
         if not limit.expired():
             raise

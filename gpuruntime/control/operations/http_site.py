@@ -12,6 +12,7 @@ from attrs import evolve, frozen
 __all__ = ["HttpAddress", "HttpSite", "ListenError", "serving"]
 
 _DRAIN_SECONDS = 10.0
+_LONGEST_LINE = 64 * 1024
 
 
 class ListenError(Exception):
@@ -47,13 +48,16 @@ async def serving(
     """Serve an application for the length of the block, with `tls` as HTTPS; gives the address with the port it got.
 
     Guarantees:
-        When the block is left nothing listens any more; requests under way get `drain` seconds to end. Signals are left
-        alone.
+        When the block is left nothing listens any more; requests under way get `drain` seconds to end. A handler whose
+        client went away is cancelled. Signals are left alone.
 
     Raises:
         ListenError: the address cannot be listened on.
     """
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=drain)
+    # What is too long for aiohttp is refused before the application sees it, and not in the application's words.
+    runner = web.AppRunner(
+        app, access_log=None, shutdown_timeout=drain, max_line_size=_LONGEST_LINE, handler_cancellation=True
+    )
     await runner.setup()
     try:
         try:

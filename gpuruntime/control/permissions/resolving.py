@@ -94,7 +94,9 @@ def _asking(right: Right, scopes: Sequence[InformerScope[Any]]) -> Iterator[Righ
     """What the client of a manager may read because of a write."""
     resource, _, subresource = right.resource.partition("/")
     # `FightGuard` looks at what was written; statuses are written by JSON patches, which it does not look behind.
-    if right.verb == "update" or (right.verb == "patch" and not subresource):
+    # Finalizers are no requests: admission asks for the right to them.
+    is_looked_behind = right.verb == "update" or (right.verb == "patch" and not subresource)
+    if is_looked_behind and subresource != "finalizers":
         yield Right(right.group, right.resource, "get", right.namespace, right.name, rare=_FIGHTS)
     # `Freshness` looks at objects that an informer without selectors is to show.
     for scope in scopes:

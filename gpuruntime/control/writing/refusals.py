@@ -33,7 +33,9 @@ class ForeignObjectError(WriteRefusedError):
         expected = f"{owner.kind.kind} {owner.key}" if owner is not None else "nobody"
         who = "nobody" if found is None else f"{found.kind} {found.name} (uid {found.uid})"
         what = "adopt it, delete it, or use another name" if found is None else "delete it, or use another name"
-        super().__init__(obj, f"is controlled by {who}, expected {expected}; it is left alone: {what}")
+        unknown = owner is None and found is None
+        state = "was not written by us" if unknown else f"is controlled by {who}, expected {expected}"
+        super().__init__(obj, f"{state}; it is left alone: {what}")
         self.found: Final = found
 
 

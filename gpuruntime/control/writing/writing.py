@@ -9,7 +9,7 @@ from gpuruntime.control.writing.desired_state import Marks, desired_body
 from gpuruntime.control.writing.immutable_fields import immutable_among, immutable_causes
 from gpuruntime.control.writing.lean_forms import without_history
 from gpuruntime.control.writing.ownership import check_ours, check_writable
-from gpuruntime.control.writing.refusals import ImmutableDifferenceError
+from gpuruntime.control.writing.refusals import ForeignObjectError, ImmutableDifferenceError
 from gpuruntime.control.writing.replacing import replacement
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.deleting import Propagation
@@ -69,8 +69,8 @@ class Writer:
             - Nothing is written unless something was desired otherwise before, or the live object differs.
             - What was desired before and is not any more goes, finalizers and owner references excepted; labels and
               annotations of others stay, also in a pod template.
-            - An object that is not ours, or is being deleted, is not touched. With `adopt`, one that nobody controls
-              becomes ours.
+            - An object that is not ours, or is being deleted, is not touched. Without an owner, ours is what nobody
+              controls and we wrote before. With `adopt`, one that nobody controls becomes ours.
 
         Caveats:
             By "apply", an object that somebody makes between our look and our write is applied to.
@@ -100,6 +100,8 @@ class Writer:
         check_writable(live)
         if mode == "replace" or owner is not None:
             check_ours(live, owner, adopt=adopt)
+        if mode == "replace" and owner is None and not adopt:
+            self._check_known(live)
         return await self._update(form, body, live, mode, force=force)
 
     async def remove(
@@ -137,6 +139,11 @@ class Writer:
         except NotFoundError:
             return False
         return True
+
+    def _check_known(self, live: KubeObject) -> None:
+        """Refuse an object that nobody controls and that we never wrote: it is somebody's all the same."""
+        if self._marks.hash_name not in live.metadata.annotations:
+            raise ForeignObjectError(live, None, None)
 
     async def _create(self, form: Form[W], body: dict[str, Any]) -> W | None:
         """The new object, None if there is one already: the cache was behind."""

@@ -322,3 +322,24 @@ def test_whatever_a_reconciler_raises_the_controller_lives(caplog: pytest.LogCap
     assert [key for _, key in script.started] == ["bad", "good", "bad"]
     assert "RuntimeError: a bug" in caplog.text
     assert "Traceback" in caplog.text
+
+
+def test_runs_that_never_wait_leave_others_their_turn() -> None:
+    seen: list[int] = []
+    made = 0
+
+    async def never_wait(_key: str, _count: int) -> Result:
+        nonlocal made
+        made += 1
+        return Result.done()
+
+    async def look_on(channel: Channel[str], _controller: Controller[str]) -> None:
+        for number in range(100):
+            channel.send(f"key-{number}")
+        while made < 100:
+            seen.append(made)
+            await asyncio.sleep(0)
+
+    play(never_wait, look_on)
+
+    assert len(set(seen)) >= 100

@@ -250,3 +250,11 @@ def test_somebody_elses_annotations_are_left_alone() -> None:
         size: Annotated[int, "a note", Range(minimum=1)]
 
     assert properties_of(Noted)["size"] == {"type": "integer", "format": "int64", "minimum": 1}
+
+
+def test_a_class_that_forgot_its_decorator_is_refused() -> None:
+    class Forgotten(Struct):
+        size: int = 3
+
+    with pytest.raises(DefinitionError, match=r"Forgotten\.size: is no field; decorate .*Forgotten with @frozen"):
+        schema_of(Forgotten)

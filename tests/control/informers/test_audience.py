@@ -64,6 +64,21 @@ def test_everybody_is_told_every_change_in_order() -> None:
     assert run_virtual(story()) == [[0, 1, 2, 3]] * 2
 
 
+def test_one_that_listens_to_an_object_is_asked_about_no_other() -> None:
+    async def story() -> tuple[list[int], list[int]]:
+        audience, one, all_ = Audience[int](), Listener(), Listener()
+        await audience.join(one, lambda: [change(3)], ObjectKey("a", "3"))
+        await audience.join(all_, nobody)
+        async with audience.telling:
+            audience.tell(numbers(5))
+            await audience.tell_many(numbers(4))
+            audience.leave(one, ObjectKey("a", "3"))
+            audience.tell([change(3)])
+        return one.heard, all_.heard
+
+    assert run_virtual(story()) == ([3, 3, 3], [*range(5), *range(4), 3])
+
+
 def test_a_subscriber_that_raises_is_counted_and_logged_and_nobody_else_notices(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -203,7 +218,7 @@ def test_one_that_is_cancelled_while_it_joins_has_not_joined_and_nobody_is_held_
         await audience.join(other, nobody)
         async with audience.telling:
             audience.tell([change(7)])
-        with pytest.raises(ValueError, match="not in list"):
+        with pytest.raises(ValueError, match="expected one that has joined"):
             audience.leave(cancelled)
         return cancelled.heard, other.heard
 

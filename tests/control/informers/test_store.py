@@ -189,6 +189,7 @@ def test_a_store_of_several_namespaces_has_reached_the_oldest_version_and_replac
     changes = put("a", "101")
 
     assert (unfilled, store.resource_version) == ("", "99")
+    assert [store.version_in(namespace) for namespace in ("a", "b", "c", None)] == ["101", "99", "99", "99"]
     assert told(changes) == [("deleted", "x")]
     assert [str(key) for key in store] == ["b/y"]
 

@@ -144,7 +144,7 @@ async def test_a_state_that_comes_later_is_given_and_the_informer_is_left_as_it_
     assert found is not None
     assert (found.metadata.name, found.data["value"]) == ("x", "2")
     assert informer.handler_failures == 0
-    assert informer._audience._handlers == []
+    assert informer._audience._handlers == {}
 
 
 async def test_a_deletion_is_seen_also_when_the_name_is_taken_again_at_once(
@@ -214,7 +214,7 @@ async def test_a_wait_that_is_too_long_says_what_was_last_seen(
         f"{about}{made['metadata']['uid']} at version {made['metadata']['resourceVersion']}, no conditions"
     )
     assert str(absent.value).endswith("last seen: no such object")
-    assert informer._audience._handlers == []
+    assert informer._audience._handlers == {}
 
 
 def test_a_store_that_is_not_filled_yet_is_no_proof_of_absence() -> None:
@@ -225,3 +225,16 @@ def test_a_store_that_is_not_filled_yet_is_no_proof_of_absence() -> None:
         return asyncio.get_running_loop().time()
 
     assert run_virtual(story()) == 30
+
+
+def test_a_wait_listens_to_its_object_only() -> None:
+    async def story() -> list[ObjectKey | None]:
+        informer = Cache(None).informer(ConfigMap)  # type: ignore[arg-type]  # it never runs, so it needs no wire
+        waiting = asyncio.create_task(wait_for(informer, ObjectKey("a", "x"), deleted("u"), within=30))
+        await asyncio.sleep(1)
+        listened_to = list(informer._audience._handlers)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        return listened_to
+
+    assert run_virtual(story()) == [ObjectKey("a", "x")]

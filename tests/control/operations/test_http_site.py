@@ -2,7 +2,7 @@ import asyncio
 import socket
 
 import pytest
-from aiohttp import web
+from aiohttp import ClientSession, web
 
 from gpuruntime.control.operations.http_site import HttpAddress, HttpSite, ListenError, serving
 
@@ -14,6 +14,42 @@ async def test_nothing_listens_when_the_block_is_left_though_a_client_stays() ->
     with pytest.raises(ConnectionRefusedError):
         await asyncio.open_connection(bound.host, bound.port)
     writer.close()
+
+
+async def test_a_long_request_is_refused_in_the_words_of_the_application() -> None:
+    app = web.Application()
+    async with (
+        serving(app, HttpAddress()) as bound,
+        ClientSession(bound.url) as session,
+        session.get(f"/{'x' * 30_000}") as response,
+    ):
+        status = response.status
+
+    assert status == 404
+
+
+async def test_a_handler_whose_client_went_away_is_cancelled() -> None:
+    began, ended = asyncio.Event(), asyncio.Event()
+
+    async def wait_for_long(_request: web.Request) -> web.Response:
+        began.set()
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            ended.set()
+        return web.Response()
+
+    app = web.Application()
+    app.router.add_get("/", wait_for_long)
+    async with serving(app, HttpAddress()) as bound:
+        _, writer = await asyncio.open_connection(bound.host, bound.port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        await began.wait()
+
+        writer.close()
+
+        async with asyncio.timeout(10):
+            await ended.wait()
 
 
 async def test_an_address_in_use_is_an_error_that_leaves_nothing_behind() -> None:

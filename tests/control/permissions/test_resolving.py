@@ -129,3 +129,9 @@ def test_rare_rights_say_when_they_are_needed() -> None:
     assert "OwnerReferencesPermissionEnforcement" in next(
         right.rare for right in rights if right.resource == "configmaps/finalizers"
     )
+
+
+def test_finalizers_are_granted_without_reads_because_only_admission_asks_for_them() -> None:
+    declared = uses(ConfigMap, "update", subresource="finalizers", namespaces=("a",))
+
+    assert told([], declared) == ["update configmaps/finalizers in a"]

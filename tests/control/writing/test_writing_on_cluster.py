@@ -143,6 +143,19 @@ async def test_an_object_of_another_owner_is_refused_by_name_and_not_touched(
     assert await client.get(ConfigMap, "child", kube_namespace) == theirs
 
 
+async def test_without_an_owner_an_object_that_we_never_wrote_is_refused_unless_it_is_to_be_adopted(
+    writer: Writer, client: Client, kube_namespace: str
+) -> None:
+    stray = await client.create(config(kube_namespace, a="theirs"))
+
+    with pytest.raises(ForeignObjectError, match=r"was not written by us; it is left alone: adopt it"):
+        await writer.ensure(config(kube_namespace, b="ours"), None, live=stray)
+    adopted = await writer.ensure(config(kube_namespace, b="ours"), None, live=stray, adopt=True)
+    again = await writer.ensure(config(kube_namespace, b="ours"), None, live=adopted.object)
+
+    assert (adopted.result, again.result) == ("updated", "unchanged")
+
+
 async def test_an_object_of_nobody_is_refused_unless_it_is_to_be_adopted(
     writer: Writer, client: Client, owner: ConfigMap, kube_namespace: str
 ) -> None:

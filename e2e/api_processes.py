@@ -1,0 +1,103 @@
+"""`gpuruntime manager` processes on a cluster of the test's own, each with the account of the manifests."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from attrs import field, frozen
+
+from gpuruntime.testing import ClusterAccess, LocalCluster, NodeShape
+from gpuruntime.testing.children import Children
+
+__all__ = ["ApiProcesses", "Replica", "api_processes"]
+
+_ROOT: Final = Path(__file__).resolve().parents[1]
+_SYSTEM: Final = "gpuruntime-system"
+_COMMAND: Final = (sys.executable, "-m", "gpuruntime.processes.command")
+
+
+@frozen
+class Replica:
+    """One process, by its name and by the address that it has in all its lives."""
+
+    name: str
+    url: str
+    command: tuple[str, ...] = field(repr=False)
+    log: Path = field(repr=False)
+
+    def is_ready(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self.url}/readyz", timeout=5):  # noqa: S310 - an http address
+                return True
+        except (urllib.error.URLError, OSError):
+            return False
+
+
+@frozen
+class ApiProcesses:
+    """A cluster with the product installed, and processes of the product that can be killed and started again."""
+
+    cluster: LocalCluster
+    children: Children = field(repr=False)
+    directory: Path
+    kubeconfig: Path
+    token: str = field(repr=False)
+
+    @property
+    def access(self) -> ClusterAccess:
+        return self.cluster.access
+
+    @property
+    def credentials(self) -> dict[str, str]:
+        """The header of a caller who may do everything."""
+        return {"Authorization": f"Bearer {self.token}"}
+
+    def add(self, name: str) -> Replica:
+        """A further process; returns when it is ready."""
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            port = int(probe.getsockname()[1])
+        flags = ("--http-addr", f"127.0.0.1:{port}", "--kubeconfig", str(self.kubeconfig))
+        tokens = ("--token-file", str(self.directory / "tokens"))
+        command = (*_COMMAND, "manager", *flags, *tokens)
+        replica = Replica(name, f"http://127.0.0.1:{port}", command, self.directory / f"{name}.log")
+        self.start(replica)
+        while not replica.is_ready():
+            assert name not in self.children.exits(), replica.log.read_text()[-2000:]
+            time.sleep(0.1)  # a starting server announces nothing that could be awaited
+        return replica
+
+    def kill(self, replica: Replica) -> None:
+        """End a process as a machine that loses its power does."""
+        self.children.signal(replica.name, signal.SIGKILL)
+        self.children.stop(replica.name)
+
+    def start(self, replica: Replica) -> None:
+        """Start a process that is not running; it is ready later."""
+        self.children.start(replica.name, replica.command, replica.log, {"PYTHONPATH": str(_ROOT)})
+
+
+@contextmanager
+def api_processes(directory: Path, *nodes: NodeShape) -> Iterator[ApiProcesses]:
+    """A cluster with these nodes and the manifests, for the length of the block; no process runs yet."""
+    with (
+        LocalCluster(directory / "cluster", nodes=nodes) as cluster,
+        Children(directory / "processes") as children,
+    ):
+        access = cluster.access
+        access.kubectl("apply", "--kustomize", str(_ROOT / "manifests"))
+        own = access.kubectl("create", "token", "gpuruntime-manager", "--namespace", _SYSTEM, "--duration", "8h")
+        kubeconfig = directory / "manager.kubeconfig"
+        kubeconfig.touch(mode=0o600)
+        kubeconfig.write_text(json.dumps(access.kubeconfig_for(own.strip())))
+        command = [*_COMMAND, "token", "caller", "operator", "--file", str(directory / "tokens")]
+        token = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        yield ApiProcesses(cluster, children, directory, kubeconfig, token)

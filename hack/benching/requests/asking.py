@@ -1,0 +1,85 @@
+"""What the bench asks of the API, and what it asks of the API server itself beside it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+from attrs import field, frozen
+
+from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.kube.client import Client
+from gpuruntime.kube.kubeconfig import from_kubeconfig
+from gpuruntime.kube.patches import MergePatch
+from gpuruntime.kube.transport import Transport
+from gpuruntime.testing.progress import Progress
+from hack.benching.creating import ObjectsError, create_objects
+from hack.benching.requests.serving import BARE, BARE_UNITS, Served, stock_unit
+
+__all__ = ["Asker", "BarePatches", "asking", "bare_patches"]
+
+_IN_FLIGHT = 512
+_LATER = frozenset({503, 504})
+
+
+@frozen
+class Asker:
+    """A client of the API with as many connections as it needs."""
+
+    session: aiohttp.ClientSession = field(repr=False)
+
+    async def ask(self, method: str, path: str, *statuses: int, body: Any = None) -> bytes:
+        """The answer. What is refused for the moment is sent again at once.
+
+        Raises:
+            ObjectsError: it has a status that was not expected.
+        """
+        while True:
+            async with self.session.request(method, f"/api/v1{path}", json=body) as response:
+                said = await response.read()
+            if response.status in statuses:
+                return said
+            if response.status not in _LATER:
+                raise ObjectsError(f"{method} {path}: expected {statuses}, got {response.status}: {said[:300]!r}")
+
+    async def claim(self, name: str, spec_name: str) -> None:
+        """Create a unit on stock, however often that has to be asked for."""
+        body = {"operationID": f"order-{name}", "name": name, "specName": spec_name, "image": "nginx"}
+        await self.ask("POST", "/gpu-units", 201, 200, body=body)
+
+    async def seed(self, spec_name: str, units: int) -> None:
+        """Have stock made, with a GPU each."""
+        body = {"operationID": f"seed-{spec_name}", "specName": spec_name, "memory": "16Mi", "gpu": 1}
+        await self.ask("POST", "/operator/stock-units", 202, 200, body=body | {"replicas": units})
+
+
+@asynccontextmanager
+async def asking(world: Served) -> AsyncIterator[Asker]:
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(world.url, connector=connector) as session:
+        yield Asker(session)
+
+
+class BarePatches:
+    """Conditional PATCHes of units that nobody else has to do with: what one write costs at least."""
+
+    def __init__(self, client: Client, versions: dict[str, str]) -> None:
+        self._client = client
+        self._versions = versions
+
+    async def patch(self, name: str) -> None:
+        """Write a note into a unit that is as it was last seen."""
+        patch = MergePatch({"metadata": {"annotations": {"bench": "written"}}}).locked(self._versions[name])
+        written = await self._client.patch(GPUUnit, name, BARE, patch)
+        self._versions[name] = written.metadata.resource_version
+
+
+@asynccontextmanager
+async def bare_patches(world: Served, units: int, progress: Progress) -> AsyncIterator[BarePatches]:
+    """Patches of so many units, which are made for it."""
+    await create_objects(world.access, BARE_UNITS, lambda number: stock_unit(number, "bare"), units, progress)
+    credentials = from_kubeconfig(world.access.kubeconfig)
+    async with Transport(credentials, user_agent="bench", max_in_flight=_IN_FLIGHT) as transport:
+        client = Client(transport, field_manager="bench")
+        found = (await client.list(GPUUnit, BARE)).items
+        yield BarePatches(client, {unit.metadata.name: unit.metadata.resource_version for unit in found})

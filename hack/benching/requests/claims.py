@@ -1,0 +1,139 @@
+"""Claims of ready stock: at a steady rate and in a burst, while reconcilers work and while they are paused.
+
+Beside each claim the bench sends one conditional PATCH to the API server in the same moment: what a single write costs
+on this machine at this load.
+"""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Final
+
+from attrs import frozen
+
+from hack.benching.alternating import Measure, Results
+from hack.benching.catalogue import Catalogue
+from hack.benching.contenders import Contender, Reading
+from hack.benching.figures import Bar, Figure
+from hack.benching.requests.asking import Asker, BarePatches, asking, bare_patches
+from hack.benching.requests.latencies import arrivals, sent_at
+from hack.benching.requests.serving import api_world
+from hack.benching.scenario import Bench, Scenario
+
+__all__ = ["BARE_PATCH", "CLAIMS", "OURS", "PUBLISHED", "measures"]
+
+OURS: Final = "ours"
+BARE_PATCH: Final = "bare PATCH"
+PUBLISHED: Final = "agent-sandbox"
+_PEER: Final = {"p50": 92.0, "p99": 376.0}
+_LOOK_SECONDS: Final = 0.5
+_BAR: Final = Bar(OURS, 4.0, BARE_PATCH)
+
+
+@frozen
+class _Load:
+    """How much is asked for: `stock` ready units of a flavour, claims a second, and claims at once."""
+
+    stock: int
+    rate: float
+    burst: int
+
+
+_FULL: Final = _Load(200, 45.0, 150)
+_QUICK: Final = _Load(20, 10.0, 15)
+
+
+def _contenders(_catalogue: Catalogue) -> tuple[Contender, ...]:
+    return (
+        Contender(OURS, (), "POST /gpu-units of one `gpuruntime manager`, until 201"),
+        Contender(BARE_PATCH, (), "one conditional PATCH of a GPUUnit beside each claim, in the same window"),
+        Contender(PUBLISHED, (), "as published by its authors for 45 a second, on a cluster of theirs; not measured"),
+    )
+
+
+def measures() -> tuple[Measure, ...]:
+    """The figures; the readings of a contender are named `paused at the rate p50` and so on."""
+    found = []
+    for state in ("paused", "running"):
+        for load, text in (("rate", "45 a second"), ("burst", "150 at once")):
+            for part in ("p50", "p99"):
+                key = f"{state} {load} {part}"
+                bars = (_BAR,) if (state, part) == ("paused", "p50") else ()
+                found.append(Measure(f"claim {part}, {text}, reconcilers {state}", "ms", _Value(key), bars))
+    return tuple(found)
+
+
+@frozen
+class _Value:
+    key: str
+
+    def __call__(self, reading: Reading) -> float | None:
+        return reading.get(self.key)
+
+
+async def run(bench: Bench, _everybody: tuple[Contender, ...]) -> tuple[Figure, ...]:
+    load = _QUICK if bench.quick else _FULL
+    readings: dict[str, list[Reading]] = {OURS: [], BARE_PATCH: []}
+    for number in range(bench.repeat):
+        bench.say(f"round {number + 1} of {bench.repeat}")
+        for name, reading in (await _round(bench, load)).items():
+            readings[name].append(reading)
+    published = {f"{state} rate {part}": value for state in ("paused", "running") for part, value in _PEER.items()}
+    results = Results({**readings, PUBLISHED: [published]})
+    return tuple(results.figure(measure) for measure in measures())
+
+
+async def _round(bench: Bench, load: _Load) -> Mapping[str, Reading]:
+    found: dict[str, dict[str, float]] = {OURS: {}, BARE_PATCH: {}}
+    flavours = [f"{state}-{kind}" for state in ("running", "paused") for kind in ("rate", "burst")]
+    with api_world(bench.directory / "api", len(flavours) * load.stock) as world:
+        await asyncio.to_thread(world.start)
+        async with asking(world) as asker, bare_patches(world, load.stock, bench.progress) as bare:
+            bench.say(f"{len(flavours)} flavours of {load.stock} stock units get ready")
+            for flavour in flavours:
+                await asker.seed(flavour, load.stock)
+            await _all_ready(asker, bench, len(flavours) * load.stock)
+            for flavour in flavours:
+                if flavour == "paused-rate":
+                    await _settled(asker, bench)
+                    await asyncio.to_thread(world.pause_reconcilers)
+                bench.say(f"claims: {flavour}")
+                for name, reading in (await _claims(asker, bare, flavour, load)).items():
+                    found[name] |= reading
+    return found
+
+
+async def _claims(asker: Asker, bare: BarePatches, flavour: str, load: _Load) -> Mapping[str, dict[str, float]]:
+    state, _, kind = flavour.partition("-")
+    times = arrivals(load.stock, load.rate, seed=8) if kind == "rate" else (0.0,) * load.burst
+
+    async def claim(number: int) -> None:
+        await asker.claim(f"{flavour}-{number:03}", flavour)
+
+    async def patch(number: int) -> None:
+        await bare.patch(f"unit-{number:05d}")
+
+    ours, theirs = await sent_at(times, claim, patch)
+    return {
+        name: {f"{state} {kind} p50": some.p50, f"{state} {kind} p99": some.p99}
+        for name, some in ((OURS, ours), (BARE_PATCH, theirs))
+    }
+
+
+async def _all_ready(asker: Asker, bench: Bench, units: int) -> None:
+    ready = 0
+    while ready < units:
+        await asyncio.sleep(_LOOK_SECONDS)
+        ready = json.loads(await asker.ask("GET", "/health", 200))["data"]["availableStockUnitCount"]
+        bench.progress.advance("ready stock units", ready, units)
+
+
+async def _settled(asker: Asker, bench: Bench) -> None:
+    """Returns when no unit is on its way any more."""
+    while json.loads(await asker.ask("GET", "/gpu-units?phase=Progressing&limit=1", 200))["data"]:
+        bench.progress.advance("units get ready", 0, 1)
+        await asyncio.sleep(_LOOK_SECONDS)
+
+
+CLAIMS = Scenario("claims", "stock is claimed by POST /gpu-units", False, _contenders, run)
+"""What it takes to get a unit that is ready to be claimed."""

@@ -1,0 +1,83 @@
+import asyncio
+import io
+from pathlib import Path
+
+import pytest
+
+from gpuruntime.testing.children import Children
+from gpuruntime.testing.progress import Progress
+from hack.benching.alternating import Results
+from hack.benching.api_bench import SCENARIOS
+from hack.benching.contenders import Contender, Runner
+from hack.benching.report import Report, ScenarioReport, as_table
+from hack.benching.requests.claims import BARE_PATCH, CLAIMS, OURS, PUBLISHED, measures
+from hack.benching.requests.latencies import Latencies, arrivals, one_by_one, sent_at
+from hack.benching.requests.reads import SIZES
+from hack.benching.scenario import Bench
+
+
+def judged(ours: float, bare: float) -> str:
+    """The row of ours in the figure that has a bar."""
+    readings = {OURS: [{"paused rate p50": ours}], BARE_PATCH: [{"paused rate p50": bare}]}
+    published = {PUBLISHED: [{"paused rate p50": 92.0}]}
+    figure = Results({**readings, **published}).figure(measures()[0])
+    everybody = tuple(Contender(name, ()) for name in (OURS, BARE_PATCH, PUBLISHED))
+    table = as_table(Report({}, (ScenarioReport("claims", "", everybody, (figure,)),)))
+    return next(line for line in table.splitlines() if line.startswith(OURS))
+
+
+@pytest.mark.parametrize(("ours", "verdict"), [(40.0, "met"), (40.1, "not met")])
+def test_a_claim_may_take_as_long_as_four_bare_patches(ours: float, verdict: str) -> None:
+    row = judged(ours, bare=10.0)
+
+    assert row.endswith(f"at most 4x bare PATCH  {verdict}")
+
+
+def test_requests_come_at_the_same_times_in_every_run_and_so_many_a_second() -> None:
+    times = arrivals(2000, 45.0, seed=8)
+
+    assert times == arrivals(2000, 45.0, seed=8)
+    assert times == tuple(sorted(times))
+    assert 40 < 2000 / times[-1] < 50
+
+
+def test_the_slowest_of_a_hundred_is_not_the_ninety_ninth() -> None:
+    some = Latencies(tuple(number / 1000 for number in range(1, 101)))
+
+    assert (some.p50, some.p99) == (50.5, 99.0)
+
+
+async def test_every_request_is_sent_once_at_each_time_without_waiting_for_the_others() -> None:
+    together = asyncio.Barrier(6)
+    sent: list[tuple[str, int]] = []
+
+    async def claim(number: int) -> None:
+        sent.append(("claim", number))
+        await together.wait()
+
+    async def patch(number: int) -> None:
+        sent.append(("patch", number))
+        await together.wait()
+
+    found = await sent_at((0.0, 0.0, 0.0), claim, patch)
+    alone = await one_by_one(2, lambda _: asyncio.sleep(0))
+
+    assert sorted(sent) == [(name, number) for name in ("claim", "patch") for number in range(3)]
+    assert [len(some.seconds) for some in (*found, alone)] == [3, 3, 2]
+
+
+def test_every_scenario_of_the_api_is_known_by_its_name() -> None:
+    assert list(SCENARIOS) == ["claims", "sizes"]
+
+
+@pytest.mark.timeout(280)
+async def test_both_scenarios_give_all_their_figures_on_clusters_of_their_own(tmp_path: Path) -> None:
+    with Children(tmp_path / "children") as children:
+        progress = Progress(io.StringIO())
+        bench = Bench(runner=Runner(children, tmp_path), progress=progress, directory=tmp_path, repeat=1, quick=True)
+
+        claims, sizes = await CLAIMS.run(bench, ()), await SIZES.run(bench, ())
+
+    assert all(figure.summary(OURS) is not None for figure in (*claims, *sizes))
+    assert all(figure.summary(BARE_PATCH) is not None for figure in claims)
+    assert not (tmp_path / "api").exists()

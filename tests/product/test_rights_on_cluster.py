@@ -1,0 +1,156 @@
+"""The rights in the manifests are those that the product uses, no more and no less, whatever it is asked to do."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpuruntime.api import reasons
+from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.names import CLAIM_ID
+from gpuruntime.api.operation import operation_name
+from gpuruntime.api.roles import INSTANCE_NAMESPACE, STOCK_NAMESPACE, SYSTEM_NAMESPACE
+from gpuruntime.api.stockpool import StockPoolSpec
+from gpuruntime.api.unit_template import UnitPort, UnitTemplate
+from gpuruntime.desired.provenance import CLAIMED_BY, claim_of
+from gpuruntime.desired.unit_names import child_name
+from gpuruntime.meta import ObjectKey, freeze
+from gpuruntime.service.changing import ChangeObject
+from gpuruntime.service.errors import NameTakenError
+from gpuruntime.service.pools import POOL_CHANGE, CreatePool
+from gpuruntime.service.removing import POOL_REMOVAL, STOCK_REMOVAL, RemoveObject
+from gpuruntime.service.requests import CreateUnit, DeleteUnit, Envelope, SeedStock
+from gpuruntime.service.unit_changes import UNIT_CHANGE
+from gpuruntime.testing import AuditLog, LocalCluster
+from gpuruntime.testing.granted import usage
+from tests.product.installed_scenes import Installed, Shop, installed, shop
+from tests.product_scenes import UNITS, create_unit, eventually
+
+SMALL = Envelope("g1.1", cpu="10m", memory="16Mi")
+PORTS = (UnitPort("http", 8080), UnitPort("metrics", 9090))
+DEPLOYMENTS = "/apis/apps/v1/namespaces/{}/deployments"
+# Owners are policed on some clusters: the rights to finalizers are asked for on those alone.
+PLUGINS = {"enable-admission-plugins": "NodeRestriction,OwnerReferencesPermissionEnforcement"}
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[Installed]:
+    with LocalCluster(tmp_path / "cluster", audit=True, apiserver_flags=PLUGINS) as cluster:
+        yield installed(cluster.access, tmp_path)
+
+
+async def test_everything_that_the_product_does_uses_every_right_of_its_manifests_and_asks_for_no_other(
+    world: Installed,
+) -> None:
+    assert world.access.audit_log is not None
+    audit = AuditLog(world.access.audit_log)
+
+    with audit.recording() as seen:
+        async with shop(world) as open_shop:
+            await sell_and_take_back(open_shop)
+            await mend(open_shop)
+            await refuse(open_shop)
+            await keep_a_pool(open_shop)
+            await release_a_void_claim(open_shop)
+            rights = open_shop.product.rights
+
+    found = usage(rights, seen.requests, user=world.username)
+    assert found.is_exact, str(found)
+
+
+async def sell_and_take_back(shop: Shop) -> None:
+    """Seed, claim, change ports, take them away, give back; a stock unit that nobody wants is deleted."""
+    service = shop.product.service
+    await service.stock.seed("seed", SeedStock(SMALL, 2))
+    spare = (await shop.stock(2))[1].metadata.name
+    await service.units.create("order", CreateUnit("sold", "g1.1", "nginx", template=UnitTemplate(ports=PORTS)))
+    await shop.ready("sold")
+    for generation, ports in ((2, [{"name": "http", "port": 8080}]), (3, [])):
+        change = freeze({"spec": {"template": {"ports": ports}}})
+        await service.changes.change(
+            UNIT_CHANGE, f"ports-{generation}", ChangeObject("sold", INSTANCE_NAMESPACE, change)
+        )
+        await shop.ready("sold", generation=generation)
+    await shop.onlooker.services.until(lambda store: not store.list(INSTANCE_NAMESPACE).items)
+    await service.units.delete("return", DeleteUnit("sold"))
+    await shop.stock(2)
+    await service.removals.remove(STOCK_REMOVAL, "scrap", RemoveObject(spare, STOCK_NAMESPACE))
+    await shop.stock(1)
+
+
+async def mend(shop: Shop) -> None:
+    """Deployments of both roles that somebody scaled are scaled back."""
+    await shop.product.service.units.create(
+        "cold", CreateUnit("cold", "g1.1", "nginx", cold_start=True, envelope=SMALL)
+    )
+    await shop.ready("cold")
+    stock = (await shop.stock(1))[0]
+    for key in (ObjectKey(INSTANCE_NAMESPACE, "cold"), stock.key):
+        await scaled_back(shop, f"{DEPLOYMENTS.format(key.namespace)}/{child_name(key.name)}")
+
+
+async def scaled_back(shop: Shop, path: str) -> None:
+    shop.admin.merge(path, {"spec": {"replicas": 0}})
+    await eventually(lambda: bool(shop.admin.get(path)["spec"]["replicas"] == 1))
+
+
+async def refuse(shop: Shop) -> None:
+    """A spec that makes no sense, somebody else's Deployment in the way, and a name that is taken."""
+    create_unit(shop.admin, INSTANCE_NAMESPACE, "odd", runtimeClassName="No_Such Name")
+    await shop.onlooker.because(ObjectKey(INSTANCE_NAMESPACE, "odd"), reasons.INVALID_SPEC)
+    theirs = {"labels": {"app": "theirs"}}
+    pod = {"metadata": theirs, "spec": {"containers": [{"name": "c", "image": "theirs"}]}}
+    body = {
+        "metadata": {"name": child_name("blocked")},
+        "spec": {"selector": {"matchLabels": theirs["labels"]}, "template": pod},
+    }
+    shop.admin.create(DEPLOYMENTS.format(INSTANCE_NAMESPACE), body)
+    create_unit(shop.admin, INSTANCE_NAMESPACE, "blocked")
+    await shop.onlooker.because(ObjectKey(INSTANCE_NAMESPACE, "blocked"), reasons.FOREIGN_OBJECT)
+    with pytest.raises(NameTakenError):
+        await shop.product.service.units.create("taken", CreateUnit("cold", "g1.1", "nginx"))
+    await shop.stock(1)
+
+
+async def keep_a_pool(shop: Shop) -> None:
+    """Create, claim and refill, release, scale, delete; and a pool where none can be."""
+    service, key = shop.product.service, ObjectKey(STOCK_NAMESPACE, "warm")
+    await service.pools.create("pool", CreatePool("warm", StockPoolSpec("g1.2", 2, cpu="10m", memory="16Mi")))
+    await shop.pool_because(reasons.POOL_READY, "warm")
+    await service.units.create("pooled", CreateUnit("pooled", "g1.2", "nginx"))
+    await shop.ready("pooled")
+    await shop.stock(3)
+    with pytest.raises(NameTakenError):
+        await service.units.create("taken-too", CreateUnit("cold", "g1.2", "nginx"))
+    await shop.stock(3)
+    await scale(shop, "grow", key, 3)
+    await shop.pool_because(reasons.POOL_READY, "warm")
+    await scale(shop, "shrink", key, 0)
+    await shop.pool_because(reasons.SCALED_TO_ZERO, "warm")
+    await service.removals.remove(POOL_REMOVAL, "drop", RemoveObject(key.name, key.namespace))
+    shop.make_pool("astray", INSTANCE_NAMESPACE, 1)
+    await shop.pool_because(reasons.INVALID_SPEC, "astray", INSTANCE_NAMESPACE)
+    await scale(shop, "astray-too", ObjectKey(INSTANCE_NAMESPACE, "astray"), 2)
+    await service.removals.remove(POOL_REMOVAL, "drop-astray", RemoveObject("astray", INSTANCE_NAMESPACE))
+
+
+async def scale(shop: Shop, operation_id: str, pool: ObjectKey, replicas: int) -> None:
+    change = ChangeObject(pool.name, pool.namespace, freeze({"spec": {"replicas": replicas}}))
+    await shop.product.service.changes.change(POOL_CHANGE, operation_id, change)
+
+
+async def release_a_void_claim(shop: Shop) -> None:
+    """A claim of an Operation that has ended, for a unit that was never made."""
+    stock = (await shop.stock(1))[0]
+    seed = await shop.product.service.operations.find("seed")
+    assert seed is not None
+    assert seed.metadata.name == operation_name("seed")
+    assert seed.metadata.namespace == SYSTEM_NAMESPACE
+    marks = {CLAIM_ID: seed.metadata.uid, CLAIMED_BY: seed.metadata.name}
+    path = f"{UNITS.format(STOCK_NAMESPACE)}/{stock.metadata.name}"
+    shop.admin.merge(path, {"metadata": {"annotations": marks}})
+
+    def is_free(unit: GPUUnit) -> bool:
+        return claim_of(unit.metadata) is None and unit.metadata.resource_version != stock.metadata.resource_version
+
+    await shop.onlooker.until(stock.key, "the claim is gone", is_free)

@@ -1,0 +1,55 @@
+"""People who edit what is ours, on a real control plane: it is put right, and nothing stays stuck."""
+
+import pytest
+
+from gpuruntime.api import reasons
+from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.names import CLAIM_ID
+from gpuruntime.desired.provenance import CLAIMED_BY, CLAIMED_FOR, claim_of
+from gpuruntime.kube.patches import MergePatch
+from gpuruntime.meta import ObjectKey
+from tests.product_scenes import UNITS, Onlooker
+from tests.service.conftest import onlooker, world
+from tests.service.service_scenes import ServiceWorld, seeded
+
+__all__ = ["onlooker", "world"]
+
+POOLS = UNITS.replace("gpuunits", "stockpools")
+
+
+@pytest.mark.parametrize("status", [None, {"phase": "Failed", "conditions": []}], ids=["wiped", "edited"])
+async def test_a_status_that_somebody_else_wrote_is_written_again(
+    status: object, world: ServiceWorld, onlooker: Onlooker
+) -> None:
+    admin = world.access.admin()
+    async with world.product():
+        await world.make_pool(1)
+        await world.pool_because(reasons.POOL_READY)
+        stock = next(iter(await world.units(world.stock)))
+
+        admin.merge(f"{UNITS.format(world.stock)}/{stock}/status", {"status": status})
+        admin.merge(f"{POOLS.format(world.stock)}/warm/status", {"status": status})
+        unit = await onlooker.ready(ObjectKey(world.stock, stock))
+        pool = await world.pool_because(reasons.POOL_READY)
+
+    assert (unit.status.phase, unit.status.ready_replicas) == ("Ready", 1)
+    assert (pool.status.phase, pool.status.available) == ("Ready", 1)
+    assert sorted(await world.units(world.stock)) == [stock]
+    assert await world.writes_of_a_second_pass() == []
+
+
+@pytest.mark.parametrize("claimed_for", ["nobody", "kube-system/nobody", "No Name/.."])
+async def test_a_claim_that_makes_no_sense_is_released(
+    claimed_for: str, world: ServiceWorld, onlooker: Onlooker
+) -> None:
+    async with world.product() as product:
+        [name] = await seeded(world, product, onlooker, 1)
+        key = ObjectKey(world.stock, name)
+        claim = {CLAIM_ID: "nonsense", CLAIMED_BY: "No Operation", CLAIMED_FOR: claimed_for}
+
+        await world.admin.patch(GPUUnit, name, world.stock, MergePatch({"metadata": {"annotations": claim}}))
+        await onlooker.because(key, reasons.STOCK_CLAIMED, "nonsense")
+        free = await onlooker.ready(key)
+
+    assert claim_of(free.metadata) is None
+    assert await world.writes_of_a_second_pass() == []
