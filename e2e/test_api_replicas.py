@@ -112,7 +112,7 @@ async def kill_in_turns(processes: ApiProcesses, orders: Orders, number: int, ki
 @pytest.mark.parametrize(
     ("number", "kills"),
     [
-        pytest.param(60, 2, id="sample"),
+        pytest.param(60, 2, id="sample", marks=pytest.mark.soak),
         pytest.param(500, 10, id="whole", marks=[pytest.mark.soak, pytest.mark.timeout(1500)]),
     ],
 )
@@ -168,7 +168,10 @@ def missed(follower: Follower, truth: list[int]) -> list[int]:
 
 @pytest.mark.parametrize(
     "seconds",
-    [pytest.param(5, id="sample"), pytest.param(30, id="whole", marks=[pytest.mark.soak, pytest.mark.timeout(600)])],
+    [
+        pytest.param(5, id="sample", marks=pytest.mark.soak),
+        pytest.param(30, id="whole", marks=[pytest.mark.soak, pytest.mark.timeout(600)]),
+    ],
 )
 async def test_while_the_api_server_is_away_reads_tell_their_age_and_writes_are_for_later(
     processes: ApiProcesses, seconds: int

@@ -70,6 +70,7 @@ def test_every_scenario_of_the_api_is_known_by_its_name() -> None:
     assert list(SCENARIOS) == ["claims", "sizes"]
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(280)
 async def test_both_scenarios_give_all_their_figures_on_clusters_of_their_own(tmp_path: Path) -> None:
     with Children(tmp_path / "children") as children:

@@ -39,6 +39,7 @@ def world(tmp_path: Path) -> Iterator[Installed]:
         yield installed(cluster.access, tmp_path)
 
 
+@pytest.mark.soak
 async def test_everything_that_the_product_does_uses_every_right_of_its_manifests_and_asks_for_no_other(
     world: Installed,
 ) -> None:

@@ -36,10 +36,9 @@ class Freshness:
         again.
 
     Caveats:
-        Informers with field selectors are not waited for: nobody can tell whether they are to show an object. Nor are
-        informers of another version of the API than the one written to, or one with a label selector to let go of an
-        object that lost its label. Writes of other keys and of other processes are not waited for either. A write whose
-        answer was lost may be executed after the server was asked.
+        Informers with selectors are not waited for: nobody can tell whether they are to show an object. Nor are
+        informers of another version of the API than the one written to. Writes of other keys and of other processes are
+        not waited for either. A write whose answer was lost may be executed after the server was asked.
     """
 
     def __init__(self, cache: Cache, wire: Wire, *, patience: float = _WAIT_SECONDS) -> None:
@@ -110,21 +109,12 @@ class Freshness:
 
 def _covers(informer: Informer[Any], written: Written) -> bool:
     scope = informer.scope
-    if scope.fields.terms or (scope.labels.requirements and not _selects(informer, written)):
+    if scope.labels.requirements or scope.fields.terms:
         return False
     if scope.namespaces and written.namespace not in scope.namespaces:
         return False
     kind = scope.storage.kind
     return kind.path(written.namespace if kind.namespaced else None) == written.collection
-
-
-def _selects(informer: Informer[Any], written: Written) -> bool:
-    """Whether an informer with a label selector is to show, or showed, what was written."""
-    if written.key is None:
-        return True
-    if written.labels is None:
-        return informer.store.version_of(written.key) is not None
-    return informer.scope.labels.matches(written.labels)
 
 
 def _is_shown(store: Store[Any], written: Written) -> bool:

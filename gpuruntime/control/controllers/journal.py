@@ -6,13 +6,13 @@ known by the task that makes it, tasks that the run started included.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Hashable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Hashable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any, Literal
 from urllib.parse import unquote
 
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 
 from gpuruntime.kube.answers import Answer
 from gpuruntime.kube.errors import KubeError
@@ -36,7 +36,7 @@ class Written:
     """What a write left behind: an object at a version, an object that is to vanish, or nobody knows what.
 
     `collection` is the path of the kind in its namespace ("/api/v1/namespaces/a/pods"); `key` is None where the outcome
-    is unknown, `labels` where the answer did not show the object.
+    is unknown.
     """
 
     collection: str
@@ -44,7 +44,6 @@ class Written:
     key: ObjectKey | None = None
     uid: str = ""
     version: str = ""
-    labels: Mapping[str, str] | None = field(default=None, eq=False)
 
     @property
     def namespace(self) -> str:
@@ -144,7 +143,7 @@ def _note(traces: _Traces, written: Written | None) -> None:
         return
     known = traces.get((written.collection, written.key))
     if known is not None and written.fate == "gone" and not written.version:
-        written = evolve(written, version=known.version, labels=known.labels)  # the answer to a deletion is silent
+        written = evolve(written, version=known.version)  # a deletion whose answer does not tell it
     if known is None or written.fate != "present" or not _is_newer(known.version, written.version):
         traces[written.collection, written.key] = written
 
@@ -179,8 +178,7 @@ def _read(method: str, collection: str, name: str, answer: Answer) -> Written | 
     # An update that takes the last finalizer from an object that is to be deleted deletes it.
     ending = method == "DELETE" or bool(metadata.get("deletionTimestamp"))
     held = metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds")
-    labels = metadata.get("labels")
-    return Written(collection, "gone" if ending and not held else "present", key, uid, version, labels or {})
+    return Written(collection, "gone" if ending and not held else "present", key, uid, version)
 
 
 def _place(path: str) -> tuple[str, str]:

@@ -19,8 +19,6 @@ from gpuruntime.testing.tracked_sockets import TrackedSockets
 __all__ = ["Witness", "WitnessError", "witnessing"]
 
 _RECONNECT_SECONDS = 0.1
-_PATIENCE_SECONDS = 20.0
-_NOT_YET = frozenset({404, 429, 503})
 _LONGEST_LINE = 16 * 1024 * 1024
 _TYPES: Mapping[str, EventType] = {"ADDED": "ADDED", "MODIFIED": "MODIFIED", "DELETED": "DELETED"}
 
@@ -82,16 +80,10 @@ class Witness:
         )
 
     async def _list(self, kind: ResourceKind, namespace: str) -> tuple[dict[Place, Mapping[str, Any]], str]:
-        deadline = asyncio.get_running_loop().time() + _PATIENCE_SECONDS
-        while True:
-            async with self._session.get(kind.path(namespace)) as response:
-                body = await response.json(content_type=None)
-            if response.status == 200:
-                break
-            # A kind that was just established is not served everywhere yet.
-            if response.status not in _NOT_YET or asyncio.get_running_loop().time() > deadline:
+        async with self._session.get(kind.path(namespace)) as response:
+            if response.status != 200:
                 raise WitnessError(f"cannot list {kind} in {namespace}: HTTP {response.status}; is the kind served?")
-            await asyncio.sleep(_RECONNECT_SECONDS)
+            body = await response.json()
         whole = ({"apiVersion": kind.api_version, "kind": kind.kind, **item} for item in body["items"])
         items: dict[Place, Mapping[str, Any]] = {
             Place(kind, namespace, item["metadata"]["name"]): item for item in whole

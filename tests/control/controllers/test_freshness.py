@@ -240,7 +240,6 @@ def test_a_server_that_cannot_be_asked_fails_the_run_and_forgets_nothing() -> No
         ({"namespaces": ["b", "a"]}, 1),
         ({"namespaces": ["b"]}, 0),
         ({"labels": "app=x"}, 0),
-        ({"labels": "!app"}, 1),
         ({"fields": "metadata.name=there"}, 0),
     ],
     ids=str,
