@@ -14,6 +14,7 @@ One controller serves both roles; which one a unit has follows from its namespac
 children go with their owner.
 """
 
+import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, Generic, TypeVar
@@ -21,7 +22,7 @@ from typing import Any, Final, Generic, TypeVar
 from attrs import field, frozen
 
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitStatus
-from gpuruntime.api.names import GROUP
+from gpuruntime.api.names import GROUP, OPERATION_ID
 from gpuruntime.api.reasons import (
     DEPLOYMENT_SYNC_FAILED,
     FAILED,
@@ -40,15 +41,12 @@ from gpuruntime.control import (
     Store,
     Writer,
     WriteRefusedError,
+    add_log_fields,
     write_status,
 )
 from gpuruntime.control.permissions.declarations import Declaration, owns, records_events, uses, writes_status
-from gpuruntime.desired.deployment import unit_deployment
-from gpuruntime.desired.pinning import pinned
 from gpuruntime.desired.rendering import Rendering
-from gpuruntime.desired.service import access_url, unit_service
 from gpuruntime.desired.unit_names import child_name
-from gpuruntime.desired.validation import problems
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.builtin.core import Service
 from gpuruntime.kube.client import Client
@@ -56,12 +54,15 @@ from gpuruntime.kube.errors import KubeError, NotFoundError
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.objects import TypedObject
 from gpuruntime.meta.owners import is_controlled_by
+from gpuruntime.reconcilers.stage_metrics import StageCollector, StageTimes
 from gpuruntime.reconcilers.unit_caches import UnitCaches
 from gpuruntime.reconcilers.unit_hindrances import Obstacle, obstacle
+from gpuruntime.reconcilers.unit_renderings import UnitRendering, UnitRenderings
 from gpuruntime.reconcilers.unit_status import Findings, Hindrance, can_wait, transition, unit_status
 
 __all__ = ["GPUUnitOptions", "GPUUnitReconciler", "install_gpuunit"]
 
+_LOG = logging.getLogger(__name__)
 W = TypeVar("W", bound=TypedObject)
 _ACTION: Final = "Reconcile"
 _FAULTS_LIMIT: Final = 8192
@@ -83,9 +84,9 @@ def install_gpuunit(manager: Manager, options: GPUUnitOptions | None = None) -> 
     """Have a manager reconcile GPUUnits. Before it runs."""
     chosen = options or GPUUnitOptions()
     caches = UnitCaches.of(manager.cache, chosen.namespaces)
-    reconciler = GPUUnitReconciler(
-        caches, manager.client, Writer(manager.client, manager=GROUP), manager.recorder, chosen.rendering
-    )
+    writer, renderings = Writer(manager.client, manager=GROUP), UnitRenderings(chosen.rendering)
+    reconciler = GPUUnitReconciler(caches, manager.client, writer, manager.recorder, renderings)
+    StageCollector(manager.operations.registry, reconciler.stages)
     manager.declare(
         owns(Deployment, by=GPUUnit),
         *_serving(chosen),
@@ -137,41 +138,44 @@ class GPUUnitReconciler:
     client: Client
     writer: Writer
     recorder: Recorder
-    rendering: Rendering
+    renderings: UnitRenderings
+    stages: StageTimes = field(factory=StageTimes)
     now: Callable[[], datetime] = _utc_now
 
     async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
         """See `Reconciler`."""
         unit = self.caches.units.store.get(key)
         if unit is None or unit.metadata.deletion_timestamp is not None:
+            self.stages.forget(key)
             return Result.done()
         child = ObjectKey(key.namespace, child_name(key.name))
         own_deployment = _own(self.caches.deployments.store, child, unit)
         own_service = _own(self.caches.services.store, child, unit)
-        faults = problems(unit)
-        if faults:
-            invalid = Hindrance("; ".join(map(str, faults))[:_FAULTS_LIMIT], INVALID_SPEC)
-            await self._tell(unit, own_deployment, own_service, invalid)
+        if OPERATION_ID in unit.metadata.annotations:
+            add_log_fields(operation_id=unit.metadata.annotations[OPERATION_ID])
+        rendered = self.renderings.of(unit)
+        if rendered.problems:
+            invalid = Hindrance("; ".join(map(str, rendered.problems))[:_FAULTS_LIMIT], INVALID_SPEC)
+            await self._tell(unit, own_deployment, own_service, unit.status.access_url, invalid)
             return Result.done()
-        deployment = await _attempt(self._sync_deployment(unit), own_deployment, "Deployment", DEPLOYMENT_SYNC_FAILED)
-        service = await _attempt(self._sync_service(unit), own_service, "Service", SERVICE_SYNC_FAILED)
+        deployment = await _attempt(
+            self._sync_deployment(unit, child, rendered), own_deployment, "Deployment", DEPLOYMENT_SYNC_FAILED
+        )
+        service = await _attempt(self._sync_service(unit, child, rendered), own_service, "Service", SERVICE_SYNC_FAILED)
         met = deployment.obstacle or service.obstacle
-        hindrance = None if met is None else met.hindrance
-        later = await self._tell(unit, deployment.child, service.child, hindrance)
+        hindrance, url = (None, rendered.url) if met is None else (met.hindrance, unit.status.access_url)
+        later = await self._tell(unit, deployment.child, service.child, url, hindrance)
         return _next(later, deployment, service)
 
-    async def _sync_deployment(self, unit: GPUUnit) -> Deployment:
-        fresh = unit_deployment(unit, self.rendering)
-        live = await self._find(self.caches.deployments.store, Deployment, fresh.key, unit)
+    async def _sync_deployment(self, unit: GPUUnit, key: ObjectKey, rendered: UnitRendering) -> Deployment:
+        live = await self._find(self.caches.deployments.store, Deployment, key, unit)
         own = live if live is not None and is_controlled_by(live.metadata, unit) else None
-        return (await self.writer.ensure(pinned(own, fresh), unit, live=live)).object
+        return (await self.writer.ensure(rendered.deployment(own), unit, live=live)).object
 
-    async def _sync_service(self, unit: GPUUnit) -> Service | None:
-        desired = unit_service(unit, self.rendering)
-        if desired is not None:
-            live = await self._find(self.caches.services.store, Service, desired.key, unit)
-            return (await self.writer.ensure(desired, unit, live=live)).object
-        key = ObjectKey(unit.metadata.namespace, child_name(unit.metadata.name))
+    async def _sync_service(self, unit: GPUUnit, key: ObjectKey, rendered: UnitRendering) -> Service | None:
+        if rendered.service is not None:
+            live = await self._find(self.caches.services.store, Service, key, unit)
+            return (await self.writer.ensure(rendered.service, unit, live=live)).object
         if key in self.caches.services.store or unit.status.service_name is not None:
             live = await self._find(self.caches.services.store, Service, key, unit)
             if live is not None and is_controlled_by(live.metadata, unit):
@@ -191,11 +195,15 @@ class GPUUnitReconciler:
             return None
 
     async def _tell(
-        self, unit: GPUUnit, deployment: Deployment | None, service: Service | None, hindrance: Hindrance | None
+        self,
+        unit: GPUUnit,
+        deployment: Deployment | None,
+        service: Service | None,
+        url: str | None,
+        hindrance: Hindrance | None,
     ) -> float:
         """Bring the status in line; gives the seconds after which that is to be done, 0 if it is done."""
         pods = self.caches.pods_of(unit.key)
-        url = access_url(unit, self.rendering) if hindrance is None else unit.status.access_url
         findings = Findings(
             deployment=deployment,
             pods=pods,
@@ -204,13 +212,14 @@ class GPUUnitReconciler:
             access_url=None if service is None else url,
             hindrance=hindrance,
         )
-        is_stock = self.rendering.roles.is_stock(unit.metadata.namespace)
+        role = self.renderings.rendering.roles.role_of(unit.metadata.namespace)
         now = self.now()
-        status = unit_status(unit, findings, is_stock=is_stock, now=now)
+        status = unit_status(unit, findings, is_stock=role == "stock", now=now)
         later = can_wait(unit.status, status, now) if status is not unit.status else 0.0
         try:
             if not later and await write_status(self.client, unit, status) is not None:
                 self._record(unit, status)
+                self.stages.told(unit, status, role)
         except NotFoundError:
             return 0.0  # the unit was deleted meanwhile: there is nobody to tell
         return later
@@ -218,6 +227,7 @@ class GPUUnitReconciler:
     def _record(self, unit: GPUUnit, status: GPUUnitStatus) -> None:
         news = transition(unit.status, status)
         if news is not None:
+            _LOG.info("unit told otherwise", extra={"phase": phase_of(news.reason), "reason": news.reason})
             is_bad = phase_of(news.reason) == FAILED or news.reason == UNSCHEDULABLE
             self.recorder.record(unit, "Warning" if is_bad else "Normal", news.reason, _ACTION, news.message or "")
 

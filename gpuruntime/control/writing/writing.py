@@ -5,12 +5,13 @@ from typing import Any, Generic, Literal, TypeVar
 from attrs import field, frozen
 
 from gpuruntime.control.writing.comparing import differences
-from gpuruntime.control.writing.desired_state import Marks, desired_body
+from gpuruntime.control.writing.desired_state import Marks
 from gpuruntime.control.writing.immutable_fields import immutable_among, immutable_causes
 from gpuruntime.control.writing.lean_forms import without_history
 from gpuruntime.control.writing.ownership import check_ours, check_writable
 from gpuruntime.control.writing.refusals import ForeignObjectError, ImmutableDifferenceError
 from gpuruntime.control.writing.replacing import replacement
+from gpuruntime.control.writing.wishes import Wish, Wishes
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.deleting import Propagation
 from gpuruntime.kube.errors import AlreadyExistsError, ConflictError, InvalidError, NotFoundError, Status
@@ -39,14 +40,18 @@ class Outcome(Generic[W]):
 class Writer:
     """Brings objects to a desired state.
 
-    `manager` is the DNS name of whoever desires it: field manager of the writes, and prefix of the annotations that
-    tell what was desired last, see `Marks`.
+    `manager` is the DNS name of whoever desires it, such as widgets.example.org. It is the field manager of the writes,
+    whatever that of the client is, and the prefix of the two annotations that tell what was desired last:
+    "<manager>/desired-hash" and "<manager>/desired-keys". Keep it: under another name what was written before is a
+    stranger's if nobody controls it, labels and annotations that are not desired any more are not taken back, and by
+    "apply" the old name goes on to own its fields.
     """
 
     def __init__(self, client: Client, *, manager: str) -> None:
         self._client = client
         self._manager = manager
         self._marks = Marks(manager)
+        self._wishes = Wishes(self._marks)
 
     async def ensure(
         self,
@@ -73,7 +78,8 @@ class Writer:
               controls and we wrote before. With `adopt`, one that nobody controls becomes ours.
 
         Caveats:
-            By "apply", an object that somebody makes between our look and our write is applied to.
+            By "apply", an object that somebody makes between our look and our write is applied to. Objects are values:
+            a change inside one that was handed over before, which only a mutable field allows, goes unnoticed.
 
         Raises:
             ConflictError: the object changed since; read it again and decide again.
@@ -87,7 +93,8 @@ class Writer:
             raise ValueError("force is for mode 'apply': expected that mode, got 'replace'")
         if live is not None and (live.kind, live.key) != (desired.kind, desired.key):
             raise ValueError(f"expected {desired.kind} {desired.key} as the live object, got {live.kind} {live.key}")
-        body = self._marks.put_on(desired_body(desired, owner))
+        wish = self._wishes.of(desired, owner, mode)
+        body = wish.body
         form: Form[W] = without_history(form_of(desired))
         if live is None and mode == "replace":
             created = await self._create(form, body)
@@ -102,7 +109,7 @@ class Writer:
             check_ours(live, owner, adopt=adopt)
         if mode == "replace" and owner is None and not adopt:
             self._check_known(live)
-        return await self._update(form, body, live, mode, force=force)
+        return await self._update(form, wish, live, mode, force=force)
 
     async def remove(
         self,
@@ -157,10 +164,13 @@ class Writer:
             return await self._client.apply(body, form, force=force, field_manager=self._manager)
         return await self._client.create(body, form, field_manager=self._manager)
 
-    async def _update(self, form: Form[W], body: dict[str, Any], live: W, mode: Mode, *, force: bool) -> Outcome[W]:
-        before = encode(live)
+    async def _update(self, form: Form[W], wish: Wish, live: W, mode: Mode, *, force: bool) -> Outcome[W]:
+        if wish.fulfilled is live:
+            return Outcome("unchanged", live)
+        before, body = encode(live), wish.body
         found = differences(body, before, shared=mode == "apply")
         if not found:
+            wish.fulfilled = live
             return Outcome("unchanged", live)
         fixed = immutable_among(live.kind, before, found)
         if fixed:

@@ -1,0 +1,54 @@
+"""What was desired last of each object, so that the same wish is worked out once."""
+
+from typing import Any, Final
+
+from attrs import define, field, frozen
+
+from gpuruntime.control.recently_used import RecentlyUsed
+from gpuruntime.control.writing.desired_state import Marks, desired_body
+from gpuruntime.meta.dynamic import DynamicObject
+from gpuruntime.meta.identity import ObjectKey, ResourceKind
+from gpuruntime.meta.objects import KubeObject, TypedObject
+
+__all__ = ["Wish", "Wishes"]
+
+_KEPT: Final = 2048
+
+
+@define
+class Wish:
+    """A desired object with its owner, as it goes over the wire; `fulfilled` is the live object that was last found to
+    be as desired, if one was. The body is not to be changed.
+    """
+
+    desired: TypedObject | DynamicObject
+    owner: tuple[Any, ...] | None
+    body: dict[str, Any]
+    fulfilled: KubeObject | None = None
+
+
+@frozen
+class Wishes:
+    """The wishes of one writer, at most 2,048 of them remembered.
+
+    Objects are frozen: a wish is the same if its desired object is the very one of before.
+    """
+
+    marks: Marks
+    _known: RecentlyUsed[tuple[ResourceKind, ObjectKey, str], Wish] = field(factory=lambda: RecentlyUsed(_KEPT))
+
+    def of(self, desired: TypedObject | DynamicObject, owner: KubeObject | None, mode: str) -> Wish:
+        """The wish for an object.
+
+        Raises:
+            OwnerError: the owner cannot own it.
+            ValueError: it has no name.
+        """
+        place = (desired.kind, desired.key, mode)
+        who = None if owner is None else (owner.kind, owner.key, owner.metadata.uid)
+        known = self._known.get(place)
+        if known is not None and known.desired is desired and known.owner == who:
+            return known
+        wish = Wish(desired, who, self.marks.put_on(desired_body(desired, owner)))
+        self._known.put(place, wish)
+        return wish

@@ -1,0 +1,87 @@
+"""What units ask for, worked out once for each state of their specs."""
+
+from typing import Final
+
+from attrs import define, field, frozen
+
+from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.names import RENDER_ON, RENDERED_DIGEST, RENDERED_FOR, RENDERED_TEMPLATE
+from gpuruntime.control.recently_used import RecentlyUsed
+from gpuruntime.desired.deployment import unit_deployment
+from gpuruntime.desired.pinning import pinned
+from gpuruntime.desired.problems import Problem
+from gpuruntime.desired.rendering import Rendering
+from gpuruntime.desired.service import access_url, unit_service
+from gpuruntime.desired.validation import problems
+from gpuruntime.kube.builtin.apps import Deployment
+from gpuruntime.kube.builtin.core import Service
+
+__all__ = ["UnitRendering", "UnitRenderings"]
+
+_KEPT: Final = 1024
+
+
+@define
+class UnitRendering:
+    """The children that one state of a unit asks for. Without problems there is a Deployment; a Service and a URL are
+    there if the unit asks for them.
+    """
+
+    problems: tuple[Problem, ...]
+    service: Service | None = None
+    url: str | None = None
+    _fresh: Deployment | None = None
+    _pinned: Deployment | None = None
+
+    def deployment(self, own: Deployment | None) -> Deployment:
+        """The Deployment to write, with the pod template of the unit's own one if that still holds.
+
+        As long as that is written as it should be, it is one and the same value: whoever compares can tell at a glance.
+
+        Raises:
+            ValueError: the unit has problems.
+        """
+        if self._fresh is None:
+            raise ValueError(f"expected a unit without problems, got {'; '.join(map(str, self.problems))}")
+        if self._pinned is None or own is None or _pins(own) != _pins(self._pinned):
+            self._pinned = pinned(own, self._fresh)
+        return self._pinned
+
+
+@frozen
+class UnitRenderings:
+    """Renders units, and remembers what it rendered for those that were looked at last.
+
+    A unit is looked at several times while its pod starts, and its spec is the same each time.
+    """
+
+    rendering: Rendering
+    _known: RecentlyUsed[str, tuple[tuple[int, str], UnitRendering]] = field(factory=lambda: RecentlyUsed(_KEPT))
+
+    def of(self, unit: GPUUnit) -> UnitRendering:
+        """What the unit asks for."""
+        meta = unit.metadata
+        # The generation counts the states of the spec; of the metadata, this annotation is all that is rendered and
+        # can change.
+        state = (meta.generation or 0, meta.annotations.get(RENDER_ON, ""))
+        known = self._known.get(meta.uid) if meta.uid and meta.generation else None
+        if known is not None and known[0] == state:
+            return known[1]
+        rendered = _render(unit, self.rendering)
+        if meta.uid and meta.generation:
+            self._known.put(meta.uid, (state, rendered))
+        return rendered
+
+
+def _render(unit: GPUUnit, rendering: Rendering) -> UnitRendering:
+    faults = problems(unit)
+    if faults:
+        return UnitRendering(faults)
+    return UnitRendering(
+        (), unit_service(unit, rendering), access_url(unit, rendering), unit_deployment(unit, rendering)
+    )
+
+
+def _pins(deployment: Deployment) -> tuple[str | None, ...]:
+    annotations = deployment.metadata.annotations
+    return tuple(annotations.get(name) for name in (RENDERED_FOR, RENDERED_DIGEST, RENDERED_TEMPLATE))
