@@ -9,7 +9,7 @@ The rooms, in the order in which a change travels::
     events        what a run has to say
     leadership    who may write
     permissions   what a process may do at all: the least that its controllers declare
-    operations    what people see of all this: probes, metrics, debug pages
+    operations    what people see of all this: log lines, probes, metrics, debug pages
     manager       everything together, started and stopped in order
 
 Beside them, `gpuruntime.control.definitions` makes CustomResourceDefinitions of types. No controller needs it while it
@@ -20,7 +20,7 @@ What is listed here is the public face; import from here.
 
 from gpuruntime.control.controllers.controller import Controller, ControllerOptions, ReconcileTimeoutError
 from gpuruntime.control.controllers.freshness import StaleCacheError
-from gpuruntime.control.controllers.log_context import ReconcileFields
+from gpuruntime.control.controllers.log_context import ReconcileFields, add_log_fields
 from gpuruntime.control.controllers.predicates import (
     Predicate,
     all_of,
@@ -56,7 +56,16 @@ from gpuruntime.control.leadership.fence import NotLeaderError
 from gpuruntime.control.manager import Election, Manager, ManagerOptions
 from gpuruntime.control.operations.health_checks import NotHealthyError, caches_fresh, caches_synced
 from gpuruntime.control.operations.http_site import HttpAddress, ListenError
-from gpuruntime.control.permissions.declarations import Declaration, owns, records_events, rule, uses, writes_status
+from gpuruntime.control.operations.log_lines import LogFormat, configure_logging
+from gpuruntime.control.permissions.declarations import (
+    Declaration,
+    finalizes,
+    owns,
+    records_events,
+    rule,
+    uses,
+    writes_status,
+)
 from gpuruntime.control.permissions.nowhere import NOWHERE
 from gpuruntime.control.permissions.resolving import PermissionsError
 from gpuruntime.control.permissions.rights import Right
@@ -100,6 +109,7 @@ __all__ = [
     "LeaseElection",
     "ListenError",
     "Listing",
+    "LogFormat",
     "Manager",
     "ManagerOptions",
     "NotHealthyError",
@@ -132,6 +142,7 @@ __all__ = [
     "WriteRefusedError",
     "Writer",
     "add_finalizer",
+    "add_log_fields",
     "all_of",
     "annotations_changed",
     "any_of",
@@ -143,8 +154,10 @@ __all__ = [
     "caches_synced",
     "compact",
     "condition_true",
+    "configure_logging",
     "deleted",
     "eager",
+    "finalizes",
     "generation_changed",
     "itself",
     "labels_changed",

@@ -50,6 +50,15 @@ class Crew:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await self.close()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Who is at work."""
+        return tuple(task.get_name() for task in self._tasks)
+
+    async def close(self) -> None:
+        """End the tasks as leaving the block does, and start none any more."""
         self._open = False
         tasks = set(self._tasks)
         for task in tasks:

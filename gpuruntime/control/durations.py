@@ -2,8 +2,12 @@
 
 from bisect import bisect_left
 from itertools import accumulate
+from typing import Final
 
-__all__ = ["Durations"]
+__all__ = ["REQUEST_BUCKETS", "Durations"]
+
+REQUEST_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+"""For what somebody waits for."""
 
 
 class Durations:

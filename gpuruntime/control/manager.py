@@ -10,7 +10,6 @@
 
 import asyncio
 import logging
-import signal
 import socket
 import ssl
 import uuid
@@ -19,13 +18,14 @@ from contextlib import AsyncExitStack
 from typing import Any, Literal, TypeVar
 
 from aiohttp import web
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from gpuruntime.control.controllers.controller import Controller, ControllerOptions
 from gpuruntime.control.controllers.freshness import Freshness
 from gpuruntime.control.controllers.journal import JournalingTransport
 from gpuruntime.control.controllers.reconcile import Reconciler
 from gpuruntime.control.controllers.sources import Source
+from gpuruntime.control.controllers.usage import check_work
 from gpuruntime.control.crew import Crew
 from gpuruntime.control.events.recorder import Recorder
 from gpuruntime.control.informers.cache import Cache
@@ -34,12 +34,14 @@ from gpuruntime.control.leadership.election import LeaseElection
 from gpuruntime.control.leadership.election_terms import ElectionTiming, Term
 from gpuruntime.control.leadership.fence import Fence
 from gpuruntime.control.leadership.fenced_transport import FencedCredentials, FencedTransport
+from gpuruntime.control.operations.health_checks import NotHealthyError
 from gpuruntime.control.operations.http_site import HttpAddress, HttpSite
 from gpuruntime.control.operations.operations import Operations
 from gpuruntime.control.operations.watchdog import LoopWatchdog
 from gpuruntime.control.permissions.declarations import Declaration
 from gpuruntime.control.permissions.resolving import LeaseName, rights_of
 from gpuruntime.control.permissions.rights import Right
+from gpuruntime.control.stop_signals import StopSignals
 from gpuruntime.control.writing.fights import FightGuard
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.credentials import Credentials
@@ -54,7 +56,7 @@ _LOG = logging.getLogger(__name__)
 _RETRY_SECONDS = 1.0
 _REACH_SECONDS = 0.9
 K = TypeVar("K", bound=Hashable)
-Group = Literal["http", "always", "leader"]
+Group = Literal["http", "front", "always", "leader"]
 
 
 @frozen
@@ -76,7 +78,9 @@ class ManagerOptions:
         http: where probes, metrics and debug pages are served; None serves none.
         election: without it, the process leads as soon as it runs.
         grace: seconds that everything together gets to stop.
-        signals: stop on SIGTERM and SIGINT. Off, because a loop may belong to somebody else.
+        drain: seconds of them for which a manager that is told to stop says that it is not ready, and serves on: those
+            who send requests need time to hear of it.
+        signals: stop on SIGTERM and SIGINT, and die of a second one. Off, because a loop may belong to somebody else.
         stall: seconds after which a blocked loop is reported.
     """
 
@@ -84,12 +88,16 @@ class ManagerOptions:
     http: HttpAddress | None = None
     election: Election | None = None
     grace: float = 30.0
+    drain: float = 0.0
     signals: bool = False
     stall: float = 0.25
 
 
 class Manager:
     """Starts HTTP, the event recorder, the caches, what runs always, what runs on the leader; stops in reverse.
+
+    What is at the "front" starts with HTTP and stops before everything else: whatever its requests need is still there
+    while they are finished.
 
     Guarantees:
         - Runs in the caller's loop, beside other managers and foreign tasks, and touches none of them.
@@ -118,13 +126,16 @@ class Manager:
         )
         self.election = None if options.election is None else self._make_election(options.election)
         self.operations = Operations(self.cache, credentials.endpoint.server, self._transport, self._renewals)
+        self.operations.watch_recorder(self.recorder)
         if options.election is not None and self.election is not None:
             self.operations.watch_election(options.election.name, self.election)
         self._controllers: list[Controller[Any]] = []
         self._works: list[tuple[Group, str, Callable[[], Coroutine[Any, Any, None]]]] = []
         self._declarations: list[Declaration] = []
         self.sites: list[HttpSite] = []
+        self._crews: list[Crew] = []
         self._stop = asyncio.Event()
+        self.operations.ready.add("running", self._not_stopping)
         self._failure: BaseException | None = None
         self._stop_at = float("inf")
         if options.http is not None:
@@ -139,26 +150,42 @@ class Manager:
     ) -> Controller[K]:
         """Have a controller run, on the leader. Before `run`.
 
+        Its runs get half of the manager's grace at most, so that there is time to release the lease.
+
         Raises:
             ValueError: there is one of this name.
         """
         if any(known.name == name for known in self._controllers):
             raise ValueError(f"there is a controller {name!r} already: give each a name of its own")
         freshness = Freshness(self.cache, self._transport)
-        controller = Controller(name, reconciler, sources, options=options, freshness=freshness)
+        chosen = options or ControllerOptions()
+        chosen = evolve(chosen, grace=min(chosen.grace, self.options.grace / 2))
+        controller = Controller(name, reconciler, sources, options=chosen, freshness=freshness)
         self._controllers.append(controller)
         self.operations.watch_controller(controller)
         return controller
 
     def add(self, work: Callable[[], Coroutine[Any, Any, None]], name: str, *, group: Group = "leader") -> None:
         """Have `work` run until the manager stops. Before `run`."""
+        check_work(work)
         self._works.append((group, name, work))
 
-    def serve(self, app: web.Application, address: HttpAddress, *, tls: ssl.SSLContext | None = None) -> HttpSite:
-        """Serve an application from the first moment to the last, with `tls` as HTTPS. Before `run`."""
-        site = HttpSite(app, address, tls=tls)
+    def serve(
+        self,
+        app: web.Application,
+        address: HttpAddress,
+        *,
+        tls: ssl.SSLContext | None = None,
+        group: Literal["http", "front"] = "http",
+        drain: float = 10.0,
+    ) -> HttpSite:
+        """Serve an application from the first moment to the last, with `tls` as HTTPS. Before `run`.
+
+        Requests under way at its end get `drain` seconds to finish. In group "front" that end comes first.
+        """
+        site = HttpSite(app, address, tls=tls, drain=drain)
         self.sites.append(site)
-        self.add(site.run, f"http {address.url}", group="http")
+        self.add(site.run, f"http {address.url}", group=group)
         return site
 
     def declare(self, *declarations: Declaration) -> None:
@@ -188,6 +215,11 @@ class Manager:
         """Begin to stop; `run` returns when that is done."""
         self._stop.set()
 
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the manager was told to stop, or something failed that stops it."""
+        return self._stop.is_set()
+
     async def run(self) -> None:
         """Run everything until `stop`, cancellation, or a failure.
 
@@ -196,22 +228,25 @@ class Manager:
         """
         async with AsyncExitStack() as stack:
             if self.options.signals:
-                stack.enter_context(_StopSignals(self.stop))
+                stack.enter_context(StopSignals(self.stop, self._under_way))
             await stack.enter_async_context(self._transport)
             await stack.enter_async_context(self._renewals)
             watchdog = LoopWatchdog(threshold=self.options.stall)
             self.operations.watch_loop(await stack.enter_async_context(watchdog))
             try:
+                crews: dict[str, Crew] = {}
                 for name, works in self._floors():
-                    crew = await stack.enter_async_context(self._crew(name))
+                    crew = crews[name] = await stack.enter_async_context(self._crew(name))
                     for label, work in works:
                         crew.start(work(), label)
-                    if name == "http":
+                    if name == "front":
                         await self._until_listening()
                 await self._stop.wait()
+                self._start_grace()
+                await self._close(crews["front"])
             finally:
-                # Before the floors are left, whatever the reason: from now on the grace runs.
-                self._stop_at = asyncio.get_running_loop().time() + self.options.grace
+                # Before the floors are left, whatever the reason.
+                self._start_grace()
         if self._failure is not None:
             raise self._failure
 
@@ -223,6 +258,7 @@ class Manager:
 
         return [
             ("http", works("http")),
+            ("front", works("front")),
             ("recorder", [("event recorder", self.recorder.run)]),
             ("caches", [("caches", self.cache.run)]),
             ("always", works("always")),
@@ -273,7 +309,26 @@ class Manager:
                 return
 
     def _crew(self, name: str) -> Crew:
-        return Crew(name, self._alarm, self._grace)
+        crew = Crew(name, self._alarm, self._grace)
+        self._crews = [known for known in self._crews if known.names] + [crew]
+        return crew
+
+    def _under_way(self) -> list[str]:
+        return sorted(name for crew in self._crews for name in crew.names)
+
+    def _not_stopping(self) -> None:
+        if self.is_stopping:
+            raise NotHealthyError("the manager is stopping")
+
+    def _start_grace(self) -> None:
+        self._stop.set()
+        self._stop_at = min(self._stop_at, asyncio.get_running_loop().time() + self.options.grace)
+
+    async def _close(self, front: Crew) -> None:
+        """Finish what was let in, while all that it needs is there. After a failure nobody knows whether that is so."""
+        if self._failure is None:
+            await asyncio.sleep(min(self.options.drain, self.options.grace))
+        await front.close()
 
     def _make_election(self, election: Election) -> LeaseElection:
         return LeaseElection(
@@ -296,26 +351,3 @@ class Manager:
     def _grace(self) -> float:
         """What is left of the grace; while nobody stops the manager, a lost lease leaves all the time of the grace."""
         return min(self._stop_at - asyncio.get_running_loop().time(), self.options.grace)
-
-
-class _StopSignals:
-    """SIGTERM and SIGINT stop the manager; a second one gives the process its usual death."""
-
-    def __init__(self, stop: Callable[[], None]) -> None:
-        self._stop = stop
-        self._loop = asyncio.get_running_loop()
-
-    def __enter__(self) -> None:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            self._loop.add_signal_handler(number, self._signalled)
-
-    def __exit__(self, *_: object) -> None:
-        self._restore()
-
-    def _signalled(self) -> None:
-        self._restore()
-        self._stop()
-
-    def _restore(self) -> None:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            self._loop.remove_signal_handler(number)

@@ -11,8 +11,9 @@ from gpuruntime.meta.codec import decode
 from gpuruntime.meta.dynamic import DynamicObject, PartialObject
 from gpuruntime.meta.identity import ResourceKind
 from gpuruntime.meta.objects import KubeObject, TypedObject
+from gpuruntime.meta.struct_hooks import require_decodable
 
-__all__ = ["Form", "as_form", "dynamic", "form_of", "metadata_only", "typed"]
+__all__ = ["Form", "as_form", "class_of", "dynamic", "form_of", "metadata_only", "typed"]
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -108,7 +109,11 @@ def dynamic(kind: ResourceKind) -> Form[DynamicObject]:
 
 
 def metadata_only(kind: ResourceKind) -> Form[PartialObject]:
-    """The metadata of objects of any kind; the server does not send the rest."""
+    """The metadata of objects of any kind; the server does not send the rest.
+
+    Caveats: RBAC does not know the difference. An informer of the metadata of Secrets needs the rights to list and
+    watch Secrets, and whoever has them can read what is in them.
+    """
     return _MetadataOnly(kind)
 
 
@@ -116,13 +121,23 @@ def as_form(form: type[T] | Form[T]) -> Form[T]:
     """The form itself, or the form of a typed kind.
 
     Raises:
-        TypeError: a class that is no typed kind.
+        TypeError: a class that is no typed kind, or one that no object can be read into; an object in the place of its
+            class.
     """
     if not isinstance(form, type):
+        if not hasattr(form, "decode"):
+            name = type(form).__qualname__
+            raise TypeError(f"expected a Form or a subclass of TypedObject, got an object: pass the class, {name}")
         return form
     if not issubclass(form, TypedObject) or not hasattr(form, "KIND"):
         raise TypeError(f"expected a Form or a subclass of TypedObject with a KIND, got {form.__qualname__}")
+    require_decodable(form)  # type: ignore[arg-type]  # mypy looks for the hash of an instance, not of the class
     return cast("Form[T]", _Typed(form))
+
+
+def class_of(form: Form[Any]) -> type[TypedObject] | None:
+    """The class of a typed form; None if the form has none."""
+    return form.cls if isinstance(form, _Typed) else None
 
 
 def form_of(obj: KubeObject) -> Form[Any]:

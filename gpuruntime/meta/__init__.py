@@ -45,6 +45,7 @@ from gpuruntime.meta.rules import (
     Properties,
     QuantityRule,
     Range,
+    Required,
     Scale,
     SetOf,
 )
@@ -89,6 +90,7 @@ __all__ = [
     "QuantityError",
     "QuantityRule",
     "Range",
+    "Required",
     "Requirement",
     "ResourceKind",
     "ResourceVersionError",

@@ -45,6 +45,7 @@ __all__ = [
     "Properties",
     "QuantityRule",
     "Range",
+    "Required",
     "Scale",
     "SetOf",
 ]
@@ -169,6 +170,14 @@ class Cel:
     reason: CelReason | None = None
     field_path: str | None = None
     optional_old_self: bool | None = None
+
+
+@frozen
+class Required:
+    """A field that the API server insists on although Python objects may lack it: whoever writes one fills it in.
+
+    Its Python default is not the server's. A field without Python default is required already.
+    """
 
 
 @frozen

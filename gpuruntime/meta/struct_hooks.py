@@ -1,6 +1,7 @@
 """Hooks for Structs: the table of fields is compiled once per class, on first use."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from operator import attrgetter
 from types import NoneType
 from typing import Any, get_args
@@ -13,10 +14,16 @@ from cattrs.fns import identity
 from gpuruntime.meta.decode_errors import Failure, Mismatch, failures_of
 from gpuruntime.meta.frozen_mapping import FrozenDict, freeze, thaw
 from gpuruntime.meta.identity import ResourceKind
-from gpuruntime.meta.structs import Struct, default_of, is_sensitive, wire_name
-from gpuruntime.meta.value_hooks import is_struct, require_supported, unstructure_hook, without_rules
+from gpuruntime.meta.structs import Struct, default_of, forgotten_field, is_sensitive, wire_name
+from gpuruntime.meta.value_hooks import (
+    UnsupportedTypeError,
+    is_struct,
+    require_supported,
+    unstructure_hook,
+    without_rules,
+)
 
-__all__ = ["register_struct_hooks"]
+__all__ = ["register_struct_hooks", "require_decodable"]
 
 # A value of exactly one of these types is its own decoded form: no hook is called for it.
 _EXACT = frozenset({str, int, float, bool})
@@ -158,7 +165,32 @@ class _Encoder:
         return self._rows
 
 
+@cache
+def require_decodable(cls: type[Struct]) -> None:
+    """Refuse a class that no object can be read into, or one that has such a class inside.
+
+    Raises:
+        UnsupportedTypeError: a mistake in the declaration of a type; the message names the field.
+    """
+    waiting, seen = [cls], {cls}
+    while waiting:
+        for one in _fields_of(waiting.pop()):
+            found = set(_structs_in(one.target)) - seen
+            waiting += found
+            seen |= found
+
+
+def _structs_in(target: Any) -> Iterator[type[Struct]]:
+    if is_struct(target):
+        yield target
+    for member in get_args(target):
+        yield from _structs_in(member)
+
+
 def _fields_of(cls: type[Struct]) -> list[_Field]:
+    forgotten = forgotten_field(cls)
+    if forgotten is not None:
+        raise UnsupportedTypeError(f"{forgotten} is no field: decorate {forgotten.rpartition('.')[0]} with @frozen")
     attrs.resolve_types(cls)
     found = []
     for attribute in attrs.fields(cls):

@@ -13,13 +13,14 @@ Allowed field types: str, int, float, bool, Literal, Enum, `Any` (any JSON, deep
 `Annotated` with rules of `gpuruntime.meta.rules`.
 """
 
+from inspect import get_annotations
 from typing import Any, Final
 
 from attrs import NOTHING, Attribute, Factory, field, fields, frozen
 
 from gpuruntime.meta.frozen_mapping import EMPTY, FrozenDict
 
-__all__ = ["Struct", "default_of", "is_sensitive", "wire", "wire_name"]
+__all__ = ["Struct", "default_of", "forgotten_field", "is_sensitive", "wire", "wire_name"]
 
 _NAME: Final = "gpuruntime.wire_name"
 _SENSITIVE: Final = "gpuruntime.sensitive"
@@ -80,3 +81,16 @@ class Struct:
             if attribute.repr and (default is NOTHING or value != default):
                 shown.append(f"{attribute.name}={'***' if is_sensitive(attribute) else repr(value)}")
         return f"{type(self).__qualname__}({', '.join(shown)})"
+
+
+def forgotten_field(cls: type[Struct]) -> str | None:
+    """A field that attrs does not know, because the class that declares it was not decorated; None if there is none."""
+    known = {attribute.name for attribute in fields(cls)}
+    for base in cls.__mro__:
+        if base is Struct:
+            return None
+        for name, annotation in get_annotations(base).items():
+            is_class_variable = "ClassVar" in str(annotation) or (name in vars(base) and name.isupper())
+            if name not in known and not is_class_variable:
+                return f"{base.__qualname__}.{name}"
+    return None

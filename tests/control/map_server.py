@@ -1,18 +1,22 @@
-"""ConfigMaps in memory behind a wire, versioned as the API server does it, with watches that can be held back."""
+"""ConfigMaps in memory behind a wire, versioned and selected as the API server does it, with watches that can be held
+back.
+"""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
 import orjson
-from attrs import define, field
+from attrs import define, field, frozen
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from gpuruntime.kube.answers import Answer
 from gpuruntime.kube.errors import NotFoundError, Status, UnavailableError
 from gpuruntime.kube.transport import Params
+from gpuruntime.meta.field_selectors import FieldSelector, parse_field_selector
 from gpuruntime.meta.identity import ObjectKey
+from gpuruntime.meta.label_selectors import Selector, parse_selector
 from gpuruntime.testing.watch_events import WatchEvent, added, deleted, initial_events_end, line_of, modified
 
 __all__ = ["MapServer", "answer"]
@@ -24,20 +28,45 @@ def answer(value: Any) -> Answer:
     return Answer(200, CIMultiDictProxy(CIMultiDict()), orjson.dumps(value))
 
 
+@frozen
+class Scope:
+    """What a list or a watch asks for."""
+
+    namespace: str
+    labels: Selector
+    fields: FieldSelector
+
+    @classmethod
+    def asked(cls, namespace: str, params: Params) -> "Scope":
+        wanted = dict(params)
+        labels, fields = wanted.get("labelSelector", ""), wanted.get("fieldSelector", "")
+        return cls(namespace, parse_selector(labels), parse_field_selector(fields))
+
+    def has(self, obj: dict[str, Any] | None) -> bool:
+        if obj is None:
+            return False
+        metadata = obj["metadata"]
+        fields = {f"metadata.{name}": metadata[name] for name in ("name", "namespace")}
+        fields["data.color"] = obj.get("data", {}).get("color", "")
+        is_here = self.namespace in ("", metadata["namespace"])
+        return is_here and self.labels.matches(metadata.get("labels", {})) and self.fields.matches(fields)
+
+
 @define
 class MapServer:
     """A wire to the server and the server at once.
 
     `asked` has all requests but watches. `lost` is how many answers to writes get lost from now on, `slow` how many
-    seconds an answer takes to arrive.
+    seconds an answer takes to arrive. `shows_deleted` makes deletions answer with the object, as those of services do.
     """
 
     asked: list[tuple[str, str]] = field(factory=list)
     lost: int = 0
     slow: float = 0.0
+    shows_deleted: bool = False
     _objects: dict[ObjectKey, dict[str, Any]] = field(factory=dict)
     _version: int = 100
-    _watches: list[tuple[str, asyncio.Queue[WatchEvent]]] = field(factory=list)
+    _watches: list[tuple[Scope, asyncio.Queue[WatchEvent]]] = field(factory=list)
     _flowing: asyncio.Event = field(factory=asyncio.Event)
     _pages: dict[str, list[dict[str, Any]]] = field(factory=dict)
 
@@ -51,27 +80,35 @@ class MapServer:
     def release(self) -> None:
         self._flowing.set()
 
-    def put(self, name: str, namespace: str = "a", **fields: Any) -> dict[str, Any]:
-        """Store a new state, as somebody else does: in a new object if there is none."""
+    @property
+    def version(self) -> int:
+        """The version of the last change."""
+        return self._version
+
+    def put(
+        self, name: str, namespace: str = "a", labels: Mapping[str, str] | None = None, **fields: Any
+    ) -> dict[str, Any]:
+        """Store a new state, as somebody else does: in a new object if there is none. Labels stay unless given."""
         key = ObjectKey(namespace, name)
         known = self._objects.get(key)
         self._version += 1
         metadata = (
             dict(known["metadata"]) if known else {"name": name, "namespace": namespace, "uid": f"u{self._version}"}
         )
+        if labels is not None:
+            metadata["labels"] = dict(labels)
         self._objects[key] = {**fields, "metadata": {**metadata, "resourceVersion": str(self._version)}}
-        self._tell(namespace, (modified if known else added)(self._objects[key]))
+        self._tell(known, self._objects[key])
         return self._objects[key]
 
     def remove(self, name: str, namespace: str = "a") -> dict[str, Any]:
-        """Delete an object; gives its last state."""
+        """Delete an object; gives its last state, at the version of the deletion."""
         key = ObjectKey(namespace, name)
         gone = self._existing(key)
         del self._objects[key]
         self._version += 1
-        metadata = {**gone["metadata"], "resourceVersion": str(self._version)}
-        self._tell(namespace, deleted({**gone, "metadata": metadata}))
-        return gone
+        self._tell(gone, None)
+        return self._at_this_version(gone)
 
     async def request(
         self, method: str, path: str, *, params: Params = (), body: bytes | None = None, **_options: Any
@@ -83,7 +120,7 @@ class MapServer:
         elif name:
             done = answer(self._existing(ObjectKey(namespace, name)))
         else:
-            done = answer(self._list(namespace, dict(params)))
+            done = answer(self._list(Scope.asked(namespace, params), dict(params)))
         await asyncio.sleep(self.slow)
         if method != "GET" and self.lost:
             self.lost -= 1
@@ -91,13 +128,13 @@ class MapServer:
         return done
 
     @asynccontextmanager
-    async def stream(self, path: str, **_options: Any) -> AsyncIterator[AsyncIterator[bytes]]:
-        namespace, _ = _place(path)
+    async def stream(self, path: str, *, params: Params = (), **_options: Any) -> AsyncIterator[AsyncIterator[bytes]]:
+        scope = Scope.asked(_place(path)[0], params)
         events: asyncio.Queue[WatchEvent] = asyncio.Queue()
-        for obj in self._of(namespace):
+        for obj in self._of(scope):
             events.put_nowait(added(obj))
         events.put_nowait(initial_events_end(str(self._version), kind="ConfigMap"))
-        self._watches.append((namespace, events))
+        self._watches.append((scope, events))
         yield self._lines(events)
 
     async def _lines(self, events: asyncio.Queue[WatchEvent]) -> AsyncIterator[bytes]:
@@ -108,14 +145,17 @@ class MapServer:
 
     def _write(self, method: str, namespace: str, name: str, body: dict[str, Any]) -> dict[str, Any]:
         if method == "DELETE":
-            uid = self.remove(name, namespace)["metadata"]["uid"]
-            return {"kind": "Status", "status": "Success", "details": {"name": name, "uid": uid}}
+            gone = self.remove(name, namespace)
+            if self.shows_deleted:
+                return gone
+            details = {"name": name, "uid": gone["metadata"]["uid"]}
+            return {"kind": "Status", "status": "Success", "details": details}
         metadata = body["metadata"]
         chosen = name or metadata.get("name") or f"{metadata['generateName']}{self._version}"
-        return self.put(chosen, namespace, data=body.get("data", {}))
+        return self.put(chosen, namespace, metadata.get("labels"), data=body.get("data", {}))
 
-    def _list(self, namespace: str, params: dict[str, str]) -> dict[str, Any]:
-        items = self._pages.pop(params["continue"]) if "continue" in params else self._of(namespace)
+    def _list(self, scope: Scope, params: dict[str, str]) -> dict[str, Any]:
+        items = self._pages.pop(params["continue"]) if "continue" in params else self._of(scope)
         limit = int(params.get("limit", "0")) or len(items)
         metadata = {"resourceVersion": str(self._version)}
         if len(items) > limit:
@@ -128,13 +168,20 @@ class MapServer:
             raise NotFoundError(Status(404, "NotFound"))
         return self._objects[key]
 
-    def _of(self, namespace: str) -> list[dict[str, Any]]:
-        return [obj for key, obj in sorted(self._objects.items()) if namespace in ("", key.namespace)]
+    def _of(self, scope: Scope) -> list[dict[str, Any]]:
+        return [obj for _, obj in sorted(self._objects.items()) if scope.has(obj)]
 
-    def _tell(self, namespace: str, event: WatchEvent) -> None:
-        for watched, events in self._watches:
-            if watched in ("", namespace):
-                events.put_nowait(event)
+    def _tell(self, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
+        """A watch hears of objects that come into its scope, change there and leave it."""
+        for scope, events in self._watches:
+            was, is_ = scope.has(before), scope.has(after)
+            if after is not None and is_:
+                events.put_nowait((modified if was else added)(after))
+            elif before is not None and was:
+                events.put_nowait(deleted(self._at_this_version(before)))
+
+    def _at_this_version(self, obj: dict[str, Any]) -> dict[str, Any]:
+        return {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self._version)}}
 
 
 def _place(path: str) -> tuple[str, str]:

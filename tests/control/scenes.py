@@ -2,11 +2,12 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from gpuruntime.control.controllers.freshness import StaleCacheError
 from gpuruntime.control.informers.cache import Cache
 from gpuruntime.control.informers.changes import Change
 from gpuruntime.control.informers.informer import Informer
@@ -55,6 +56,27 @@ async def proxied(access: ClusterAccess, directory: Path) -> AsyncIterator[tuple
         kubeconfig = directory / "proxy.kubeconfig"
         kubeconfig.write_text(json.dumps(kubeconfig_document(proxy.url, b"", {})))
         yield proxy, from_kubeconfig(kubeconfig)
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    """For figures that are no events; the test's timeout catches what never comes."""
+    while not condition():  # noqa: ASYNC110 - see above
+        await asyncio.sleep(0.02)
+
+
+async def eventually_told(condition: Callable[[], bool]) -> None:
+    """For what only a look at the server tells, in a thread; the test's timeout catches what never comes."""
+    while not await asyncio.to_thread(condition):  # noqa: ASYNC110 - see above
+        await asyncio.sleep(0.02)
+
+
+async def tried_until_fresh(settle: Callable[[], Awaitable[None]]) -> None:
+    """As a controller does: tried again as long as the cache is behind."""
+    while True:
+        try:
+            return await settle()
+        except StaleCacheError:
+            continue
 
 
 class Witness:

@@ -1,7 +1,6 @@
 """A manager with a real controller on a real API server: the whole library at work."""
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 
 import aiohttp
@@ -23,7 +22,7 @@ from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.meta import FrozenDict, ObjectKey, ObjectMeta, set_controller
 from gpuruntime.testing import AdminClient, AuditLog, ClusterAccess
 from gpuruntime.testing.plugin import AccountFactory
-from tests.control.scenes import managing
+from tests.control.scenes import eventually, managing
 
 QUICK = ElectionTiming(lease=3, renew=2.0, retry=0.5)
 RULES = [
@@ -67,12 +66,6 @@ def mirror_manager(
         [Watch(maps, itself()), Watch(secrets, owner(ConfigMap.KIND))],
     )
     return manager, controller
-
-
-async def eventually(condition: Callable[[], bool]) -> None:
-    """For figures that are no events; the test's timeout catches what never comes."""
-    while not condition():  # noqa: ASYNC110 - see above
-        await asyncio.sleep(0.02)
 
 
 def create_map(admin: AdminClient, namespace: str, name: str) -> None:

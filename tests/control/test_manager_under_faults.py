@@ -1,7 +1,5 @@
 """Managers that die after any write, and managers that take over with a cache that lags."""
 
-import asyncio
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,7 +24,7 @@ from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.meta import FrozenDict, ObjectKey, ObjectMeta, set_controller
 from gpuruntime.testing import AdminClient, AuditLog, ClusterAccess
 from gpuruntime.testing.faults import DieAfterWrites, HoldEvents, LoseResponses
-from tests.control.scenes import managing, proxied
+from tests.control.scenes import eventually_told, managing, proxied
 
 QUICK = ElectionTiming(lease=3, renew=2.0, retry=0.5)
 CHILDREN = 3
@@ -67,12 +65,6 @@ def fan_manager(credentials: Credentials, namespace: str, election: Election | N
     return manager
 
 
-async def eventually(condition: Callable[[], bool]) -> None:
-    """For what is no event; the test's timeout catches what never comes."""
-    while not await asyncio.to_thread(condition):  # noqa: ASYNC110 - see above
-        await asyncio.sleep(0.05)
-
-
 def create_map(admin: AdminClient, namespace: str, name: str) -> None:
     body = {"metadata": {"name": name, "labels": {"fan": "yes"}}}
     admin.create(f"/api/v1/namespaces/{namespace}/configmaps", body)
@@ -95,9 +87,9 @@ async def test_a_manager_that_dies_after_any_write_is_followed_by_one_that_does_
             async with managing(fan_manager(credentials, kube_namespace)):
                 await death.met(1)
         async with managing(fan_manager(from_kubeconfig(kube_cluster.kubeconfig), kube_namespace)):
-            await eventually(lambda: children(admin, kube_namespace) == CHILDREN)
+            await eventually_told(lambda: children(admin, kube_namespace) == CHILDREN)
             create_map(admin, kube_namespace, "two")
-            await eventually(lambda: children(admin, kube_namespace) == 2 * CHILDREN)
+            await eventually_told(lambda: children(admin, kube_namespace) == 2 * CHILDREN)
 
     creations = [write for write in seen.writes(namespace=kube_namespace) if write.resource == "secrets"]
     assert len(creations) == 2 * CHILDREN
@@ -113,9 +105,9 @@ async def test_a_lost_answer_to_a_creation_leads_to_no_second_one(
             with proxy.inject(LoseResponses(times=2), method="POST", path=".*/secrets"):
                 async with managing(fan_manager(credentials, kube_namespace)):
                     create_map(admin, kube_namespace, "one")
-                    await eventually(lambda: children(admin, kube_namespace) == CHILDREN)
+                    await eventually_told(lambda: children(admin, kube_namespace) == CHILDREN)
                     create_map(admin, kube_namespace, "two")
-                    await eventually(lambda: children(admin, kube_namespace) == 2 * CHILDREN)
+                    await eventually_told(lambda: children(admin, kube_namespace) == 2 * CHILDREN)
 
     creations = [write for write in seen.writes(namespace=kube_namespace) if write.resource == "secrets"]
     assert len(creations) == 2 * CHILDREN
@@ -135,17 +127,17 @@ async def test_a_standby_whose_cache_lags_repeats_no_write_when_it_takes_over(
             leader = fan_manager(direct, kube_namespace, election("leader"))
             standby = fan_manager(credentials, kube_namespace, election("standby"))
             async with managing(leader):
-                await eventually(lambda: leader.election is not None and leader.election.is_leader)
+                await eventually_told(lambda: leader.election is not None and leader.election.is_leader)
                 async with managing(standby):
                     await standby.cache.synced(within=30)
                     with proxy.inject(HoldEvents(), watch=True):
                         create_map(admin, kube_namespace, "one")
-                        await eventually(lambda: children(admin, kube_namespace) == CHILDREN)
+                        await eventually_told(lambda: children(admin, kube_namespace) == CHILDREN)
                         leader.stop()
-                        await eventually(lambda: standby.election is not None and standby.election.is_leader)
+                        await eventually_told(lambda: standby.election is not None and standby.election.is_leader)
                         create_map(admin, kube_namespace, "two")
                         held = children(admin, kube_namespace)
-                    await eventually(lambda: children(admin, kube_namespace) == 2 * CHILDREN)
+                    await eventually_told(lambda: children(admin, kube_namespace) == 2 * CHILDREN)
 
     creations = [write for write in seen.writes(namespace=kube_namespace) if write.resource == "secrets"]
     assert held == CHILDREN

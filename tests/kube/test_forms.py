@@ -3,11 +3,21 @@
 from typing import Any
 
 import pytest
+from attrs import frozen
 
 from gpuruntime.kube import Transport, as_form, dynamic, metadata_only, typed
 from gpuruntime.kube.builtin.core import ConfigMap, Namespace
-from gpuruntime.kube.forms import Form, form_of
-from gpuruntime.meta import DecodeError, DynamicObject, ObjectMeta, PartialObject, TypedObject
+from gpuruntime.kube.forms import Form, class_of, form_of
+from gpuruntime.meta import (
+    DecodeError,
+    DynamicObject,
+    FrozenDict,
+    ObjectMeta,
+    PartialObject,
+    ResourceKind,
+    Struct,
+    TypedObject,
+)
 
 BODY = {"metadata": {"name": "a", "namespace": "b"}, "data": {"c": "d"}}
 FORMS: list[Form[Any]] = [typed(ConfigMap), dynamic(ConfigMap.KIND), metadata_only(ConfigMap.KIND)]
@@ -42,6 +52,37 @@ def test_the_class_of_a_kind_is_a_form_and_no_other_class_is() -> None:
     for stranger in (dict, TypedObject):
         with pytest.raises(TypeError, match="expected a Form or a subclass of TypedObject with a KIND, got"):
             as_form(stranger)
+
+
+def test_a_class_that_no_object_can_be_read_into_is_no_form() -> None:
+    class Part(Struct):
+        size: int = 0
+
+    @frozen
+    class Whole(TypedObject):
+        KIND = ResourceKind("example.org", "v1", "Whole", "wholes", namespaced=True)
+        spec: FrozenDict[str, tuple[Part, ...]] | None = None
+
+    class Forgotten(TypedObject):
+        KIND = ResourceKind("example.org", "v1", "Forgotten", "forgottens", namespaced=True)
+        spec: FrozenDict[str, str]
+
+    with pytest.raises(TypeError, match=r"Part\.size is no field: decorate .*Part with @frozen"):
+        as_form(Whole)
+    with pytest.raises(TypeError, match=r"Forgotten\.spec is no field: decorate .*Forgotten with @frozen"):
+        as_form(Forgotten)
+
+
+def test_an_object_is_not_taken_for_its_class() -> None:
+    home = Namespace(ObjectMeta(name="home"))
+
+    with pytest.raises(TypeError, match="got an object: pass the class, Namespace"):
+        as_form(home)  # type: ignore[arg-type]  # the mistake under test
+
+
+def test_a_typed_form_knows_its_class() -> None:
+    assert class_of(as_form(Namespace)) is Namespace
+    assert class_of(dynamic(Namespace.KIND)) is None
 
 
 def test_only_objects_have_a_form() -> None:

@@ -1,4 +1,5 @@
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from attrs import evolve
@@ -114,6 +115,20 @@ def test_a_reason_that_the_server_would_refuse_is_refused(reason: str) -> None:
         set_condition((), Condition("Ready", "True", reason), NOW)
 
 
-def test_a_condition_needs_a_type() -> None:
-    with pytest.raises(ConditionError, match="expected a condition type"):
-        set_condition((), Condition("", "True", "Started"), NOW)
+@pytest.mark.parametrize("type_", ["", "two words", "Upper.Org/Ready", "x" * 317, "Ready\n"])
+def test_a_type_that_the_server_would_refuse_is_refused(type_: str) -> None:
+    with pytest.raises(ConditionError, match="expected a condition type such as Ready"):
+        set_condition((), Condition(type_, "True", "Started"), NOW)
+
+
+@pytest.mark.parametrize("status", [True, None, "true", "Yes", ""])
+def test_a_status_is_one_of_three_texts(status: Any) -> None:
+    with pytest.raises(ConditionError, match=rf"'True', 'False' or 'Unknown' as status of .*Ready, got {status!r}"):
+        set_condition((), Condition("Ready", status, "Started"), NOW)
+
+
+def test_a_message_that_is_too_long_for_the_server_is_cut() -> None:
+    (condition,) = set_condition((), Condition("Ready", "True", "Started", "x" * 40000), NOW)
+
+    assert condition.message == "x" * 32765 + "..."
+    assert set_condition((condition,), Condition("Ready", "True", "Started", "x" * 40000), LATER) == (condition,)

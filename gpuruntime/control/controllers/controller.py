@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from contextvars import ContextVar
+from types import CoroutineType
 from typing import Any, Generic, TypeVar
 
 from attrs import field, frozen
@@ -14,6 +15,7 @@ from gpuruntime.control.controllers.freshness import Freshness
 from gpuruntime.control.controllers.reconcile import Cause, Context, Reconciler, Result
 from gpuruntime.control.controllers.reconcile_counters import ReconcileCounters, ReconcileResult
 from gpuruntime.control.controllers.sources import Source
+from gpuruntime.control.controllers.usage import check_answer, check_loop, check_reconciler, check_source
 from gpuruntime.control.informers.informer import Informer
 from gpuruntime.control.queueing.queue_item import Turn
 from gpuruntime.control.queueing.rate_limits import RateLimits
@@ -21,13 +23,15 @@ from gpuruntime.control.queueing.workqueue import QueueClosedError, WorkQueue
 from gpuruntime.control.writing.fights import FightError
 from gpuruntime.meta.identity import ObjectKey
 
-__all__ = ["Controller", "ControllerOptions", "ReconcileTimeoutError", "current_context"]
+__all__ = ["Controller", "ControllerOptions", "ReconcileTimeoutError", "current_context", "run_fields"]
 
 _LOG = logging.getLogger(__name__)
 K = TypeVar("K", bound=Hashable)
 
 current_context: ContextVar[tuple[str, str, str] | None] = ContextVar("gpuruntime_reconcile", default=None)
 """Controller, key and reconcile id of the run that the current task belongs to, for log lines."""
+run_fields: ContextVar[dict[str, str] | None] = ContextVar("gpuruntime_run_fields", default=None)
+"""What that run has said about itself, for log lines."""
 
 
 class ReconcileTimeoutError(Exception):
@@ -71,9 +75,18 @@ class Controller(Generic[K]):
         options: ControllerOptions | None = None,
         freshness: Freshness | None = None,
     ) -> None:
-        """Prepare a controller; without `freshness`, runs may miss what earlier ones wrote."""
+        """Prepare a controller; without `freshness`, runs may miss what earlier ones wrote.
+
+        Raises:
+            TypeError: the reconciler or a source is none; the message says what to do.
+            RuntimeError: there is no running event loop.
+        """
+        check_reconciler(reconciler)
         self.name = name
         self.sources = tuple(sources)
+        for source in self.sources:
+            check_source(source)
+        check_loop()
         self.options = options or ControllerOptions()
         self.counters = ReconcileCounters(self.options.concurrency)
         self.queue = self._new_queue()
@@ -150,11 +163,12 @@ class Controller(Generic[K]):
         causes = tuple(cause for cause in turn.causes if isinstance(cause, Cause))
         context = Context(self.name, uuid.uuid4().hex[:12], turn.attempt, causes, turn.waited, started)
         token = current_context.set((self.name, str(turn.key), context.reconcile_id))
+        fields = run_fields.set({})
         outcome: ReconcileResult = "error"
         try:
             result = await self._reconcile(turn.key, context)
             if not isinstance(result, Result):
-                raise TypeError(f"a reconciler must return Result.done() or Result.after(...), got {result!r}")  # noqa: TRY301 - handled like any other failure
+                raise TypeError(_wrong_result(result))  # noqa: TRY301 - handled like any other failure
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():
@@ -166,6 +180,7 @@ class Controller(Generic[K]):
         else:
             outcome = self._succeeded(turn, result)
         finally:
+            run_fields.reset(fields)
             current_context.reset(token)
             self.counters.finished(outcome, loop.time() - started)
 
@@ -174,15 +189,21 @@ class Controller(Generic[K]):
         try:
             async with limit:
                 if self._freshness is None:
-                    return await self._reconciler.reconcile(key, context)
+                    return await self._begun(key, context)
                 await self._freshness.settle(key, self.counters)
                 with self._freshness.recording(key):
-                    return await self._reconciler.reconcile(key, context)
+                    return await self._begun(key, context)
         except TimeoutError as error:
             if not limit.expired():
                 raise  # a timeout of the reconciler's own
             self.counters.timeouts += 1
             raise ReconcileTimeoutError(f"cancelled after {self.options.seconds:g} s") from error
+
+    def _begun(self, key: K, context: Context) -> Awaitable[Result]:
+        run = self._reconciler.reconcile(key, context)
+        if type(run) is not CoroutineType:
+            check_answer(run, self._reconciler.reconcile)
+        return run
 
     def _succeeded(self, turn: Turn[K], result: Result) -> ReconcileResult:
         self.queue.forget(turn.key)
@@ -208,3 +229,15 @@ class Controller(Generic[K]):
             self.queue.add_after(turn.key, decision.seconds, priority=turn.priority)
         else:
             self.queue.add_rate_limited(turn.key, priority=turn.priority)
+
+
+def _wrong_result(result: object) -> str:
+    hint = ""
+    if result is None:
+        hint = ": a path through it ends without return"
+    elif isinstance(result, CoroutineType):
+        result.close()
+        hint = ": await what it calls"
+    elif result is Result:
+        hint = ": call one of the two"
+    return f"a reconciler must return Result.done() or Result.after(...), got {result!r}{hint}"

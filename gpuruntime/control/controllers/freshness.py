@@ -6,15 +6,14 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from gpuruntime.control.controllers.journal import Journal, Written
+from gpuruntime.control.controllers.journal import Journal, Labels, Written
 from gpuruntime.control.controllers.reconcile_counters import ReconcileCounters
+from gpuruntime.control.controllers.visibility import covers, is_selected, is_shown
 from gpuruntime.control.informers.cache import Cache
-from gpuruntime.control.informers.catching_up import catch_up, shows
+from gpuruntime.control.informers.catching_up import catch_up
 from gpuruntime.control.informers.informer import Informer
-from gpuruntime.control.informers.store import Store
 from gpuruntime.kube.errors import NotFoundError
 from gpuruntime.kube.wire import Wire
-from gpuruntime.meta.identity import ObjectKey
 
 __all__ = ["Freshness", "StaleCacheError"]
 
@@ -35,10 +34,14 @@ class Freshness:
         outcome of a write is unknown, the server is asked; a cache that is still behind fails the run, which is tried
         again.
 
+        An informer with selectors is waited for as far as it will hear of the writes: until it shows an object that it
+        selects, and until it has let go of one that it selects no more.
+
     Caveats:
-        Informers with selectors are not waited for: nobody can tell whether they are to show an object. Nor are
-        informers of another version of the API than the one written to. Writes of other keys and of other processes are
-        not waited for either. A write whose answer was lost may be executed after the server was asked.
+        Whether a field selector chooses an object can be told only of metadata.name and metadata.namespace. An informer
+        that selects by others is waited for if it shows the object already, and not if the object is to appear in it.
+        Informers of another version of the API than the one written to are not waited for, and neither are writes of
+        other keys and of other processes. A write whose answer was lost may be executed after the server was asked.
     """
 
     def __init__(self, cache: Cache, wire: Wire, *, patience: float = _WAIT_SECONDS) -> None:
@@ -61,24 +64,26 @@ class Freshness:
             KubeError: the server could not be asked.
         """
         waiting = [(written, informer) for written in self._journal.traces(key) for informer in self._showing(written)]
-        waiting = [(written, informer) for written, informer in waiting if not _is_shown(informer.store, written)]
+        waiting = [(written, informer) for written, informer in waiting if not _shows(informer, written)]
         if waiting:
             counters.cache_waits += 1
             try:
                 async with asyncio.timeout(self._patience):
                     for written, informer in waiting:
                         if written.fate != "unknown":
-                            await informer.until(partial(_is_shown, written=written))
+                            await informer.until(partial(is_shown, scope=informer.scope, written=written))
             except TimeoutError:
                 pass  # the server decides below
             for written, informer in waiting:
-                if not _is_shown(informer.store, written):
+                if not _shows(informer, written):
                     counters.live_reads += 1
                     await self._ask(written, informer)
         self._journal.settled(key)
 
     def _showing(self, written: Written) -> Sequence[Informer[Any]]:
-        return [informer for informer in self._cache.informers if informer.has_synced and _covers(informer, written)]
+        return [
+            informer for informer in self._cache.informers if informer.has_synced and covers(informer.scope, written)
+        ]
 
     async def _ask(self, written: Written, informer: Informer[Any]) -> None:
         if written.key is None:
@@ -90,47 +95,29 @@ class Freshness:
                 ) from None
             return
         path = f"{written.collection}/{written.key.name}"
-        live = await self._read(path)
+        live, labels = await self._read(path)
+        if is_selected(informer.scope, written.key, labels) is False:
+            live = None
         # The store is looked at after the server was, and may have caught up meanwhile.
         known = informer.store.version_of(written.key)
-        may_appear = written.fate == "gone" and known is None
-        if (known != live or may_appear) and not _is_shown(informer.store, written):
+        leaves = written.fate == "gone" or is_selected(informer.scope, written.key, written.labels) is False
+        may_appear = leaves and known is None
+        if (known != live or may_appear) and not _shows(informer, written):
             raise StaleCacheError(f"the cache shows {path} as {_described(known)}, the server as {_described(live)}")
 
-    async def _read(self, path: str) -> tuple[str, str] | None:
-        """UID and resource version of an object on the server, None if there is none."""
+    async def _read(self, path: str) -> tuple[tuple[str, str] | None, Labels]:
+        """UID and resource version of an object on the server, None if there is none; and its labels."""
         try:
             answer = await self._wire.request("GET", path, timeout=_READ_SECONDS)
         except NotFoundError:
-            return None
+            return None, {}
         metadata = answer.json_object().get("metadata") or {}
-        return str(metadata.get("uid", "")), str(metadata.get("resourceVersion", ""))
+        state = str(metadata.get("uid", "")), str(metadata.get("resourceVersion", ""))
+        return state, metadata.get("labels") or {}
 
 
-def _covers(informer: Informer[Any], written: Written) -> bool:
-    scope = informer.scope
-    if scope.labels.requirements or scope.fields.terms:
-        return False
-    if scope.namespaces and written.namespace not in scope.namespaces:
-        return False
-    kind = scope.storage.kind
-    return kind.path(written.namespace if kind.namespaced else None) == written.collection
-
-
-def _is_shown(store: Store[Any], written: Written) -> bool:
-    if written.key is None:
-        return False
-    if written.fate == "gone":
-        return _is_gone(store, written.key, written)
-    return shows(store, written.key, written.version)
-
-
-def _is_gone(store: Store[Any], key: ObjectKey, written: Written) -> bool:
-    known = store.version_of(key)
-    if known is None:
-        # Absent is not gone if the store has not heard of the object yet: it may still be about to appear.
-        return not written.version or shows(store, key, written.version)
-    return bool(written.uid) and known[0] != written.uid
+def _shows(informer: Informer[Any], written: Written) -> bool:
+    return is_shown(informer.store, informer.scope, written)
 
 
 def _described(state: tuple[str, str] | None) -> str:

@@ -6,7 +6,7 @@ known by the task that makes it, tasks that the run started included.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Hashable, Iterator, Sequence
+from collections.abc import AsyncIterator, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any, Literal
@@ -28,7 +28,10 @@ __all__ = ["Journal", "JournalingTransport", "Written"]
 _MEMORY_SECONDS = 1800.0
 _READS = frozenset({"GET", "HEAD"})
 _OF_NAMESPACES = frozenset({"status", "finalize"})
+# Answers to writes of other subresources need not be the object: a Scale has its version and not its labels.
+_WHOLE = frozenset({"", "status", "finalize"})
 Fate = Literal["present", "gone", "unknown"]
+Labels = Mapping[str, str]
 
 
 @frozen
@@ -36,7 +39,8 @@ class Written:
     """What a write left behind: an object at a version, an object that is to vanish, or nobody knows what.
 
     `collection` is the path of the kind in its namespace ("/api/v1/namespaces/a/pods"); `key` is None where the outcome
-    is unknown.
+    is unknown, `labels` where the answer does not tell them. `earlier` has the versions at which the same run gave the
+    object other labels.
     """
 
     collection: str
@@ -44,6 +48,13 @@ class Written:
     key: ObjectKey | None = None
     uid: str = ""
     version: str = ""
+    labels: Labels | None = None
+    earlier: tuple[tuple[str, Labels | None], ...] = ()
+
+    @property
+    def states(self) -> tuple[tuple[str, Labels | None], ...]:
+        """The versions that the run made, the last one of each set of labels, with the labels."""
+        return (*self.earlier, (self.version, self.labels))
 
     @property
     def namespace(self) -> str:
@@ -120,7 +131,7 @@ class JournalingTransport:
         traces = None if method in _READS else _current.get()
         if traces is None or is_dry_run(method, params, body):
             return await self.transport.request(method, path, params=params, body=body, **options)
-        collection, name = _place(path)
+        collection, name, subresource = _place(path)
         try:
             answer = await self.transport.request(method, path, params=params, body=body, **options)
         except asyncio.CancelledError:
@@ -130,7 +141,8 @@ class JournalingTransport:
             if error.outcome_unknown:
                 _note(traces, Written(collection, "unknown"))
             raise
-        _note(traces, _read(method, collection, name, answer))
+        written = _read(method, collection, name, answer)
+        _note(traces, written if written is None or subresource in _WHOLE else evolve(written, labels=None))
         return answer
 
     def stream(self, path: str, **options: Any) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
@@ -141,11 +153,17 @@ class JournalingTransport:
 def _note(traces: _Traces, written: Written | None) -> None:
     if written is None:
         return
-    known = traces.get((written.collection, written.key))
-    if known is not None and written.fate == "gone" and not written.version:
+    place = (written.collection, written.key)
+    known = traces.get(place)
+    if known is None:
+        traces[place] = written
+        return
+    if written.fate == "gone" and not written.version:
         written = evolve(written, version=known.version)  # a deletion whose answer does not tell it
-    if known is None or written.fate != "present" or not _is_newer(known.version, written.version):
-        traces[written.collection, written.key] = written
+    late = written.fate == "present" and _is_newer(known.version, written.version)
+    before, last = (written, known) if late else (known, written)
+    states = (*known.earlier, (before.version, before.labels))
+    traces[place] = evolve(last, earlier=tuple(state for state in states if state[1] != last.labels))
 
 
 def _is_newer(version: str, than: str) -> bool:
@@ -178,14 +196,17 @@ def _read(method: str, collection: str, name: str, answer: Answer) -> Written | 
     # An update that takes the last finalizer from an object that is to be deleted deletes it.
     ending = method == "DELETE" or bool(metadata.get("deletionTimestamp"))
     held = metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds")
-    return Written(collection, "gone" if ending and not held else "present", key, uid, version)
+    gone = ending and not held
+    # The labels of such an update are never stored: the server deletes the object as it was.
+    labels = None if gone and method != "DELETE" else metadata.get("labels") or {}
+    return Written(collection, "gone" if gone else "present", key, uid, version, labels)
 
 
-def _place(path: str) -> tuple[str, str]:
-    """The path of the collection that a write goes to, and the object's name if the path has one."""
+def _place(path: str) -> tuple[str, str, str]:
+    """The path of the collection that a write goes to; the object's name and subresource if the path has them."""
     parts = path.strip("/").split("/")
     root = 2 if parts[0] == "api" else 3
     if len(parts) > root + 2 and parts[root] == "namespaces" and parts[root + 2] not in _OF_NAMESPACES:
         root += 2
-    name = parts[root + 1] if len(parts) > root + 1 else ""
-    return "/" + "/".join(parts[: root + 1]), unquote(name)
+    name, subresource = (*parts[root + 1 : root + 3], "", "")[:2]
+    return "/" + "/".join(parts[: root + 1]), unquote(name), subresource

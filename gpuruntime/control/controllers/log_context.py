@@ -2,9 +2,9 @@
 
 import logging
 
-from gpuruntime.control.controllers.controller import current_context
+from gpuruntime.control.controllers.controller import current_context, run_fields
 
-__all__ = ["ReconcileFields"]
+__all__ = ["ReconcileFields", "add_log_fields"]
 
 
 class ReconcileFields(logging.Filter):
@@ -14,4 +14,17 @@ class ReconcileFields(logging.Filter):
         current = current_context.get()
         if current is not None:
             record.controller, record.key, record.reconcile_id = current
+        for name, value in (run_fields.get() or {}).items():
+            if not hasattr(record, name):
+                setattr(record, name, value)
         return True
+
+
+def add_log_fields(**fields: str) -> None:
+    """Add fields to every further line of the run that this is called in, that of its failure included.
+
+    For what a reconciler learns about its key, such as who asked for the object. Outside of runs it does nothing.
+    """
+    known = run_fields.get()
+    if known is not None:
+        known.update(fields)

@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Awaitable, Callable
+from types import CoroutineType
 from typing import Generic, Protocol, Self, TypeVar
 
 from attrs import field, frozen
 
+from gpuruntime.control.controllers.usage import check_answer
 from gpuruntime.control.informers.store import Store
 from gpuruntime.meta.identity import ObjectKey
 
@@ -37,6 +39,8 @@ class Result:
 
     @seconds.validator
     def _is_a_delay(self, _: object, value: float | None) -> None:
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+            raise TypeError(f"expected seconds as a number, got {value!r}")
         if value is not None and not 0 < value < math.inf:
             raise ValueError(f"expected finite seconds above 0, got {value}: raise an error to be tried again at once")
 
@@ -51,6 +55,7 @@ class Result:
 
         Raises:
             ValueError: not a positive, finite number.
+            TypeError: no number at all.
         """
         return cls(seconds)
 
@@ -98,6 +103,17 @@ class ObjectReconciler(Generic[T]):
     store: Store[T]
     handle: Callable[[T, Context], Awaitable[Result]]
 
+    def __attrs_post_init__(self) -> None:
+        if not isinstance(self.store, Store):
+            raise TypeError(
+                f"expected a store, got {type(self.store).__qualname__}: an informer has one, informer.store"
+            )
+
     async def reconcile(self, key: ObjectKey, context: Context) -> Result:
         obj = self.store.get(key)
-        return Result.done() if obj is None else await self.handle(obj, context)
+        if obj is None:
+            return Result.done()
+        answer = self.handle(obj, context)
+        if type(answer) is not CoroutineType:
+            check_answer(answer, self.handle)
+        return await answer

@@ -11,6 +11,7 @@ from attrs.validators import gt
 from gpuruntime.control.controllers.predicates import Predicate
 from gpuruntime.control.controllers.reconcile import Cause
 from gpuruntime.control.controllers.triggers import Trigger
+from gpuruntime.control.controllers.usage import check_takes_change
 from gpuruntime.control.informers.changes import Change
 from gpuruntime.control.informers.informer import Informer
 from gpuruntime.control.queueing.priorities import LOW
@@ -48,6 +49,8 @@ class Watch(Generic[K, T]):
     """
 
     def __init__(self, informer: Informer[T], trigger: Trigger[K], predicates: Sequence[Predicate] = ()) -> None:
+        check_takes_change([trigger], "trigger")
+        check_takes_change(predicates, "predicate")
         self._informer = informer
         self._trigger = trigger
         self._predicates = tuple(predicates)

@@ -152,6 +152,8 @@ def _require_scalar_items(items: dict[str, Any], where: str) -> None:
 
 
 def _require_keys(items: dict[str, Any], keys: tuple[str, ...], where: str) -> None:
+    if _kind(items) != "object":
+        raise DefinitionError(where, f"MapOf stands on a list of {_kind(items)} values, expected objects; use SetOf")
     properties = items.get("properties", {})
     for key in keys:
         schema = properties.get(key)

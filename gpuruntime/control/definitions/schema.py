@@ -13,7 +13,6 @@ What the type says is what the server stores, both ways:
 
 from collections.abc import Mapping
 from enum import Enum
-from inspect import get_annotations
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
@@ -27,18 +26,21 @@ from gpuruntime.control.definitions.immutability import absent_field_rule, prese
 from gpuruntime.control.definitions.markers import INT_OR_STRING, PRESERVE_UNKNOWN, RULES, apply_rules, cel_rule
 from gpuruntime.meta import (
     Atomic,
+    Condition,
     Default,
     Embedded,
     FrozenDict,
     Immutable,
     MapOf,
     ObjectMeta,
+    Required,
+    SetOf,
     Struct,
     TypedObject,
     encode,
     thaw,
 )
-from gpuruntime.meta.structs import default_of, wire_name
+from gpuruntime.meta.structs import default_of, forgotten_field, wire_name
 
 __all__ = ["schema_of"]
 
@@ -55,6 +57,8 @@ _TYPE_FIELDS: Final = {
     },
     "kind": {"type": "string", "description": "The kind of this object."},
 }
+# What users and tools take for objects in every kind, and what could not grow if it were something else.
+_OBJECTS: Final = frozenset({"spec", "status"})
 
 
 @frozen
@@ -102,8 +106,12 @@ def _struct(cls: type[Struct], place: _Place) -> dict[str, Any]:
         wire = wire_name(attribute)
         field = _Field.of(attribute, wire, inner.at(f".{wire}"))
         schema = field.schema(texts.get(attribute.name, ""), cls)
+        if issubclass(cls, TypedObject) and wire in _OBJECTS and schema.get("type", "object") != "object":
+            raise DefinitionError(
+                field.place.path, f"is of type {schema['type']}, expected an object: put it into a Struct, as a field"
+            )
         properties[wire] = schema
-        if field.default is NOTHING and "default" not in schema:
+        if field.required or (field.default is NOTHING and "default" not in schema):
             required.append(wire)
         if field.immutable and not (wire in required or "default" in schema):
             rules.append(absent_field_rule(wire, field.place.path))
@@ -125,17 +133,21 @@ class _Field:
     nullable: bool
     default: Any
     immutable: bool
+    required: bool
     place: _Place
 
     @classmethod
     def of(cls, attribute: "Attribute[Any]", wire: str, place: _Place) -> "_Field":
         target, rules, nullable = _peeled(attribute.type)
+        if target == tuple[Condition, ...] and not any(isinstance(rule, MapOf | SetOf | Atomic) for rule in rules):
+            rules = (*rules, MapOf("type"))
         immutable = any(isinstance(rule, Immutable) for rule in rules)
         if immutable and not place.correlated:
             raise DefinitionError(
                 place.path, "Immutable inside a list without keys or an atomic map: make the list or map immutable"
             )
-        return cls(wire, target, rules, nullable, default_of(attribute), immutable, place)
+        required = Required() in rules
+        return cls(wire, target, rules, nullable, default_of(attribute), immutable, required, place)
 
     def schema(self, text: str, owner: type[Struct]) -> dict[str, Any]:
         if self.nullable and self.default is not None:
@@ -149,13 +161,15 @@ class _Field:
         default = self._default(schema, owner)
         if default is not None:
             schema["default"] = default
-        if self.immutable and (self.default is NOTHING or default is not None):
+        if self.immutable and (self.required or self.default is NOTHING or default is not None):
             schema.setdefault(RULES, []).append(present_field_rule(self.wire))
         return schema
 
     def _default(self, schema: dict[str, Any], owner: type[Struct]) -> Any:
         """The server's default, or None. A default of null would be none."""
         declared = [rule.value for rule in self.rules if isinstance(rule, Default)]
+        if declared and self.required:
+            raise DefinitionError(self.place.path, "is Required and has a Default, which fills it in; drop one")
         if declared:
             if self.default is not NOTHING and self.default not in (None, (), FrozenDict()):
                 raise DefinitionError(
@@ -165,7 +179,7 @@ class _Field:
         # Absent metadata of an embedded object is "", 0 or empty in Python, and stays absent on the server. A status
         # is the controller's to write, and has no default.
         is_status = self.wire == "status" and issubclass(owner, TypedObject)
-        if self.default is NOTHING or self.default is None or owner is ObjectMeta or is_status:
+        if self.required or self.default is NOTHING or self.default is None or owner is ObjectMeta or is_status:
             return None
         plain = _plain(self.default)
         if isinstance(self.default, Struct):
@@ -212,9 +226,16 @@ def _shape(target: Any, rules: tuple[Any, ...], place: _Place) -> dict[str, Any]
 def _collection(target: Any, rules: tuple[Any, ...], place: _Place) -> dict[str, Any]:
     args = get_args(target)
     if get_origin(target) is tuple:
+        if args[1:] != (Ellipsis,):
+            raise DefinitionError(
+                place.path,
+                f"has type {target}, a list of fixed length; write tuple[X, ...] with Items(minimum=..., maximum=...)",
+            )
         keyed = any(isinstance(rule, MapOf) for rule in rules)
         items = evolve(place.at("[]"), correlated=place.correlated and keyed)
         return {"type": "array", "items": _member(args[0], items)}
+    if args[0] is not str:
+        raise DefinitionError(place.path, f"has type {target}; the keys of a map are strings: FrozenDict[str, X]")
     if args[1] is Any:
         return {"type": "object", PRESERVE_UNKNOWN: True}
     return {"type": "object", "additionalProperties": _member(args[1], place.at("{}"))}
@@ -267,10 +288,6 @@ def _plain(value: Any) -> Any:
 
 def _require_fields(cls: type[Struct]) -> None:
     """Refuse a class that forgot its decorator: attrs would not know its fields, and the schema would be empty."""
-    known = {attribute.name for attribute in attrs.fields(cls)}
-    for name, annotation in get_annotations(cls).items():
-        is_class_variable = "ClassVar" in str(annotation) or (name in vars(cls) and name.isupper())
-        if name not in known and not is_class_variable:
-            raise DefinitionError(
-                f"{cls.__qualname__}.{name}", f"is no field; decorate {cls.__qualname__} with @frozen"
-            )
+    forgotten = forgotten_field(cls)
+    if forgotten is not None:
+        raise DefinitionError(forgotten, f"is no field; decorate {forgotten.rpartition('.')[0]} with @frozen")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from functools import cache
+from itertools import islice
 from types import NoneType
 from typing import Any, get_args
 
@@ -46,8 +47,12 @@ class UncheckedRule:
     rule: str
 
 
-def violations(value: Struct | Mapping[str, Any], cls: type[Struct]) -> tuple[Violation, ...]:
+def violations(
+    value: Struct | Mapping[str, Any], cls: type[Struct], *, most: int | None = None
+) -> tuple[Violation, ...]:
     """Every rule of the type that a value breaks, all at once; none if the API server would store it.
+
+    With `most`, no more than so many: a value of a stranger may break sixty thousand.
 
     The value is an object of the type, or JSON that shall become one. It is checked as the server would with strict
     field validation: nulls of optional fields count as absent, defaults are filled in first, unknown fields are faults.
@@ -59,7 +64,7 @@ def violations(value: Struct | Mapping[str, Any], cls: type[Struct]) -> tuple[Vi
     schema = _schema(cls)
     wire = encode(value) if isinstance(value, Struct) else value
     found = findings(completed(wire, schema), schema, is_kind=issubclass(cls, TypedObject))
-    return tuple(_violation(finding, cls) for finding in found)
+    return tuple(_violation(finding, cls) for finding in islice(found, most))
 
 
 def unchecked_rules(cls: type[Struct]) -> tuple[UncheckedRule, ...]:

@@ -1,10 +1,10 @@
 """A JSON value held against a structural schema, as the API server does it."""
 
+import json
 import math
 from collections.abc import Iterator
 from typing import Any, Final
 
-import orjson
 from attrs import evolve, frozen
 
 from gpuruntime.control.definitions.formats import FORMATS
@@ -131,8 +131,8 @@ def _identity(item: Any, schema: dict[str, Any]) -> Any:
 
 
 def _typed(item: Any) -> tuple[type, Any]:
-    # True is not 1, as it would be in a set of Python values.
-    return type(item), orjson.dumps(item, option=orjson.OPT_SORT_KEYS)
+    # True is not 1, as it would be in a set of Python values; and orjson writes no integer above 64 bits.
+    return type(item), json.dumps(item, sort_keys=True)
 
 
 def _of_object(value: dict[str, Any], schema: dict[str, Any], *, is_kind: bool) -> Iterator[Finding]:
@@ -180,6 +180,8 @@ def _shown(value: Any) -> str:
     if isinstance(value, dict):
         return f"an object of {len(value)}"
     text = (
-        orjson.dumps(value).decode() if not isinstance(value, int) or value in _INT64 else "an integer beyond 64 bits"
+        json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        if not isinstance(value, int) or value in _INT64
+        else "an integer beyond 64 bits"
     )
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

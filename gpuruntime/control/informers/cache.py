@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any, TypeVar, cast
 
+from gpuruntime.control.informers.index_paths import path_fault
 from gpuruntime.control.informers.indexes import Index
 from gpuruntime.control.informers.informer import Informer, InformerScope
 from gpuruntime.control.informers.reflection import ReflectorSettings
-from gpuruntime.control.informers.storage import Eager, Storage
-from gpuruntime.kube.forms import Form, as_form
+from gpuruntime.control.informers.storage import Eager, OfForm, Storage
+from gpuruntime.kube.forms import Form, as_form, class_of
 from gpuruntime.kube.wire import Wire
 from gpuruntime.meta.field_selectors import FieldSelector, parse_field_selector
 from gpuruntime.meta.label_selectors import Selector, parse_selector
@@ -60,11 +61,12 @@ class Cache:
         Without namespaces, all of them are watched.
 
         Raises:
-            CacheError: the informer exists without one of the indexes (they are fixed by whoever asks first), or a
-                namespace is empty.
+            CacheError: the informer exists without one of the indexes (they are fixed by whoever asks first), an index
+                is by a field that the kind cannot have, or a namespace is empty.
             ValueError: namespaces of a kind that has none, or a selector that cannot be parsed.
         """
         storage = _storage(what)
+        _check_paths(storage, indexes)
         if "" in namespaces:
             raise CacheError(f"one of the namespaces of {storage.kind} is empty: name none to watch all of them")
         scope = InformerScope(
@@ -130,6 +132,13 @@ def _storage(what: type[T] | Form[T] | Storage[T]) -> Storage[T]:
     return Eager(as_form(what))
 
 
+def _check_paths(storage: Storage[Any], indexes: Sequence[Index]) -> None:
+    cls = class_of(storage.form) if isinstance(storage, OfForm) else None
+    for index in indexes:
+        fault = path_fault(cls, index.path) if cls is not None and index.path else ""
+        if fault:
+            raise CacheError(f"the index {index.name!r} of {storage.kind} would find nothing: {fault}")
+
+
 def _lateness(informer: Informer[Any]) -> str:
-    errors = {str(health.last_error) for health in informer.health if health.last_error is not None}
-    return f"{informer.scope.storage.kind} ({', '.join(sorted(errors)) or 'no answer yet'})"
+    return f"{informer.scope.storage.kind} ({', '.join(informer.troubles) or 'no answer yet'})"

@@ -14,7 +14,7 @@ from gpuruntime.kube.wire import Wire
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.resource_version import ResourceVersionError, compare
 
-__all__ = ["catch_up", "shows"]
+__all__ = ["catch_up", "not_older", "shows"]
 
 _METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _PAGE = "500"
@@ -82,7 +82,7 @@ class _Gap:
     def _may_be_gone(self, store: Store[Any], key: ObjectKey, uid: str) -> bool:
         """Whether the store still shows an object that the server did not have; a newer state came after the list."""
         known = store.version_of(key)
-        return known is not None and known[0] == uid and not _not_older(known[1], self._version)
+        return known is not None and known[0] == uid and not not_older(known[1], self._version)
 
 
 def shows(store: Store[Any], key: ObjectKey, version: str) -> bool:
@@ -91,10 +91,10 @@ def shows(store: Store[Any], key: ObjectKey, version: str) -> bool:
     It may be another object by now, or have been deleted since: what counts is that the store is not behind.
     """
     known = store.version_of(key)
-    return _not_older(store.resource_version if known is None else known[1], version)
+    return not_older(store.version_in(key.namespace) if known is None else known[1], version)
 
 
-def _not_older(version: str, than: str) -> bool:
+def not_older(version: str, than: str) -> bool:
     """Whether a version is the same or newer; what cannot be compared is not."""
     try:
         return version == than or compare(version, than) >= 0

@@ -16,15 +16,20 @@ class Index:
 
     `values` gets the object as it is on the wire, a dict that it must not change, and gives any number of strings. One
     that raises puts the object into quarantine: an index that quietly misses objects is worse than none. The name
-    stands for the function: of indexes with one name, the first is used.
+    stands for the function: of indexes with one name, the first is used. `path` is the field that is indexed, if it is
+    one; of a typed kind it is checked.
     """
 
     name: str
     values: Callable[[Raw], Iterable[str]] = field(repr=False)
+    path: str = field(default="", kw_only=True, repr=False)
 
 
 def by_field(path: str) -> Index:
-    """Index the text, number or boolean at a path such as "spec.nodeName"; objects without it are not in the index."""
+    """Index the text, number or boolean at a path such as "spec.nodeName"; objects without it are not in the index.
+
+    The names are those on the wire, not those of Python: `node_name` of a typed kind is refused by the cache.
+    """
     steps = path.split(".")
 
     def values(raw: Raw) -> Iterable[str]:
@@ -37,7 +42,7 @@ def by_field(path: str) -> Index:
             return ("true" if found else "false",)
         return (str(found),) if isinstance(found, str | int | float) else ()
 
-    return Index(path, values)
+    return Index(path, values, path=path)
 
 
 def by_label(label: str) -> Index:

@@ -131,6 +131,11 @@ class Informer(Generic[T]):
         return tuple(reflector.health for reflector in self._reflectors)
 
     @property
+    def troubles(self) -> tuple[str, ...]:
+        """What is wrong with the watches, and what to do about it; nothing if all is well."""
+        return tuple(sorted({health.trouble for health in self.health if health.trouble}))
+
+    @property
     def handler_failures(self) -> int:
         """How often a subscriber raised."""
         return self._audience.failures
@@ -139,6 +144,10 @@ class Informer(Generic[T]):
     def events(self) -> int:
         """How many events came after the first state."""
         return sum(part.counter.events for part in self._parts)
+
+    def events_in(self, part: str | None) -> int:
+        """The same for one part of the scope: a namespace that is watched by itself, or None where all are together."""
+        return next(one.counter.events for one in self._parts if one.scope == part)
 
     def age(self, now: float) -> float:
         """Seconds since the server was last heard of, by the watch that has waited longest; `now` in loop time."""

@@ -6,10 +6,13 @@ from attrs import frozen
 
 from gpuruntime.aio.backoff import BackoffSchedule
 from gpuruntime.control.informers.shelf import Shelf
-from gpuruntime.kube.errors import KubeError
+from gpuruntime.kube.errors import KubeError, NotFoundError
 from gpuruntime.kube.watching import WatchEvent
 
 __all__ = ["Collection", "ReflectorHealth", "ReflectorSettings", "Sink"]
+
+# Every namespace can be listed, there or not: what is missing is the kind.
+_NOT_SERVED = "the server does not serve this kind; is its CRD installed? kubectl apply it, and the watch finds it"
 
 
 @frozen
@@ -55,10 +58,21 @@ class Sink(Protocol):
 
 
 class ReflectorHealth:
-    """Plain figures about one reflector, for metrics and probes."""
+    """Plain figures about one reflector, for metrics and probes. An error counts until the server is heard of again."""
 
     def __init__(self) -> None:
         self.requests = 0
         self.relists: dict[str, int] = {}
         self.last_contact = float("-inf")
         self.last_error: KubeError | None = None
+
+    @property
+    def hint(self) -> str:
+        """What to do about the last error, where that is known; else empty."""
+        return _NOT_SERVED if isinstance(self.last_error, NotFoundError) else ""
+
+    @property
+    def trouble(self) -> str:
+        """The last error, and what to do about it; empty if all is well."""
+        error = "" if self.last_error is None else str(self.last_error)
+        return f"{error} ({self.hint})" if self.hint else error

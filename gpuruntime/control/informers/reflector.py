@@ -101,17 +101,16 @@ class _Run:
             await asyncio.sleep(self._pause(began, loop.time(), error))
 
     def _pause(self, began: float, now: float, error: KubeError | None) -> float:
-        hint = getattr(error, "retry_after", None) or 0.0
+        wanted = getattr(error, "retry_after", None) or 0.0
         watched = now - self._watching_since
         broken_off = error is None or isinstance(error, UnavailableError)
         if broken_off and (self._progress or watched >= self._settings.worthwhile_seconds):
-            return max(hint, self._settings.resume_seconds - (now - began), 0.0)
-        delay = max(self._backoff.next(now), hint)
+            return max(wanted, self._settings.resume_seconds - (now - began), 0.0)
+        delay = max(self._backoff.next(now), wanted)
         if error is not None:
-            _LOG.warning(
-                "watch failed, will retry",
-                extra={"path": self._collection.path, "error": str(error), "delay_seconds": round(delay, 2)},
-            )
+            about = {"path": self._collection.path, "error": str(error), "delay_seconds": round(delay, 2)}
+            hint = self._health.hint
+            _LOG.warning("watch failed, will retry", extra={**about, "hint": hint} if hint else about)
         return delay
 
     def _learn_from(self, error: KubeError) -> None:
@@ -287,6 +286,7 @@ class _Run:
 
     def _contact(self) -> None:
         self._health.last_contact = asyncio.get_running_loop().time()
+        self._health.last_error = None
 
 
 def _collect(draft: Shelf, event: WatchEvent) -> None:

@@ -5,6 +5,7 @@ Reads are synchronous and the loop has one thread, so a query sees one moment of
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from attrs import frozen
@@ -91,6 +92,13 @@ class Store(Generic[T]):
     def quarantined(self) -> int:
         """How many objects cannot be read."""
         return self._memory.shelf.faults
+
+    def faults(self, limit: int) -> tuple[tuple[ObjectKey, str], ...]:
+        """Some of the objects that cannot be read, at most so many, and why each cannot."""
+        if not self.quarantined:
+            return ()
+        entries = self._memory.shelf.entries.values()
+        return tuple(islice(((entry.key, entry.fault) for entry in entries if entry.fault is not None), limit))
 
     def __iter__(self) -> Iterator[ObjectKey]:
         """All keys, in order."""

@@ -59,8 +59,12 @@ def deleted(uid: str) -> Predicate[Any]:
     return Predicate(f"the object with uid {uid} is gone", lambda obj: obj is None or obj.metadata.uid != uid)
 
 
-async def wait_for(informer: Informer[K], key: ObjectKey, predicate: Predicate[K], *, within: float) -> K | None:
+async def wait_for(
+    informer: Informer[K], key: ObjectKey, predicate: Predicate[K] | Callable[[K], object], *, within: float
+) -> K | None:
     """The object in the first state for which the predicate holds, None if that is its absence.
+
+    A plain function is asked about the object where there is one, and holds if what it gives is true.
 
     Guarantees: every state that the informer sees from now on is looked at, also one that lasts only until the next
     event; nothing is concluded from a store that is not filled yet; there is no polling, and no request. It costs the
@@ -72,13 +76,14 @@ async def wait_for(informer: Informer[K], key: ObjectKey, predicate: Predicate[K
         Exception: whatever the predicate raises.
     """
     outcome: asyncio.Future[K | None] = asyncio.get_running_loop().create_future()
+    question = predicate if isinstance(predicate, Predicate) else _question(predicate)
 
     def handle(change: Change[K]) -> None:
         if outcome.done():
             return
         try:
             obj = change.after
-            if predicate.holds(obj):
+            if question.holds(obj):
                 outcome.set_result(obj)
         except Exception as error:  # noqa: BLE001  # it belongs to whoever waits, not to the informer
             outcome.set_exception(error)
@@ -90,7 +95,7 @@ async def wait_for(informer: Informer[K], key: ObjectKey, predicate: Predicate[K
             try:
                 await informer.store_synced()
                 present = informer.store.get(key)
-                if not outcome.done() and predicate.holds(present):
+                if not outcome.done() and question.holds(present):
                     return present
                 return await outcome
             finally:
@@ -98,7 +103,12 @@ async def wait_for(informer: Informer[K], key: ObjectKey, predicate: Predicate[K
     except TimeoutError:
         if not limit.expired():
             raise
-        raise WaitTimeoutError(_late(informer, key, predicate, within)) from None
+        raise WaitTimeoutError(_late(informer, key, question, within)) from None
+
+
+def _question(function: Callable[[K], object]) -> Predicate[K]:
+    name = getattr(function, "__qualname__", repr(function))
+    return Predicate(f"{name} holds", lambda obj: obj is not None and bool(function(obj)))
 
 
 def _late(informer: Informer[K], key: ObjectKey, predicate: Predicate[K], within: float) -> str:

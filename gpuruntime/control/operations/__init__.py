@@ -1,1 +1,1 @@
-"""What people who run a manager see of it: probes, metrics, debug pages, a watchdog."""
+"""What people who run a manager see of it: log lines, probes, metrics, debug pages, a watchdog."""

@@ -43,9 +43,13 @@ class _Families:
         self._results = CounterMetricFamily(
             "controller_runtime_reconcile", "Reconciles that ended, by result.", labels=("controller", "result")
         )
-        self._errors = _counter("controller_runtime_reconcile_errors", "Reconciles that ended with an error.")
+        self._errors = _counter(
+            "controller_runtime_reconcile_errors",
+            "Reconciles that ended with an error, the terminal ones and the timeouts included.",
+        )
         self._terminal = _counter(
-            "controller_runtime_terminal_reconcile_errors", "Reconciles that ended with an error that is not retried."
+            "controller_runtime_terminal_reconcile_errors",
+            "Reconciles that ended with an error that is not retried until something changes.",
         )
         self._timeouts = _counter(
             "controller_runtime_reconcile_timeouts", "Reconciles that the controller's own deadline cut off."
@@ -66,7 +70,8 @@ class _Families:
             "gpuruntime_reconcile_conflicts", "Writes that the server refused because the object had changed."
         )
         self._fights = _counter(
-            "gpuruntime_reconcile_fights", "Times that a write of the controller was found to be undone."
+            "gpuruntime_reconcile_fights",
+            "Times that a write was found to be undone, by the controller itself or by another field manager.",
         )
 
     def all(self) -> Iterator[Metric]:

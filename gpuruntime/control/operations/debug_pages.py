@@ -1,7 +1,8 @@
 """Debug pages: what queues, informers and tasks are at, and how to move a key along by hand.
 
     GET  /debug/                                    the pages there are
-    GET  /debug/queues                              every key of every controller
+    GET  /debug/queues                              the first keys of every controller, and how many there are
+    GET  /debug/queues?key=namespace/name           this key, wherever it is
     GET  /debug/informers                           every informer
     GET  /debug/tasks                               every task of the loop, with its stack
     POST /debug/queues/{controller}/requeue         {"key": "namespace/name"}: run the key now
@@ -27,12 +28,14 @@ from gpuruntime.control.controllers.reconcile import Cause
 from gpuruntime.control.informers.cache import Cache
 from gpuruntime.control.operations.debug_views import InspectedController, informer_page, key_page, queue_page
 from gpuruntime.control.operations.task_stacks import view_tasks
+from gpuruntime.control.queueing.key_survey import Survey
 from gpuruntime.control.queueing.workqueue import WorkQueue
 
 __all__ = ["Authorize", "debug_application", "loopback_only"]
 
 _JSON: Final = "application/json"
 _PAGES: Final = ("queues", "informers", "tasks")
+_KEYS_SHOWN: Final = 500
 
 Authorize = Callable[[web.Request], Awaitable[bool]]
 
@@ -64,8 +67,8 @@ def debug_application(
         A POST needs the content type of JSON, which no web page of a stranger can send.
 
     Caveats:
-        `controllers` is read at each request, so it may grow meanwhile. The page of queues looks at all keys in one go,
-        which holds up the loop for some microseconds a key.
+        `controllers` is read at each request, so it may grow meanwhile. The page of queues looks at their keys part by
+        part, so that others can run: what it shows is not of one moment.
     """
     pages = _Pages(controllers, cache)
 
@@ -92,8 +95,15 @@ class _Pages:
     async def index(self, _request: web.Request) -> web.Response:
         return await _page(lambda: {"pages": _PAGES})
 
-    async def queues(self, _request: web.Request) -> web.Response:
-        taken = [(controller, controller.queue.snapshot()) for controller in self.controllers]
+    async def queues(self, request: web.Request) -> web.Response:
+        text = request.query.get("key")
+        if text is None:
+            taken = [(controller, await controller.queue.survey(_KEYS_SHOWN)) for controller in (*self.controllers,)]
+        else:
+            try:
+                taken = [(controller, _search(controller, text)) for controller in self.controllers]
+            except ValueError as error:
+                return _refusal(HTTPStatus.BAD_REQUEST, str(error))
         return await _page(lambda: {"queues": [queue_page(controller, keys) for controller, keys in taken]})
 
     async def informers(self, _request: web.Request) -> web.Response:
@@ -119,10 +129,19 @@ class _Pages:
         except ValueError as error:
             return _refusal(HTTPStatus.BAD_REQUEST, str(error))
         act(controller.queue, key)
-        views = [key_page(view) for view in controller.queue.snapshot() if view.key == key]
-        return await _page(
-            lambda: {"controller": name, "action": action, "key": str(key), "now": views[0] if views else None}
-        )
+        view = controller.queue.view(key)
+        now = None if view is None else key_page(view)
+        return await _page(lambda: {"controller": name, "action": action, "key": str(key), "now": now})
+
+
+def _search(controller: InspectedController, text: str) -> Survey[Any]:
+    """The key for which the text stands, if the controller's queue has it.
+
+    Raises:
+        ValueError: it stands for none.
+    """
+    view = controller.queue.view(controller.parse_key(text))
+    return Survey(0, ()) if view is None else Survey(1, (view,))
 
 
 def _requeue(queue: WorkQueue[Any], key: Hashable) -> None:
@@ -155,7 +174,7 @@ async def _key_text(request: web.Request) -> str:
 
 
 async def _page(build: Callable[[], Any]) -> web.Response:
-    # A queue may hold a hundred thousand keys: writing them down in a thread lets the loop go on meanwhile.
+    # There may be thousands of tasks: writing them down in a thread lets the loop go on meanwhile.
     body = await asyncio.to_thread(lambda: orjson.dumps(build(), option=orjson.OPT_INDENT_2))
     return web.Response(body=body, content_type=_JSON)
 

@@ -8,10 +8,14 @@ from gpuruntime.control.controllers.reconcile_counters import ReconcileCounters
 from gpuruntime.control.informers.informer import Informer
 from gpuruntime.control.informers.reflection import ReflectorHealth
 from gpuruntime.control.operations.informer_metrics import InformerLabels
+from gpuruntime.control.queueing.key_survey import Survey
 from gpuruntime.control.queueing.queue_item import KeyView
 from gpuruntime.control.queueing.workqueue import WorkQueue
 
 __all__ = ["InspectedController", "informer_page", "key_page", "queue_page"]
+
+_FAULTS_SHOWN = 10
+_LONGEST_FAULT = 300
 
 
 class InspectedController(Protocol):
@@ -31,15 +35,18 @@ class InspectedController(Protocol):
         """The key that a text stands for, the inverse of `str`; raises ValueError where it stands for none."""
 
 
-def queue_page(controller: InspectedController, keys: tuple[KeyView[Any], ...]) -> dict[str, Any]:
-    """A controller and its keys: those with workers first, then in the order in which they are due, idle ones last."""
+def queue_page(controller: InspectedController, survey: Survey[Any]) -> dict[str, Any]:
+    """A controller and the first of its keys: those with workers, then in the order in which they are due, idle ones
+    last. `total` says of how many.
+    """
     counters = controller.counters
     return {
         "controller": controller.name,
         "workers": counters.max_concurrent,
         "active_workers": counters.active_workers,
         "results": dict(counters.results),
-        "keys": [key_page(view) for view in sorted(keys, key=_position)],
+        "total": survey.total,
+        "keys": [key_page(view) for view in sorted(survey.first, key=_position)],
     }
 
 
@@ -60,7 +67,10 @@ def key_page(view: KeyView[Hashable]) -> dict[str, Any]:
 
 
 def informer_page(informer: Informer[Any], now: float) -> dict[str, Any]:
-    """One informer; `now` in loop time. Ages are null where there was no contact yet."""
+    """One informer; `now` in loop time. Ages are null where there was no contact yet.
+
+    Of the objects that cannot be read a few are named.
+    """
     store = informer.store
     return {
         **InformerLabels.of(informer.scope)._asdict(),
@@ -69,6 +79,9 @@ def informer_page(informer: Informer[Any], now: float) -> dict[str, Any]:
         "objects": len(store),
         "bytes": store.size,
         "quarantined": store.quarantined,
+        "quarantined_objects": [
+            {"key": str(key), "error": fault[:_LONGEST_FAULT]} for key, fault in store.faults(_FAULTS_SHOWN)
+        ],
         "resource_version": store.resource_version,
         "age_seconds": _rounded(informer.age(now)),
         "events": informer.events,
@@ -85,7 +98,7 @@ def _watch_page(namespace: str | None, health: ReflectorHealth, now: float) -> d
         "age_seconds": _rounded(now - health.last_contact),
         "requests": health.requests,
         "relists": dict(health.relists),
-        "last_error": None if health.last_error is None else str(health.last_error),
+        "last_error": health.trouble or None,
     }
 
 

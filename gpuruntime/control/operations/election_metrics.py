@@ -43,6 +43,8 @@ class ElectionCollector(Collector):
         return _families()
 
     def collect(self) -> Iterable[Metric]:
+        if not self._candidates:
+            return ()
         status, slow_paths = _families()
         for lease, candidate in self._candidates.items():
             status.add_metric((lease,), candidate.is_leader)

@@ -178,5 +178,4 @@ def _since(age: float) -> str:
 
 
 def _errors(informer: Informer[Any]) -> str:
-    errors = {str(health.last_error) for health in informer.health if health.last_error is not None}
-    return ", ".join(sorted(errors)) or "no error"
+    return ", ".join(informer.troubles) or "no error"

@@ -2,17 +2,20 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from ipaddress import ip_address
 
 from aiohttp import web
 from attrs import evolve, frozen
 
+from gpuruntime.control.operations.unreadable_requests import WordedRunner
+
 __all__ = ["HttpAddress", "HttpSite", "ListenError", "serving"]
 
-_DRAIN_SECONDS = 10.0
 _LONGEST_LINE = 64 * 1024
+# What is left of requests after their time, and whatever the runner itself has to do.
+_MOMENT_SECONDS = 0.1
 
 
 class ListenError(Exception):
@@ -48,33 +51,70 @@ async def serving(
     """Serve an application for the length of the block, with `tls` as HTTPS; gives the address with the port it got.
 
     Guarantees:
-        When the block is left nothing listens any more; requests under way get `drain` seconds to end. A handler whose
-        client went away is cancelled. Signals are left alone.
+        When the block is left nothing listens any more; requests under way, also those of which the body is still on
+        its way, get `drain` seconds to end. A handler whose client went away is cancelled. Signals are left alone.
 
     Raises:
         ListenError: the address cannot be listened on.
     """
-    # What is too long for aiohttp is refused before the application sees it, and not in the application's words.
-    runner = web.AppRunner(
-        app, access_log=None, shutdown_timeout=drain, max_line_size=_LONGEST_LINE, handler_cancellation=True
+    # What is too long for aiohttp is refused before the application sees it.
+    runner = WordedRunner(
+        app, access_log=None, shutdown_timeout=_MOMENT_SECONDS, max_line_size=_LONGEST_LINE, handler_cancellation=True
     )
+    inside = _Inside()
+    app.middlewares.insert(0, inside.count)
     await runner.setup()
+    site = web.TCPSite(runner, address.host, address.port, ssl_context=tls)
     try:
         try:
-            await web.TCPSite(runner, address.host, address.port, ssl_context=tls).start()
+            await site.start()
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise ListenError(f"cannot listen on {address.host}:{address.port}: {reason}") from error
         yield evolve(address, port=int(runner.addresses[0][1]), scheme="http" if tls is None else "https")
     finally:
+        await site.stop()
+        # The runner would wait, too, but from its first moment on it throws away what still comes of a request.
+        await inside.left(drain)
         await runner.cleanup()
 
 
-class HttpSite:
-    """An application on an address, for a manager to run. Requests under way at its end get ten seconds to finish."""
+class _Inside:
+    """The requests that are being answered."""
 
-    def __init__(self, app: web.Application, address: HttpAddress, *, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self) -> None:
+        self._number = 0
+        self._empty = asyncio.Event()
+        self._empty.set()
+
+    @web.middleware
+    async def count(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        self._number += 1
+        self._empty.clear()
+        try:
+            return await handler(request)
+        finally:
+            self._number -= 1
+            if not self._number:
+                self._empty.set()
+
+    async def left(self, within: float) -> None:
+        """Returns when there are none, or it takes longer than so many seconds."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within):
+                await self._empty.wait()
+
+
+class HttpSite:
+    """An application on an address, for a manager to run. Requests under way at its end get `drain` seconds."""
+
+    def __init__(
+        self, app: web.Application, address: HttpAddress, *, tls: ssl.SSLContext | None = None, drain: float = 10.0
+    ) -> None:
         self._app = app
+        self._drain = drain
         self._address = address
         self._tls = tls
         self._bound: HttpAddress | None = None
@@ -101,7 +141,7 @@ class HttpSite:
         Raises:
             ListenError: the address cannot be listened on.
         """
-        async with serving(self._app, self._address, drain=_DRAIN_SECONDS, tls=self._tls) as bound:
+        async with serving(self._app, self._address, drain=self._drain, tls=self._tls) as bound:
             self._bound = bound
             self._listening.set()
             try:

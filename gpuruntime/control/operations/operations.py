@@ -9,12 +9,14 @@ from prometheus_client import CollectorRegistry
 
 from gpuruntime.control.controllers.controller import Controller
 from gpuruntime.control.controllers.reconcile_counters import ReconcileCounters
+from gpuruntime.control.events.recorder import Recorder
 from gpuruntime.control.informers.cache import Cache
 from gpuruntime.control.leadership.election import LeaseElection
 from gpuruntime.control.operations.client_metrics import ClientCollector
 from gpuruntime.control.operations.controller_metrics import ControllerCollector
 from gpuruntime.control.operations.debug_pages import debug_application
 from gpuruntime.control.operations.election_metrics import ElectionCollector
+from gpuruntime.control.operations.event_metrics import EventCollector
 from gpuruntime.control.operations.health_checks import HealthChecks, caches_synced, loop_alive
 from gpuruntime.control.operations.informer_metrics import InformerCollector
 from gpuruntime.control.operations.loop_metrics import LoopCollector
@@ -40,9 +42,9 @@ class Operations:
         self._elections = ElectionCollector(self.registry)
         ControllerCollector(self.registry, self._counters)
         InformerCollector(self.registry, cache, asyncio.get_running_loop().time)
-        clients = ClientCollector(self.registry)
+        self._clients = ClientCollector(self.registry)
         for transport in transports:
-            clients.add(transport, server)
+            self.watch_transport(transport, server)
         self.app: web.Application = build_application(
             live=self.live,
             ready=self.ready,
@@ -55,6 +57,14 @@ class Operations:
         self._controllers.append(controller)
         self._counters[controller.name] = controller.counters
         self._queues.add(_CurrentQueue(controller))
+
+    def watch_transport(self, transport: Transport, server: str) -> None:
+        """Show what a transport sends to a server."""
+        self._clients.add(transport, server)
+
+    def watch_recorder(self, recorder: Recorder) -> None:
+        """Show what becomes of recorded events."""
+        EventCollector(self.registry, recorder)
 
     def watch_election(self, lease: str, election: LeaseElection) -> None:
         """Show who leads."""

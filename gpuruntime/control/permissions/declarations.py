@@ -5,6 +5,7 @@
     manager.declare(
         owns(Deployment, by=Widget),
         writes_status(Widget),
+        finalizes(Widget),
         records_events(Widget),
         uses(Secret, "get", names=("registry",)),
     )
@@ -21,7 +22,7 @@ from attrs import frozen
 from gpuruntime.meta.identity import ResourceKind
 from gpuruntime.meta.objects import TypedObject
 
-__all__ = ["Declaration", "Kind", "Use", "Verb", "owns", "records_events", "rule", "uses", "writes_status"]
+__all__ = ["Declaration", "Kind", "Use", "Verb", "finalizes", "owns", "records_events", "rule", "uses", "writes_status"]
 
 Kind = type[TypedObject] | ResourceKind
 Verb = Literal["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"]
@@ -95,6 +96,11 @@ def writes_status(kind: Kind, *, namespaces: Sequence[str] | None = None) -> Dec
     return uses(kind, "patch", subresource="status", namespaces=namespaces)
 
 
+def finalizes(kind: Kind, *, namespaces: Sequence[str] | None = None) -> Declaration:
+    """`with_finalizer`, `add_finalizer` and `remove_finalizer` for objects of a kind."""
+    return uses(kind, "patch", namespaces=namespaces)
+
+
 def records_events(*regarding: Kind) -> Declaration:
     """`Recorder.record` about objects of these kinds, wherever they are watched.
 
@@ -123,7 +129,7 @@ def uses(
     namespaces: Sequence[str] | None = None,
     rare: str = "",
 ) -> Declaration:
-    """Calls of a client for objects of a kind; finalizers are "patch".
+    """Calls of a client for objects of a kind.
 
     Args:
         kind: of what.

@@ -98,10 +98,10 @@ def _asking(right: Right, scopes: Sequence[InformerScope[Any]]) -> Iterator[Righ
     is_looked_behind = right.verb == "update" or (right.verb == "patch" and not subresource)
     if is_looked_behind and subresource != "finalizers":
         yield Right(right.group, right.resource, "get", right.namespace, right.name, rare=_FIGHTS)
-    # `Freshness` looks at objects that an informer without selectors is to show.
+    # `Freshness` looks at objects that an informer is to show.
     for scope in scopes:
         kind = scope.storage.kind
-        if (kind.group, kind.plural) != (right.group, resource) or scope.labels.requirements or scope.fields.terms:
+        if (kind.group, kind.plural) != (right.group, resource):
             continue
         for namespace in scope.namespaces or ("",):
             if right.namespace == namespace or "" in {right.namespace, namespace}:

@@ -96,6 +96,11 @@ class QueueItem(HeapMember, Generic[K]):
         self.causes: dict[Hashable, None] | None = None
         self.causes_dropped = 0
 
+    @property
+    def is_present(self) -> bool:
+        """Whether there is anything to say of the key: a run asked for or under way, or a pause."""
+        return self.state is not KeyState.IDLE or self.running_since is not None or self.paused
+
     def note(self, cause: Hashable) -> None:
         """Keep a cause of the next run, unless it is known or there are enough."""
         causes = self.causes

@@ -122,7 +122,9 @@ class _Families:
             "workqueue_depth", "Keys that are ready to be worked on, by priority.", labels=(*labels, "priority")
         )
         self._adds = CounterMetricFamily("workqueue_adds", "Times that a key became ready.", labels=labels)
-        self._retries = CounterMetricFamily("workqueue_retries", "Adds with a delay.", labels=labels)
+        self._retries = CounterMetricFamily(
+            "workqueue_retries", "Adds with a delay, those that a reconcile asked for included.", labels=labels
+        )
         self._waited = HistogramMetricFamily(
             "workqueue_queue_duration_seconds", "Seconds from a key being ready to a worker taking it.", labels=labels
         )

@@ -3,11 +3,12 @@
 import asyncio
 import math
 import random
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from typing import Final, Generic, TypeVar
 
 from gpuruntime.control.queueing.delayed_items import DelayedItems
+from gpuruntime.control.queueing.key_survey import Survey, first_items
 from gpuruntime.control.queueing.priorities import rank
 from gpuruntime.control.queueing.queue_item import KeyState, KeyView, QueueItem, Turn
 from gpuruntime.control.queueing.queue_metrics import QueueCounters
@@ -244,14 +245,32 @@ class WorkQueue(Generic[K]):
 
     def snapshot(self) -> tuple[KeyView[K], ...]:
         """Every key that is queued, held or paused, for people to look at; the order means nothing."""
-        absent = [QueueItem(key, paused=True) for key in self._paused - self._items.keys()]
-        now, failures = self._now(), self._failures
-        return tuple(item.view(now, failures.get(item.key, 0)) for item in (*self._items.values(), *absent))
+        return self._views(self._present())
+
+    async def survey(self, limit: int) -> Survey[K]:
+        """So many of these keys, those with workers first, then as they are due. However many there are, others run."""
+        present = self._present()
+        first = await first_items(present, limit)
+        # Meanwhile some may be done.
+        return Survey(len(present), self._views([item for item in first if item.is_present]))
+
+    def view(self, key: K) -> KeyView[K] | None:
+        """One key; None if it is neither queued nor held nor paused."""
+        known = self._items.get(key) or (QueueItem(key, paused=True) if key in self._paused else None)
+        return None if known is None else self._views([known])[0]
 
     def running_seconds(self) -> list[float]:
         """For each key that a worker holds, how long it has held it."""
         now = self._now()
         return [now - item.running_since for item in self._running if item.running_since is not None]
+
+    def _present(self) -> list[QueueItem[K]]:
+        absent = (QueueItem(key, paused=True) for key in self._paused - self._items.keys())
+        return [*self._items.values(), *absent]
+
+    def _views(self, items: Sequence[QueueItem[K]]) -> tuple[KeyView[K], ...]:
+        now, failures = self._now(), self._failures
+        return tuple([item.view(now, failures.get(item.key, 0)) for item in items])
 
     def _admit(self, key: K) -> QueueItem[K]:
         item = self._items[key] = QueueItem(key, paused=key in self._paused)

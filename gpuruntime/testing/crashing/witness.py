@@ -8,7 +8,14 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any
 
-from aiohttp import ClientConnectionError, ClientPayloadError, ClientSession, ClientTimeout, TCPConnector
+from aiohttp import (
+    ClientConnectionError,
+    ClientPayloadError,
+    ClientResponse,
+    ClientSession,
+    ClientTimeout,
+    TCPConnector,
+)
 
 from gpuruntime.meta import ResourceKind
 from gpuruntime.testing.access import ClusterAccess
@@ -19,6 +26,9 @@ from gpuruntime.testing.tracked_sockets import TrackedSockets
 __all__ = ["Witness", "WitnessError", "witnessing"]
 
 _RECONNECT_SECONDS = 0.1
+_PATIENCE_SECONDS = 30.0
+# What a server says, not always in JSON, while it opens the storage of a kind that was just established.
+_BUSY = frozenset({429, 503})
 _LONGEST_LINE = 16 * 1024 * 1024
 _TYPES: Mapping[str, EventType] = {"ADDED": "ADDED", "MODIFIED": "MODIFIED", "DELETED": "DELETED"}
 
@@ -28,7 +38,10 @@ class WitnessError(Exception):
 
 
 class Witness:
-    """Knows the world of one run and all that has happened in it; `changes` is told of each event."""
+    """Knows the world of one run and all that has happened in it; `changes` is told of each event.
+
+    A server that is busy is asked again for `patience` seconds; any other refusal is a WitnessError at once.
+    """
 
     def __init__(
         self,
@@ -36,10 +49,13 @@ class Witness:
         kinds: Sequence[ResourceKind],
         namespaces: Mapping[str, str],
         changes: ChangeSignal,
+        *,
+        patience: float = _PATIENCE_SECONDS,
     ) -> None:
         self._session = session
         self._streams = [(kind, namespace) for kind in kinds for namespace in namespaces.values()]
         self._changes = changes
+        self._patience = patience
         self._objects: dict[Place, Mapping[str, Any]] = {}
         self.namespaces = namespaces
         self.start = World(namespaces)
@@ -80,9 +96,7 @@ class Witness:
         )
 
     async def _list(self, kind: ResourceKind, namespace: str) -> tuple[dict[Place, Mapping[str, Any]], str]:
-        async with self._session.get(kind.path(namespace)) as response:
-            if response.status != 200:
-                raise WitnessError(f"cannot list {kind} in {namespace}: HTTP {response.status}; is the kind served?")
+        async with self._granted(f"cannot list {kind} in {namespace}", kind.path(namespace), {}) as response:
             body = await response.json()
         whole = ({"apiVersion": kind.api_version, "kind": kind.kind, **item} for item in body["items"])
         items: dict[Place, Mapping[str, Any]] = {
@@ -93,10 +107,9 @@ class Witness:
     async def _follow(self, kind: ResourceKind, namespace: str, version: str) -> None:
         while True:
             query = {"watch": "1", "resourceVersion": version, "allowWatchBookmarks": "true"}
+            refusal = f"cannot watch {kind} in {namespace}"
             try:
-                async with self._session.get(kind.path(namespace), params=query) as response:
-                    if response.status != 200:
-                        raise WitnessError(f"cannot watch {kind} in {namespace}: HTTP {response.status}")
+                async with self._granted(refusal, kind.path(namespace), query) as response:
                     async for line in response.content:
                         event = json.loads(line)
                         if event["type"] == "ERROR":
@@ -106,6 +119,21 @@ class Witness:
                             self._note(_TYPES[event["type"]], kind, namespace, event["object"])
             except (ClientConnectionError, ClientPayloadError):
                 await asyncio.sleep(_RECONNECT_SECONDS)
+
+    @asynccontextmanager
+    async def _granted(self, refusal: str, path: str, query: Mapping[str, str]) -> AsyncIterator[ClientResponse]:
+        """The answer to a request that the server has not refused."""
+        deadline = asyncio.get_running_loop().time() + self._patience
+        while True:
+            async with self._session.get(path, params=query) as response:
+                if response.status == 200:
+                    yield response
+                    return
+                is_over = asyncio.get_running_loop().time() >= deadline
+                if response.status not in _BUSY or is_over:
+                    hint = "is the kind served?" if response.status == 404 else (await response.text())[:200]
+                    raise WitnessError(f"{refusal}: HTTP {response.status}; {hint}")
+            await asyncio.sleep(_RECONNECT_SECONDS)
 
     def _note(self, kind_of_event: EventType, kind: ResourceKind, namespace: str, obj: Mapping[str, Any]) -> None:
         place = Place(kind, namespace, obj["metadata"]["name"])

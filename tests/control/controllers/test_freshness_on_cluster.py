@@ -27,7 +27,7 @@ from gpuruntime.testing import ClusterAccess
 from gpuruntime.testing.access import kubeconfig_document
 from gpuruntime.testing.fault_proxy import ClientCertificate, FaultProxy
 from gpuruntime.testing.faults import HoldEvents, LoseResponses
-from tests.control.scenes import running
+from tests.control.scenes import running, tried_until_fresh
 
 FINALIZER = "example.org/tests"
 
@@ -52,12 +52,7 @@ class Scene:
         await self.freshness.settle("key", self.counters)
 
     async def settle_at_last(self) -> None:
-        """As a controller does: tried again as long as the cache is behind."""
-        while True:
-            try:
-                return await self.settle()
-            except StaleCacheError:
-                continue
+        await tried_until_fresh(self.settle)
 
     @property
     def maps(self) -> Store[ConfigMap]:

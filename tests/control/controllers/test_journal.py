@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 import pytest
-from attrs import define, field
+from attrs import define, evolve, field
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -61,10 +61,10 @@ def noted(method: str, path: str, outcome: Answer | Exception, **options: Any) -
 
 
 def present(version: str = "5", collection: str = PODS) -> Written:
-    return Written(collection, "present", ObjectKey("a", "x"), "u", version)
+    return Written(collection, "present", ObjectKey("a", "x"), "u", version, labels={})
 
 
-GONE = Written(PODS, "gone", ObjectKey("a", "x"), "u", "5")
+GONE = Written(PODS, "gone", ObjectKey("a", "x"), "u", "5", labels={})
 DELETED = answer({"kind": "Status", "status": "Success", "details": {"name": "x", "uid": "u"}})
 ENDING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
 
@@ -75,9 +75,11 @@ ENDING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
         ("POST", PODS, stored(), present()),
         ("PUT", f"{PODS}/x", stored(), present()),
         ("PATCH", f"{PODS}/x/status", stored(), present()),
+        ("PATCH", f"{PODS}/x/status", stored(labels={"app": "x"}), evolve(present(), labels={"app": "x"})),
+        ("PUT", f"{PODS}/x/scale", stored(), evolve(present(), labels=None)),
         ("PUT", f"{PODS}/x", stored(**ENDING, finalizers=["f"]), present()),
         ("PUT", f"{PODS}/x", stored(**ENDING, deletionGracePeriodSeconds=30), present()),
-        ("PUT", f"{PODS}/x", stored(**ENDING, deletionGracePeriodSeconds=0), GONE),
+        ("PUT", f"{PODS}/x", stored(**ENDING, deletionGracePeriodSeconds=0), evolve(GONE, labels=None)),
         ("DELETE", f"{PODS}/x", stored(**ENDING, finalizers=["f"]), present()),
         ("DELETE", f"{PODS}/x", stored(**ENDING, deletionGracePeriodSeconds=30), present()),
         ("DELETE", f"{PODS}/x", stored(**ENDING, deletionGracePeriodSeconds=0), GONE),
@@ -213,8 +215,10 @@ def test_only_the_newest_state_of_an_object_is_kept() -> None:
         await write("PUT", "10")
 
     assert recorded(update_twice) == [present("10")]
-    assert recorded(update_and_delete) == [Written(PODS, "gone", ObjectKey("a", "x"), "u", "5")]
-    assert recorded(replace) == [present("10")]
+    assert recorded(update_and_delete) == [
+        Written(PODS, "gone", ObjectKey("a", "x"), "u", "5", earlier=(("5", {}),)),
+    ]
+    assert recorded(replace) == [evolve(present("10"), earlier=(("", None),))]
 
 
 def test_answers_that_come_in_the_wrong_order_do_not_turn_the_journal_back() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from gpuruntime.control.controllers.controller import Controller
-from gpuruntime.control.controllers.log_context import ReconcileFields
+from gpuruntime.control.controllers.log_context import ReconcileFields, add_log_fields
 from gpuruntime.control.controllers.reconcile import Context, Result
 from gpuruntime.control.controllers.sources import Channel
 from gpuruntime.testing.virtual_time import run_virtual
@@ -114,3 +114,44 @@ def test_every_line_passes() -> None:
     record = logging.LogRecord("x", logging.INFO, "f", 1, "m", (), None)
 
     assert ReconcileFields().filter(record) is True
+
+
+def test_what_a_run_says_about_itself_is_on_its_later_lines_and_on_no_other_runs() -> None:
+    lines: list[tuple[str, object]] = []
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            lines.append((record.getMessage(), getattr(record, "order", None)))
+
+    handler = Handler()
+    handler.addFilter(ReconcileFields())
+    log = logging.getLogger("orders")
+    log.setLevel(logging.INFO)
+    log.addHandler(handler)
+
+    class Clerk:
+        async def reconcile(self, key: str, _context: Context) -> Result:
+            log.info("begun")
+            if key == "first":
+                add_log_fields(order="o-1")
+            log.info("done")
+            return Result.done()
+
+    async def story() -> None:
+        channel = Channel[str]()
+        task = asyncio.create_task(Controller("clerk", Clerk(), [channel]).run())
+        channel.send("first")
+        await asyncio.sleep(1.0)
+        channel.send("second")
+        await asyncio.sleep(1.0)
+        add_log_fields(order="nobody's")
+        log.info("outside")
+        task.cancel()
+        await asyncio.wait([task])
+
+    try:
+        run_virtual(story())
+    finally:
+        log.removeHandler(handler)
+
+    assert lines == [("begun", None), ("done", "o-1"), ("begun", None), ("done", None), ("outside", None)]

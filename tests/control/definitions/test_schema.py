@@ -12,15 +12,18 @@ from gpuruntime.meta import (
     EMPTY,
     Atomic,
     Cel,
+    Condition,
     Default,
     Embedded,
     FrozenDict,
     Immutable,
     MapOf,
     Range,
+    Required,
     ResourceKind,
     Struct,
     TypedObject,
+    decode,
     wire,
 )
 
@@ -212,6 +215,12 @@ class Fixed(Struct):
         (Annotated[Fixed | None, Atomic()], None, r"part\.name: Immutable inside a list without keys or an atomic map"),
         (Annotated[Any, Immutable()], None, "Immutable stands on a free value"),
         (Annotated[tuple[Any, ...], Cel("true")], (), "Cel stands on a free value"),
+        (tuple[str, str], ("a", "b"), r"a list of fixed length; write tuple\[X, \.\.\.\] with Items\(minimum"),
+        (tuple[()], (), "a list of fixed length"),
+        (FrozenDict[int, str], EMPTY, r"the keys of a map are strings: FrozenDict\[str, X\]"),
+        (list[str], (), r"which no schema can say; expected .* tuple\[X, \.\.\.\]"),
+        (Annotated[tuple[str, ...], MapOf("name")], (), "MapOf stands on a list of string values, .* use SetOf"),
+        (Annotated[str, Default("a"), Required()], "", "is Required and has a Default, which fills it in; drop one"),
     ],
 )
 def test_what_no_definition_can_say_is_refused_by_name(annotation: Any, default: Any, problem: str) -> None:
@@ -258,3 +267,77 @@ def test_a_class_that_forgot_its_decorator_is_refused() -> None:
 
     with pytest.raises(DefinitionError, match=r"Forgotten\.size: is no field; decorate .*Forgotten with @frozen"):
         schema_of(Forgotten)
+
+
+def test_a_class_inside_that_forgot_its_decorator_is_refused() -> None:
+    class Part(Struct):
+        size: int = 3
+
+    @frozen
+    class Whole(Part):
+        name: str = ""
+
+    with pytest.raises(DefinitionError, match=r"Part\.size: is no field; decorate .*Part with @frozen"):
+        schema_of(Whole)
+
+
+@pytest.mark.parametrize("part", ["spec", "status"])
+@pytest.mark.parametrize(("annotation", "found"), [(str, "string"), (tuple[str, ...], "array")])
+def test_spec_and_status_are_objects(part: str, annotation: Any, found: str) -> None:
+    namespace = {"KIND": ResourceKind("example.org", "v1", "Thing", "things", namespaced=True)}
+    thing = frozen(type("Thing", (TypedObject,), namespace | {"__annotations__": {part: annotation}}))
+
+    with pytest.raises(DefinitionError, match=rf"Thing\.{part}: is of type {found}, expected an object"):
+        schema_of(thing)
+
+
+def test_a_field_may_be_required_of_writers_and_not_of_readers() -> None:
+    @frozen
+    class Noted(Struct):
+        why: Annotated[str, Required(), Immutable()] = ""
+        note: Annotated[str | None, Required()] = None
+
+    schema = schema_of(Noted)
+
+    assert schema["required"] == ["why", "note"]
+    assert not any("default" in inner for inner in schema["properties"].values())
+    assert schema["properties"]["why"]["x-kubernetes-validations"][0]["rule"] == "self == oldSelf"
+    assert decode(Noted, {}) == Noted()
+
+
+def test_conditions_have_the_schema_of_every_other_controller_and_are_a_map_by_type() -> None:
+    @frozen
+    class Status(Struct):
+        conditions: tuple[Condition, ...] = ()
+        old: Annotated[tuple[Condition, ...], Atomic()] = ()
+
+    properties = properties_of(Status)
+
+    conditions = properties["conditions"]
+    assert (conditions["x-kubernetes-list-type"], conditions["x-kubernetes-list-map-keys"]) == ("map", ["type"])
+    assert properties["old"]["x-kubernetes-list-type"] == "atomic"
+    items = conditions["items"]
+    rules = {
+        name: {key: rule for key, rule in inner.items() if key != "description"}
+        for name, inner in items["properties"].items()
+    }
+    assert items["required"] == ["type", "status", "reason", "message", "lastTransitionTime"]
+    # What controller-gen makes of metav1.Condition, but for the last two of lastTransitionTime: see `Format`.
+    domain = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+    assert rules == {
+        "type": {
+            "type": "string",
+            "maxLength": 316,
+            "pattern": rf"^({domain}/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",
+        },
+        "status": {"type": "string", "enum": ["True", "False", "Unknown"]},
+        "reason": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 1024,
+            "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
+        },
+        "message": {"type": "string", "maxLength": 32768},
+        "lastTransitionTime": {"type": "string", "format": "date-time", "minItems": 1, "maxItems": 0},
+        "observedGeneration": {"type": "integer", "format": "int64", "minimum": 0},
+    }

@@ -101,6 +101,13 @@ def test_long_values_are_cut_and_large_numbers_not_written_out() -> None:
     assert [violation.found for violation in found] == ["an integer beyond 64 bits", '"' + "x" * 79 + "..."]
 
 
+def test_large_numbers_in_a_set_are_told_like_others() -> None:
+    found = violations({"spec": {"size": 1, "name": "x", "tags": [10**30, 10**30]}}, Widget)
+
+    told = [(violation.path, violation.rule) for violation in found]
+    assert told == [("spec.tags[0]", "type"), ("spec.tags[1]", "type"), ("spec.tags[1]", "x-kubernetes-list-type")]
+
+
 def test_the_rules_that_only_the_server_checks_are_listed() -> None:
     @frozen
     class Addressed(Struct):

@@ -284,6 +284,22 @@ def test_an_answer_that_is_no_list_is_not_taken_for_an_empty_one(page: dict[str,
     assert reflector.health.last_error is not None
 
 
+def test_a_kind_that_is_not_served_is_told_with_what_to_do_and_found_when_it_appears(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    wire = ScriptedWire([[status(404)], [synced(5, "x"), 1000.0]])
+
+    notes, reflector = follow(wire, 100)
+
+    (line,) = (vars(record) for record in caplog.records if record.getMessage() == "watch failed, will retry")
+    assert (line["path"], line["hint"].partition("?")[0]) == (
+        "/api/v1/pods",
+        "the server does not serve this kind; is its CRD installed",
+    )
+    assert notes.told == ["replace x at 5"]
+    assert (reflector.health.trouble, reflector.health.hint) == ("", "")
+
+
 def test_a_first_state_that_takes_long_and_fails_is_no_reason_to_ask_again_at_once() -> None:
     wire = ScriptedWire([[6.0, UnavailableError("overloaded", retry_after=20)]])
 

@@ -140,6 +140,21 @@ def test_an_object_that_does_not_fit_its_type_is_quarantined_and_never_taken_for
     assert ObjectKey("a", "bad") in store
 
 
+def test_some_of_the_objects_in_quarantine_are_named_with_their_faults() -> None:
+    store, writer = new_store(indexes=())
+    bad = [config_map(f"bad-{number}", 2, data="not a map") for number in range(5)]
+    fill(writer, 1, config_map("good", 1), *bad)
+
+    named = store.faults(3)
+
+    assert len(named) == 3
+    assert {key.name for key, _ in named} < {f"bad-{number}" for number in range(5)}
+    assert all("$.data" in fault for _, fault in named)
+    for number in range(5):
+        writer.apply(None, config_map(f"bad-{number}", 3), 100)
+    assert store.faults(3) == ()
+
+
 def test_an_object_that_leaves_quarantine_is_told_as_a_change_of_what_was_known() -> None:
     store, writer = new_store(indexes=())
     fill(writer, 1, config_map("x", 1, data={"a": "1"}))

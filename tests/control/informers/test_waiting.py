@@ -125,6 +125,21 @@ async def test_a_state_that_is_there_already_is_not_waited_for(
     assert absent is None
 
 
+async def test_a_plain_function_is_asked_about_objects_and_not_about_their_absence(
+    cache: Cache, kube_cluster: ClusterAccess, kube_namespace: str
+) -> None:
+    informer = cache.informer(ConfigMap, namespaces=[kube_namespace])
+    key = ObjectKey(kube_namespace, "x")
+
+    with pytest.raises(WaitTimeoutError, match=r"expected within 0.01 s that .*<lambda> holds"):
+        await wait_for(informer, key, lambda obj: obj.data.get("value"), within=0.01)
+    kube_cluster.admin().create(f"/api/v1/namespaces/{kube_namespace}/configmaps", config("x", "1"))
+    found = await wait_for(informer, key, lambda obj: obj.data.get("value"), within=PATIENCE)
+
+    assert found is not None
+    assert found.data == {"value": "1"}
+
+
 @pytest.mark.parametrize("form", [ConfigMap, compact(ConfigMap)], ids=["eager", "compact"])
 async def test_a_state_that_comes_later_is_given_and_the_informer_is_left_as_it_was(
     form: Any, cache: Cache, kube_cluster: ClusterAccess, kube_namespace: str

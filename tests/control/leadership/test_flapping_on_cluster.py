@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from gpuruntime.testing import AuditLog, ClusterAccess
 from gpuruntime.testing.access import kubeconfig_document
 from gpuruntime.testing.fault_proxy import ClientCertificate, FaultProxy
 from gpuruntime.testing.faults import DropRequests, StallRequests
+from tests.control.scenes import eventually
 
 TIMING = ElectionTiming(lease=3, renew=2.0, retry=0.5)
 
@@ -65,12 +66,6 @@ async def candidate(
             finally:
                 campaign.cancel()
                 await asyncio.wait([campaign])
-
-
-async def eventually(condition: Callable[[], bool]) -> None:
-    """Leadership is a figure and no event; the test's timeout catches what never comes."""
-    while not condition():  # noqa: ASYNC110 - see above
-        await asyncio.sleep(0.02)
 
 
 async def test_whoever_writes_holds_the_lease_by_the_audit_log(

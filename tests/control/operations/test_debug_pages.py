@@ -68,6 +68,21 @@ async def test_the_keys_of_every_controller_are_shown() -> None:
     assert shown == {"units": ["ns/unit"], "pools": []}
 
 
+async def test_of_many_keys_the_first_are_shown_and_any_can_be_asked_for() -> None:
+    units, pools = (Inspected(name, WorkQueue[Any](name)) for name in ("units", "pools"))
+    for number in range(600):
+        units.queue.add_after(ObjectKey("ns", f"unit-{number}"), 1000 + number)
+    async with debugging(units, pools) as client:
+        (first, _) = (await get(client, "/debug/queues"))["queues"]
+        (found, other) = (await get(client, "/debug/queues?key=ns/unit-599"))["queues"]
+        async with client.get("/debug/queues?key=a/b/c") as refused:
+            status = refused.status
+
+    assert (first["total"], len(first["keys"]), first["keys"][-1]["key"]) == (600, 500, "ns/unit-499")
+    assert ([key["key"] for key in found["keys"]], other["keys"]) == (["ns/unit-599"], [])
+    assert status == 400
+
+
 async def test_informers_are_shown() -> None:
     async with debugging() as client:
         (informer,) = (await get(client, "/debug/informers"))["informers"]

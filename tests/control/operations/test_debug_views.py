@@ -19,11 +19,11 @@ def test_a_queue_shows_each_key_with_workers_first_and_the_rest_as_they_are_due(
         await queue.get()
         queue.add("ready")
         await asyncio.sleep(2.5)
-        return queue_page(Inspected("units", queue), queue.snapshot())
+        return queue_page(Inspected("units", queue), await queue.survey(10))
 
     page = run_virtual(story())
 
-    assert page["controller"] == "units"
+    assert (page["controller"], page["total"]) == ("units", 4)
     assert [key["key"] for key in page["keys"]] == ["held", "ready", "later", "paused"]
     held, ready, later, paused = page["keys"]
     assert (held["state"], held["running_seconds"], held["due_in_seconds"]) == ("running", 2.5, None)
@@ -40,7 +40,7 @@ async def test_failures_and_figures_of_a_controller_are_shown() -> None:
     controller.counters.active_workers = 1
     controller.counters.finished("error", 0.1)
 
-    page = queue_page(controller, queue.snapshot())
+    page = queue_page(controller, await queue.survey(10))
 
     assert page["keys"][0]["failures"] == 2
     assert (page["workers"], page["active_workers"], page["results"]["error"]) == (1, 1, 1)
@@ -55,6 +55,9 @@ async def test_an_informer_shows_its_scope_its_contents_and_its_watches() -> Non
 
             page = informer_page(informer, informer.health[0].last_contact + 42)
 
+    (odd,) = page.pop("quarantined_objects")
+    assert odd["key"] == "a/odd"
+    assert "$.data" in odd["error"]
     assert page == {
         "kind": "v1 ConfigMap",
         "namespaces": "",

@@ -173,6 +173,21 @@ async def test_a_cache_that_the_server_turns_away_says_why_it_is_not_synced() ->
                 check()
 
 
+async def test_a_cache_of_a_kind_that_is_not_served_says_what_to_do() -> None:
+    async with scripted_cache() as (server, cache):
+        server.on("GET", MAPS).answer(kube_status(404, "NotFound"))
+        cache.informer(ConfigMap)
+        checks = HealthChecks()
+        checks.add("caches", caches_synced(cache))
+        async with running(cache):
+            await server.seen(2, path=MAPS)
+
+            verdict = await checks.run_one("caches")
+
+    assert "404 NotFound" in verdict.reason
+    assert "is its CRD installed?" in verdict.reason
+
+
 async def test_caches_are_fresh_while_the_server_is_heard_of() -> None:
     async with scripted_cache() as (server, cache):
         server.on("GET", MAPS, watch=True).answer(two_maps())

@@ -85,3 +85,26 @@ def test_addresses_read_as_urls(host: str, url: str) -> None:
 )
 def test_an_address_tells_whether_others_can_reach_it(host: str, only_here: bool) -> None:
     assert HttpAddress(host).is_loopback is only_here
+
+
+async def test_a_request_whose_body_is_on_its_way_is_answered_after_the_end() -> None:
+    async def echo(request: web.Request) -> web.Response:
+        return web.Response(text=await request.text())
+
+    app = web.Application()
+    app.router.add_post("/", echo)
+    site = HttpSite(app, HttpAddress())
+    running = asyncio.create_task(site.run())
+    await site.listening()
+    address = site.bound
+    reader, writer = await asyncio.open_connection(address.host, address.port)
+    writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n")
+    await reader.readuntil(b"100 Continue\r\n\r\n")
+
+    running.cancel()
+    await asyncio.sleep(0)
+    writer.write(b"body")
+
+    assert (await reader.read()).endswith(b"\r\n\r\nbody")
+    writer.close()
+    await asyncio.wait([running])

@@ -1,6 +1,6 @@
 import pytest
 
-from gpuruntime.control.permissions.declarations import owns, records_events, rule, uses, writes_status
+from gpuruntime.control.permissions.declarations import finalizes, owns, records_events, rule, uses, writes_status
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.builtin.core import ConfigMap, Namespace, Secret
 from gpuruntime.kube.builtin.nodes import Node
@@ -29,6 +29,12 @@ def test_an_owner_may_finalize_where_its_children_are_or_everywhere_if_it_has_no
 
 def test_a_status_is_patched_as_a_subresource() -> None:
     assert verbs(writes_status(Deployment)) == [("deployments/status", ("patch",), False)]
+
+
+def test_finalizers_are_patched_with_the_object() -> None:
+    (part,) = finalizes(Deployment, namespaces=("a",)).parts
+
+    assert (part.resource, part.verbs, part.place) == ("deployments", ("patch",), ("a",))
 
 
 def test_events_about_what_has_no_namespace_are_in_the_default_one() -> None:

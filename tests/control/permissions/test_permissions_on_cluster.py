@@ -1,7 +1,6 @@
 """An operator with the rights that follow from its declarations, and none besides, on a real API server."""
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 
 from gpuruntime.control.manager import Manager, ManagerOptions
@@ -15,18 +14,12 @@ from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.testing import AdminClient, AuditLog, ClusterAccess
 from gpuruntime.testing.granted import Usage, granted_account, usage
 from tests.control.permissions.widget_operator import DECLARED, Widget, build, install_widgets, phase_of
-from tests.control.scenes import managing
-
-
-async def eventually(condition: Callable[[], bool]) -> None:
-    """For what only a look at the server tells; the test's timeout catches what never comes."""
-    while not await asyncio.to_thread(condition):  # noqa: ASYNC110 - see above
-        await asyncio.sleep(0.02)
+from tests.control.scenes import eventually_told, managing
 
 
 async def resize(admin: AdminClient, namespace: str, size: int) -> None:
     await asyncio.to_thread(admin.merge, Widget.KIND.path(namespace, "one"), {"spec": {"size": size}})
-    await eventually(lambda: phase_of(admin, namespace, "one") == f"size {size}")
+    await eventually_told(lambda: phase_of(admin, namespace, "one") == f"size {size}")
 
 
 async def operate(
@@ -40,7 +33,7 @@ async def operate(
             async with managing(build(from_kubeconfig(account.kubeconfig), namespace)):
                 body = {"apiVersion": Widget.KIND.api_version, "kind": "Widget", "metadata": {"name": "one"}}
                 await asyncio.to_thread(admin.create, Widget.KIND.path(namespace), {**body, "spec": {"size": 1}})
-                await eventually(lambda: phase_of(admin, namespace, "one") == "size 1")
+                await eventually_told(lambda: phase_of(admin, namespace, "one") == "size 1")
                 await resize(admin, namespace, 2)
                 await resize(admin, namespace, 0)
         return usage(rights, seen.requests, user=account.username)

@@ -51,10 +51,10 @@ def test_what_is_written_is_read_where_a_cache_is_to_show_it() -> None:
     ]
 
 
-def test_an_informer_with_a_selector_is_not_waited_for_and_brings_no_right_to_read() -> None:
+def test_what_is_written_is_read_where_a_cache_with_a_selector_is_to_show_it() -> None:
     scope = InformerScope(MAPS, labels=parse_selector("app=web"))
 
-    assert "get configmaps everywhere" not in told([scope], uses(ConfigMap, "create", "delete"))
+    assert "get configmaps everywhere" in told([scope], uses(ConfigMap, "create", "delete"))
 
 
 def test_reads_are_limited_to_the_namespaces_and_names_of_the_writes() -> None:

@@ -19,6 +19,7 @@ from gpuruntime.meta.codec import DecodeError, decode, encode
 from gpuruntime.meta.frozen_mapping import FrozenDict
 from gpuruntime.meta.objects import TypedObject
 from gpuruntime.meta.structs import Struct, default_of, wire_name
+from gpuruntime.meta.value_hooks import without_rules
 
 MODULES = [
     import_module(f"gpuruntime.kube.builtin.{module.name}") for module in iter_modules(gpuruntime.kube.builtin.__path__)
@@ -70,8 +71,12 @@ def wire_objects(cls: type[Struct]) -> st.SearchStrategy[dict[str, Any]]:
 
 def new_wire_objects(cls: type[Struct]) -> st.SearchStrategy[dict[str, Any]]:
     known = [attribute for attribute in fields(resolve_types(cls)) if attribute.name != "extra"]
-    required = {wire_name(one): wire_values(one.type) for one in known if default_of(one) is NOTHING}
-    optional = {wire_name(one): st.none() | wire_values(one.type) for one in known if wire_name(one) not in required}
+    required = {wire_name(one): wire_values(without_rules(one.type)) for one in known if default_of(one) is NOTHING}
+    optional = {
+        wire_name(one): st.none() | wire_values(without_rules(one.type))
+        for one in known
+        if wire_name(one) not in required
+    }
     some = st.sets(st.sampled_from(sorted(optional)), max_size=4) if optional else st.just(set[str]())
     chosen = some.flatmap(lambda names: st.fixed_dictionaries({name: optional[name] for name in sorted(names)}))
     unknown = st.dictionaries(st.text(max_size=3).map(lambda key: f"x-{key}"), json_values, max_size=1)

@@ -1,19 +1,28 @@
 """The witness misses nothing."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from aiohttp import ClientSession
 from attrs import evolve
 
 from gpuruntime.kube.builtin.core import ConfigMap, Secret
 from gpuruntime.meta import ResourceKind
 from gpuruntime.testing import ClusterAccess
-from gpuruntime.testing.crashing.witness import WitnessError, witnessing
+from gpuruntime.testing.change_signal import ChangeSignal
+from gpuruntime.testing.crashing.witness import Witness, WitnessError, witnessing
 from gpuruntime.testing.crashing.world import moments
 from gpuruntime.testing.fault_proxy import ClientCertificate, FaultProxy
 from gpuruntime.testing.faults import CutAfterEvents
+from gpuruntime.testing.scripted_answers import Answer, Stall, html_page, kube_status, respond, watch_stream
+from gpuruntime.testing.scripted_server import ScriptedServer
+from gpuruntime.testing.watch_events import added
 
 KINDS = [ConfigMap.KIND, Secret.KIND]
+LISTED = respond(200, {"kind": "ConfigMapList", "metadata": {"resourceVersion": "5"}, "items": []})
+MAPS = "/api/v1/namespaces/home/configmaps"
+BUSY = (html_page(503, "Service Unavailable"), kube_status(429, "TooManyRequests", "storage is (re)initializing"))
 
 
 @pytest.fixture
@@ -72,3 +81,30 @@ async def test_a_kind_that_is_not_served_is_an_error_that_names_it(
             pass
 
     assert caught.group_contains(WitnessError, match=r"cannot list example\.org/v1 Widget .* is the kind served\?")
+
+
+async def test_a_server_that_is_busy_is_asked_again() -> None:
+    changes = ChangeSignal()
+    new = {"metadata": {"name": "new", "namespace": "home", "resourceVersion": "6"}}
+
+    async with ScriptedServer() as server, ClientSession(server.url) as session, asyncio.TaskGroup() as group:
+        server.on("GET", MAPS).answer(*BUSY, LISTED)
+        server.on("GET", MAPS, watch=True).answer(*BUSY, watch_stream(added(new), Stall()))
+        witness = Witness(session, [ConfigMap.KIND], {"main": "home"}, changes)
+        (watch,) = await witness.watch(group)
+        await witness.until(lambda world: bool(world.objects))
+        watch.cancel()
+
+    assert [event.place.name for event in witness.events] == ["new"]
+
+
+@pytest.mark.parametrize("answer", [BUSY[0], kube_status(403, "Forbidden", "no rights")], ids=["busy", "forbidden"])
+async def test_a_server_that_stays_busy_or_refuses_is_an_error_with_its_words(answer: Answer) -> None:
+    async with ScriptedServer() as server, ClientSession(server.url) as session, asyncio.TaskGroup() as group:
+        server.on("GET", MAPS).answer(answer)
+        witness = Witness(session, [ConfigMap.KIND], {"main": "home"}, ChangeSignal(), patience=0)
+
+        with pytest.raises(
+            WitnessError, match=r"cannot list v1 ConfigMap in home: HTTP (503; .*Unavailable|403; .*no)"
+        ):
+            await witness.watch(group)

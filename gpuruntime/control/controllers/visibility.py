@@ -1,0 +1,63 @@
+"""What an informer is to show of a write: whether it would show it at all, and whether it does.
+
+An informer with selectors hears of an object only while that is selected. So one whose store lacks the object is waited
+for only if it will hear of a state that was written; one whose store has it will hear of every later state, if only
+that it is gone.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from gpuruntime.control.controllers.journal import Labels, Written
+from gpuruntime.control.informers.catching_up import not_older
+from gpuruntime.control.informers.informer import InformerScope
+from gpuruntime.control.informers.store import Store
+from gpuruntime.meta.field_selectors import FieldTerm
+from gpuruntime.meta.identity import ObjectKey
+
+__all__ = ["covers", "is_selected", "is_shown"]
+
+
+def covers(scope: InformerScope[Any], written: Written) -> bool:
+    """Whether an informer watches the collection that was written to."""
+    if scope.namespaces and written.namespace not in scope.namespaces:
+        return False
+    kind = scope.storage.kind
+    return kind.path(written.namespace if kind.namespaced else None) == written.collection
+
+
+def is_shown(store: Store[Any], scope: InformerScope[Any], written: Written) -> bool:
+    """Whether the store of an informer is not behind a write; never true of one whose outcome is unknown."""
+    key = written.key
+    if key is None:
+        return False
+    known = store.version_of(key)
+    if known is None:
+        # Absent is not gone if the store has not heard of the object yet: it may still be about to appear.
+        awaited = [version for version, labels in written.states if is_selected(scope, key, labels)]
+        return all(not version or not_older(store.version_in(key.namespace), version) for version in awaited)
+    if written.fate == "gone":
+        is_another = bool(written.uid) and known[0] != written.uid
+        return is_another and (not written.version or not_older(known[1], written.version))
+    return not_older(known[1], written.version)
+
+
+def is_selected(scope: InformerScope[Any], key: ObjectKey, labels: Labels | None) -> bool | None:
+    """Whether an informer's selectors choose an object with these labels; None if that cannot be told.
+
+    Of its fields only the name and the namespace are known: the server makes the others of the object in its own ways.
+    """
+    verdicts = [_chooses(term, key) for term in scope.fields.terms]
+    if scope.labels.requirements:
+        verdicts.append(None if labels is None else scope.labels.matches(labels))
+    return _all_of(verdicts)
+
+
+def _chooses(term: FieldTerm, key: ObjectKey) -> bool | None:
+    fields = {"metadata.name": key.name, "metadata.namespace": key.namespace}
+    return term.matches(fields) if term.path in fields else None
+
+
+def _all_of(verdicts: Iterable[bool | None]) -> bool | None:
+    found = set(verdicts)
+    return False if False in found else None if None in found else True

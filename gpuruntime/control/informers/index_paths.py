@@ -1,0 +1,55 @@
+"""Whether the path of an index leads to a scalar of a typed kind: one that does not finds nothing, and says nothing."""
+
+from types import NoneType
+from typing import Any, get_args, get_origin
+
+import attrs
+
+from gpuruntime.meta.frozen_mapping import FrozenDict
+from gpuruntime.meta.objects import TypedObject
+from gpuruntime.meta.structs import Struct, wire_name
+from gpuruntime.meta.value_hooks import is_struct, without_rules
+
+__all__ = ["path_fault"]
+
+
+def path_fault(cls: type[TypedObject], path: str) -> str:
+    """What is wrong with the path of an index of objects of a kind; empty if nothing is.
+
+    Fields that the type does not know may be there all the same: nothing is wrong with them.
+    """
+    steps = path.split(".")
+    target: Any = cls
+    for position, step in enumerate(steps):
+        here = ".".join(steps[: position + 1])
+        if not is_struct(target):
+            return ""
+        names = _names(target)
+        known = names.get(step)
+        if known is None:
+            meant = next((wire for wire, (python, _) in names.items() if python == step), None)
+            if meant is None:
+                return ""
+            return f"fields have the names that they have on the wire: {meant}, not {step}, in {path!r}"
+        target = _bare(known[1])
+        if get_origin(target) is tuple:
+            return f"{here} is a list: write an Index with a function of the object"
+        if here == path and (is_struct(target) or get_origin(target) is FrozenDict):
+            return f"{here} is an object: expected a text, a number or a boolean"
+    return ""
+
+
+def _names(struct: type[Struct]) -> dict[str, tuple[str, Any]]:
+    """The Python name and the type of each field, by wire name."""
+    attrs.resolve_types(struct)
+    return {
+        wire_name(attribute): (attribute.name, attribute.type)
+        for attribute in attrs.fields(struct)
+        if attribute.name != "extra"
+    }
+
+
+def _bare(annotation: Any) -> Any:
+    target = without_rules(annotation)
+    members = [member for member in get_args(target) if member is not NoneType]
+    return members[0] if NoneType in get_args(target) and len(members) == 1 else target

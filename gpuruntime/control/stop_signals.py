@@ -1,0 +1,44 @@
+"""SIGTERM and SIGINT: the first asks for an orderly end, the second does not wait for it."""
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable, Sequence
+from typing import Final
+
+__all__ = ["StopSignals"]
+
+_LOG = logging.getLogger(__name__)
+_NUMBERS: Final = (signal.SIGTERM, signal.SIGINT)
+
+
+class StopSignals:
+    """For the length of a block, the first signal calls `stop`; a second one kills the process.
+
+    Before that it is told in the log what is cut off by it, which `under_way` knows.
+    """
+
+    def __init__(self, stop: Callable[[], None], under_way: Callable[[], Sequence[str]]) -> None:
+        self._stop = stop
+        self._under_way = under_way
+        self._loop = asyncio.get_running_loop()
+        self._is_stopping = False
+
+    def __enter__(self) -> None:
+        for number in _NUMBERS:
+            self._loop.add_signal_handler(number, self._signalled, number)
+
+    def __exit__(self, *_: object) -> None:
+        for number in _NUMBERS:
+            self._loop.remove_signal_handler(number)
+
+    def _signalled(self, number: signal.Signals) -> None:
+        if not self._is_stopping:
+            self._is_stopping = True
+            _LOG.info("stopping", extra={"signal": number.name})
+            self._stop()
+            return
+        _LOG.error("cut off by a second signal", extra={"signal": number.name, "tasks": list(self._under_way())})
+        self._loop.remove_signal_handler(number)
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)

@@ -1,0 +1,172 @@
+"""The usual slips in putting a controller together, and what is said about each."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from gpuruntime.control import (
+    Cache,
+    Channel,
+    Context,
+    Controller,
+    ObjectReconciler,
+    Result,
+    Timer,
+    Watch,
+    generation_changed,
+    itself,
+    mapped,
+    owner,
+)
+from gpuruntime.control.controllers.usage import check_takes_change, check_work
+from gpuruntime.kube.builtin.core import ConfigMap
+from gpuruntime.meta import ObjectKey
+from gpuruntime.testing.virtual_time import run_virtual
+from tests.control.map_server import MapServer
+from tests.control.scenes import running
+
+
+class Sound:
+    async def reconcile(self, _key: str, _context: Context) -> Result:
+        return Result.done()
+
+
+async def handle(_obj: ConfigMap, _context: Context) -> Result:
+    return Result.done()
+
+
+@pytest.mark.parametrize(
+    ("reconciler", "said"),
+    [
+        (Sound, r"got the class Sound: make an object of it, Sound\(\.\.\.\)"),
+        (handle, r"got handle, which has no method reconcile\(key, context\): .* ObjectReconciler\(store, function\)"),
+        ("page", "got str, which has no method reconcile"),
+    ],
+    ids=["a class", "a function", "a text"],
+)
+def test_what_is_no_reconciler_is_refused_with_what_to_do(reconciler: Any, said: str) -> None:
+    with pytest.raises(TypeError, match=f"expected a reconciler, {said}"):
+        Controller("one", reconciler, [])
+
+
+def test_a_reconciler_of_objects_reads_a_store_and_awaits_its_function() -> None:
+    def plain(_obj: ConfigMap, _context: Context) -> Any:
+        return Result.done()
+
+    async def story() -> None:
+        server = MapServer()
+        server.put("x")
+        cache = Cache(server)
+        informer = cache.informer(ConfigMap)
+        with pytest.raises(TypeError, match=r"expected a store, got Informer: an informer has one, informer\.store"):
+            ObjectReconciler(informer, handle)  # type: ignore[arg-type]  # the mistake under test
+        async with running(cache):
+            await cache.synced()
+            with pytest.raises(TypeError, match=r"plain gave Result.* make it `async def`"):
+                await ObjectReconciler(informer.store, plain).reconcile(
+                    ObjectKey("a", "x"), Context("one", "0", 0, (), 0.0, 0.0)
+                )
+
+    run_virtual(story())
+
+
+def test_what_is_no_source_is_refused_with_what_to_do() -> None:
+    informer = Cache(MapServer()).informer(ConfigMap)
+    wrong: list[tuple[Any, str]] = [
+        (informer, r"got an informer: say whom its changes concern, Watch\(informer, itself\(\)\)"),
+        (Timer, "such as Watch.* got <class '.*Timer'>"),
+        ("pages", "such as Watch.* got 'pages'"),
+    ]
+
+    for source, said in wrong:
+        with pytest.raises(TypeError, match=f"expected a source.*{said}"):
+            Controller("one", Sound(), [source])
+
+
+def test_a_trigger_or_predicate_that_was_not_called_is_refused_with_what_to_do() -> None:
+    informer = Cache(MapServer()).informer(ConfigMap)
+    not_called: Any = itself
+    predicate: Any = generation_changed
+
+    with pytest.raises(TypeError, match=r"expected a trigger, .* did you mean itself\(\)\?"):
+        Watch(informer, not_called)
+    with pytest.raises(TypeError, match=r"expected a predicate, .* did you mean generation_changed\(\)\?"):
+        Watch(informer, itself(), [predicate])
+    with pytest.raises(TypeError, match="expected a predicate, which is called with a change, got 'Ready'"):
+        check_takes_change(["Ready"], "predicate")  # type: ignore[list-item] # what a program without types may pass
+
+
+def test_whatever_can_be_called_with_a_change_is_a_trigger() -> None:
+    informer = Cache(MapServer()).informer(ConfigMap)
+
+    triggers: list[Any] = [itself(), owner(ConfigMap.KIND), mapped(lambda _: ["x"]), lambda _, _more=1: [], list, iter]
+
+    for trigger in triggers:
+        Watch(informer, trigger, [generation_changed(), bool])
+
+
+def test_a_controller_outside_of_a_loop_is_refused_with_what_to_do() -> None:
+    store = Cache(MapServer()).informer(ConfigMap).store
+
+    with pytest.raises(RuntimeError, match=r"make it inside of the coroutine that asyncio\.run is given"):
+        Controller("one", ObjectReconciler(store, handle), [Channel()])
+
+
+class Plain:
+    def reconcile(self, _key: str, _context: Context) -> Result:
+        return Result.done()
+
+
+class Returning:
+    def __init__(self, result: Any) -> None:
+        self._result = result
+
+    async def reconcile(self, _key: str, _context: Context) -> Result:
+        result: Result = self._result() if callable(self._result) and self._result is not Result else self._result
+        return result
+
+
+async def later() -> Result:
+    return Result.done()
+
+
+@pytest.mark.parametrize(
+    ("reconciler", "said"),
+    [
+        (Plain(), "Plain.reconcile gave Result(seconds=None) instead of something to await: make it `async def`"),
+        (Returning(None), "got None: a path through it ends without return"),
+        (Returning(later), ">: await what it calls"),
+        (Returning(Result), "Result'>: call one of the two"),
+        (Returning(7), "must return Result.done() or Result.after(...), got 7"),
+    ],
+    ids=["not async", "nothing", "not awaited", "the class", "a number"],
+)
+def test_a_run_that_gives_something_else_fails_with_what_to_do(
+    reconciler: Any, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story() -> None:
+        channel = Channel[str]()
+        task = asyncio.create_task(Controller("one", reconciler, [channel]).run())
+        channel.send("x")
+        await asyncio.sleep(0.001)
+        task.cancel()
+        await asyncio.wait([task])
+
+    run_virtual(story())
+
+    assert said in vars(caplog.records[0])["error"]
+
+
+def test_work_is_handed_over_without_being_called() -> None:
+    with pytest.raises(TypeError, match="got a coroutine of later: pass later without calling it"):
+        check_work(later())
+    with pytest.raises(TypeError, match="expected a function that gives a coroutine, got 'later'"):
+        check_work("later")
+    check_work(later)
+
+
+@pytest.mark.parametrize("seconds", ["5", True])
+def test_a_delay_is_a_number(seconds: Any) -> None:
+    with pytest.raises(TypeError, match=f"expected seconds as a number, got {seconds!r}"):
+        Result.after(seconds)

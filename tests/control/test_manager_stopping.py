@@ -1,0 +1,112 @@
+"""How a manager stops: not ready first, then its front, then what the front needs."""
+
+import asyncio
+
+import aiohttp
+from aiohttp import web
+
+from gpuruntime.control.controllers.controller import ControllerOptions
+from gpuruntime.control.controllers.reconcile import Context, Result
+from gpuruntime.control.controllers.sources import Channel
+from gpuruntime.control.manager import Manager, ManagerOptions
+from gpuruntime.control.operations.http_site import HttpAddress
+from gpuruntime.control.permissions.nowhere import NOWHERE
+from gpuruntime.testing.virtual_time import run_virtual
+
+
+async def for_ever() -> None:
+    await asyncio.Event().wait()
+
+
+def test_it_says_that_it_is_not_ready_and_works_on_for_as_long_as_it_drains() -> None:
+    async def story() -> tuple[str, str, float]:
+        manager = Manager(NOWHERE, ManagerOptions("drained", drain=5.0))
+        clock = asyncio.get_running_loop().time
+        ended: list[float] = []
+
+        async def work() -> None:
+            try:
+                await for_ever()
+            finally:
+                ended.append(clock())
+
+        manager.add(work, "work", group="front")
+        running = asyncio.create_task(manager.run())
+        await asyncio.sleep(1.0)
+        before = (await manager.operations.ready.run_one("running")).status
+        told = clock()
+        manager.stop()
+        await asyncio.sleep(4.0)
+        after = (await manager.operations.ready.run_one("running")).reason
+        await running
+        return before, after, ended[0] - told
+
+    assert run_virtual(story()) == ("ok", "the manager is stopping", 5.0)
+
+
+async def test_requests_at_the_front_end_before_what_they_need_while_probes_still_answer() -> None:
+    order: list[str] = []
+    begun, release = asyncio.Event(), asyncio.Event()
+    manager = Manager(NOWHERE, ManagerOptions("fronted", http=HttpAddress()))
+
+    async def slow(_request: web.Request) -> web.Response:
+        begun.set()
+        await release.wait()
+        order.append("request answered")
+        return web.Response(text="done")
+
+    async def needed() -> None:
+        try:
+            await for_ever()
+        finally:
+            order.append("work ended")
+
+    app = web.Application()
+    app.router.add_get("/slow", slow)
+    front = manager.serve(app, HttpAddress(), group="front")
+    manager.add(needed, "needed", group="always")
+    running = asyncio.create_task(manager.run())
+    await front.listening()
+    async with aiohttp.ClientSession() as session:
+        asked = asyncio.create_task(session.get(f"{front.bound.url}/slow"))
+        probe = f"{manager.sites[0].bound.url}/readyz"
+        await begun.wait()
+
+        manager.stop()
+        async with session.get(probe) as ready:
+            status = ready.status
+        release.set()
+        async with await asked as answer:
+            text = await answer.text()
+        await running
+
+    assert (status, text) == (500, "done")
+    assert order == ["request answered", "work ended"]
+
+
+def test_after_a_failure_nobody_is_served_on() -> None:
+    async def story() -> float:
+        manager = Manager(NOWHERE, ManagerOptions("broken", drain=20.0))
+
+        async def failing() -> None:
+            await asyncio.sleep(1.0)
+            raise LookupError("boom")
+
+        manager.add(failing, "failing", group="always")
+        began = asyncio.get_running_loop().time()
+        await asyncio.wait([asyncio.create_task(manager.run())])
+        return asyncio.get_running_loop().time() - began
+
+    assert run_virtual(story()) < 20.0
+
+
+async def test_runs_get_half_of_the_grace_at_most_so_that_the_lease_can_be_released() -> None:
+    class Idle:
+        async def reconcile(self, _key: str, _context: Context) -> Result:
+            return Result.done()
+
+    manager = Manager(NOWHERE, ManagerOptions("hurried", grace=4.0))
+
+    controller = manager.add_controller("idle", Idle(), [Channel[str]()], ControllerOptions(grace=3.0))
+
+    assert controller.options.grace == 2.0
