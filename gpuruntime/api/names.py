@@ -24,6 +24,7 @@ __all__ = [
     "RENDERED_TEMPLATE",
     "RENDER_ON",
     "REQUEST_HASH",
+    "REQUEST_ID",
     "SOURCE_POOL",
     "SOURCE_STOCK_MARKS",
     "SOURCE_STOCK_NAME",
@@ -52,6 +53,8 @@ OPERATION_ID: Final = f"{GROUP}/operation-id"
 """On what the API created: the operationID of the request."""
 REQUEST_HASH: Final = f"{GROUP}/request-hash"
 """Beside `OPERATION_ID`: the hash of the request, by which a replay is told from another request."""
+REQUEST_ID: Final = f"{GROUP}/request-id"
+"""On an Operation: the id of the request that made it, by which the log lines of all who work on it are found."""
 
 STOCK_REPLICAS: Final = f"{GROUP}/stock-replicas"
 """On a seeded stock unit: how many units its batch has."""

@@ -1,11 +1,13 @@
 """Where things live, and what the place of a unit says about its role."""
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, Literal
 
 from attrs import field, frozen
 
-__all__ = ["INSTANCE_NAMESPACE", "STOCK_NAMESPACE", "SYSTEM_NAMESPACE", "Roles"]
+__all__ = ["INSTANCE_NAMESPACE", "STOCK_NAMESPACE", "SYSTEM_NAMESPACE", "Role", "Roles"]
+
+Role = Literal["active", "stock"]
 
 STOCK_NAMESPACE: Final = "runtime-stock"
 """Reserved capacity, unless configured otherwise."""
@@ -27,3 +29,6 @@ class Roles:
 
     def is_stock(self, namespace: str) -> bool:
         return namespace in self.stock_namespaces
+
+    def role_of(self, namespace: str) -> Role:
+        return "stock" if namespace in self.stock_namespaces else "active"

@@ -87,6 +87,10 @@ class StockPoolStatus(Struct):
     """Stock units that failed one after another since the last one became ready."""
     last_failure_time: Annotated[str | None, Format("date-time")] = None
     """When the last of them failed. The more there are, the longer the pool waits before it tries again."""
+    replaced: int | None = None
+    """How many of them are gone, because another unit was tried in their place."""
+    replaced_serial: int | None = None
+    """The highest number of those."""
     last_serial: int | None = None
     """The highest number that a stock unit of the pool was given; no name is used twice."""
     conditions: Annotated[tuple[Condition, ...], MapOf("type")] = ()

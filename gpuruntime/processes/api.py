@@ -1,14 +1,17 @@
 """The API of a process: its routes over what the product can do, and who may call them."""
 
+import asyncio
 import ssl
+from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Final
 
-from attrs import frozen
+from attrs import field, frozen
 
+from gpuruntime.control.operations.http_site import HttpAddress
 from gpuruntime.kube.client import Client
-from gpuruntime.processes.options import ManagerSettings
-from gpuruntime.processes.product import Product
+from gpuruntime.processes.desk import Desk
 from gpuruntime.service.machines_on_cluster import ClusterMachines
 from gpuruntime.service.memory import MemoryMachines
 from gpuruntime.web.app import cluster_routes, machine_routes, until_ready
@@ -16,33 +19,53 @@ from gpuruntime.web.authentication import Access, Gate, decide_access
 from gpuruntime.web.authentication_kubernetes import TokenReviews
 from gpuruntime.web.authentication_tokens import TokenFile
 from gpuruntime.web.health import ClusterProbe, HealthPages, why_not_ready
-from gpuruntime.web.identity import Authenticator, parse_grants
+from gpuruntime.web.identity import Authenticator, Grants, parse_grants
 from gpuruntime.web.routing import Route
 from gpuruntime.web.serving_certificate import server_tls
 
-__all__ = ["Api", "api_of_memory", "api_of_product", "gate_of", "tls_of"]
+__all__ = ["AccessSettings", "Api", "api_of_desk", "api_of_memory", "gate_of", "tls_of"]
 
 _EVERYBODY: Final = parse_grants("group:system:authenticated=operator")
 
 
 @frozen
+class AccessSettings:
+    """Where the API listens, and who may call it."""
+
+    address: HttpAddress
+    token_file: Path | None = None
+    token_review: bool = False
+    grants: Grants = field(factory=Grants)
+    allow_unauthenticated: bool = False
+    tls: tuple[Path, Path] | None = None
+
+
+@frozen
 class Api:
-    """What is served, and the state that the reporter tells."""
+    """What is served, the state that the reporter tells, and what ends the streams that are followed."""
 
     routes: tuple[Route, ...]
     health: HealthPages
+    close_streams: Callable[[], None] = lambda: None
+
+    async def keep_streams(self) -> None:
+        """Let streams go on until cancelled: whoever follows a process that stops is told so, and goes elsewhere."""
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            self.close_streams()
 
 
-def api_of_product(product: Product) -> Api:
+def api_of_desk(desk: Desk) -> Api:
     """The API over a cluster. While the caches have not seen it, only /health is served."""
-    cache, service, places = product.manager.cache, product.service, product.places
-    probe = ClusterProbe(product.manager.reach_server)
-    health = HealthPages(product.inventory.take, probe.error, _now, _now())
+    cache, service, places = desk.manager.cache, desk.service, desk.places
+    probe = ClusterProbe(desk.manager.reach_server)
+    health = HealthPages(desk.inventory.take, probe.error, _now, _now())
     machines = ClusterMachines(
         service.operations, service.units, service.unit_reads, places.instance[0], places.stock[0]
     )
     routes = (*machine_routes(health, machines), *cluster_routes(service))
-    return Api(until_ready(routes, why_not_ready(cache)), health)
+    return Api(until_ready(routes, why_not_ready(cache)), health, service.log.close)
 
 
 def api_of_memory() -> Api:
@@ -56,7 +79,7 @@ def api_of_memory() -> Api:
     return Api(machine_routes(health, machines), health)
 
 
-def gate_of(settings: ManagerSettings, client: Client | None) -> Gate:
+def gate_of(settings: AccessSettings, client: Client | None) -> Gate:
     """Who may come in; `client` is for asking the cluster about tokens.
 
     Raises:
@@ -77,7 +100,7 @@ def gate_of(settings: ManagerSettings, client: Client | None) -> Gate:
     return Gate(access, *known)
 
 
-def tls_of(settings: ManagerSettings) -> ssl.SSLContext | None:
+def tls_of(settings: AccessSettings) -> ssl.SSLContext | None:
     """What to serve HTTPS with; None for HTTP.
 
     Raises:

@@ -1,64 +1,79 @@
-"""The `gpuruntime` command: picks the process to run."""
+"""The `gpuruntime` command: picks the process to run, and imports nothing of the others."""
 
 import argparse
-import asyncio
 import sys
-from collections.abc import Coroutine
-from typing import Any, Final, NoReturn
+from collections.abc import Callable, Mapping
+from typing import Final, NoReturn, Protocol
+
+from attrs import frozen
 
 from gpuruntime import __version__
-from gpuruntime.aio.collector import collect_rarely
-from gpuruntime.control.operations.http_site import ListenError
-from gpuruntime.kube.errors import CredentialsError
-from gpuruntime.processes.generate import add_generate, generate
-from gpuruntime.processes.logs import configure_logging
-from gpuruntime.processes.manager import NoClusterError, run_manager
-from gpuruntime.processes.options import SettingsError, add_manager, settings_of
-from gpuruntime.processes.token_command import add_token, token
-from gpuruntime.web.authentication import UnguardedAddressError
-from gpuruntime.web.authentication_tokens import TokenFileError
-from gpuruntime.web.serving_certificate import CertificateError
 
 __all__ = ["main"]
 
-_MISTAKES: Final = (
-    SettingsError,
-    CredentialsError,
-    NoClusterError,
-    UnguardedAddressError,
-    TokenFileError,
-    CertificateError,
-    ListenError,
-)
+
+class _Module(Protocol):
+    """What the module of a command has."""
+
+    def add(self, parser: argparse.ArgumentParser) -> None:
+        """Say what the command is, and what flags it has."""
+
+    def run(self, arguments: argparse.Namespace) -> int:
+        """Do what the command line says; gives the exit code."""
+
+
+@frozen
+class _Command:
+    """One command; its module is loaded if it is the one that was asked for."""
+
+    help: str
+    load: Callable[[], _Module]
+
+
+def _manager() -> _Module:
+    from gpuruntime.processes import manager_command  # noqa: PLC0415 - see _Command
+
+    return manager_command
+
+
+def _controller_manager() -> _Module:
+    from gpuruntime.processes import controller_manager_command  # noqa: PLC0415 - see _Command
+
+    return controller_manager_command
+
+
+def _runtime_api() -> _Module:
+    from gpuruntime.processes import runtime_api_command  # noqa: PLC0415 - see _Command
+
+    return runtime_api_command
+
+
+def _token() -> _Module:
+    from gpuruntime.processes import token_command  # noqa: PLC0415 - see _Command
+
+    return token_command
+
+
+def _generate() -> _Module:
+    from gpuruntime.processes import generate  # noqa: PLC0415 - see _Command
+
+    return generate
+
+
+_COMMANDS: Final[Mapping[str, _Command]] = {
+    "manager": _Command("run everything in one process", _manager),
+    "controller-manager": _Command("run the reconcilers; one of several replicas leads", _controller_manager),
+    "runtime-api": _Command("serve the API, in any number of replicas", _runtime_api),
+    "token": _Command("make a bearer token for the API", _token),
+    "generate": _Command("write manifests from code: crds, rbac", _generate),
+}
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run a process to its end. A mistake of the user's is one line on standard error and exit code 1 or 2."""
-    arguments = _parser().parse_args(argv)
-    if arguments.command == "generate":
-        return generate(arguments)
-    if arguments.command == "token":
-        return token(arguments)
-    try:
-        settings = settings_of(arguments)
-        configure_logging()
-        _run(run_manager(settings))
-    except _MISTAKES as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
-def _run(process: Coroutine[Any, Any, None]) -> None:
-    """Run on uvloop where it is installed: it saves a quarter of the CPU."""
-    collect_rarely()
-    try:
-        from uvloop import new_event_loop  # noqa: PLC0415 - the extra `fast`
-    except ImportError:
-        asyncio.run(process)
-    else:
-        with asyncio.Runner(loop_factory=new_event_loop) as runner:
-            runner.run(process)
+    """Run a process to its end. A mistake of the user's is a line on standard error and exit code 1 or 2."""
+    words = sys.argv[1:] if argv is None else argv
+    arguments = _parser(words).parse_args(words)
+    return _COMMANDS[arguments.command].load().run(arguments)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -68,7 +83,7 @@ class _Parser(argparse.ArgumentParser):
         self.exit(1, f"error: {message}; `{self.prog} --help` tells what there is\n")
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(words: list[str]) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = _Parser(
         prog="gpuruntime",
         description="Runtime control plane of a GPU cloud on Kubernetes.",
@@ -77,9 +92,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"gpuruntime {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    add_manager(commands)
-    add_token(commands)
-    add_generate(commands)
+    asked = next((word for word in words if not word.startswith("-")), "")
+    for name, command in _COMMANDS.items():
+        added = commands.add_parser(name, help=command.help)
+        if name == asked:
+            command.load().add(added)
     return parser
 
 

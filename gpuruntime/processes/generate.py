@@ -21,7 +21,7 @@ from gpuruntime.processes.generated_files import Generated
 from gpuruntime.processes.importing import ImportProblemError, find_object, kinds_of
 from gpuruntime.processes.manifest_yaml import render
 
-__all__ = ["add_generate", "generate"]
+__all__ = ["add", "run"]
 
 _CRDS: Final = """\
 examples:
@@ -56,13 +56,11 @@ class _GenerateError(Exception):
     """Nothing can be generated; the message says what to do."""
 
 
-def add_generate(commands: Any) -> None:
-    """Add the command to those of `gpuruntime`."""
-    parser = commands.add_parser(
-        "generate",
-        help="write manifests from code: crds, rbac",
-        description="Write manifests from code. `gpuruntime generate crds --help` and `gpuruntime generate rbac --help`"
-        " show examples.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Say what the command is, and what flags it has."""
+    parser.description = (
+        "Write manifests from code. `gpuruntime generate crds --help` and `gpuruntime generate rbac --help` show"
+        " examples."
     )
     what = parser.add_subparsers(dest="what", required=True, metavar="WHAT")
     crds = _what(what, "crds", "CustomResourceDefinitions of the kinds of a package", _CRDS)
@@ -89,7 +87,7 @@ def _what(what: Any, name: str, help_text: str, epilog: str) -> argparse.Argumen
     return parser
 
 
-def generate(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Do what the command line says: 0 if all is well, 1 if a check found something or nothing can be generated, 2 if
     the command line makes no sense.
     """

@@ -7,23 +7,21 @@ from pathlib import Path
 from gpuruntime.web.authentication_tokens import TokenFileError, new_token
 from gpuruntime.web.identity import GrantError, parse_scope
 
-__all__ = ["add_token", "token"]
+__all__ = ["add", "run"]
 
 
-def add_token(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the command and its flags."""
-    parser = commands.add_parser(
-        "token",
-        help="make a bearer token for the API",
-        description="Make a bearer token for a caller of the API. Its hash is added to the token file, which a running"
-        " manager reads again by itself; the token is printed, and kept nowhere.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Say what the command is, and what flags it has."""
+    parser.description = (
+        "Make a bearer token for a caller of the API. Its hash is added to the token file, which a running process"
+        " reads again by itself; the token is printed, and kept nowhere."
     )
     parser.add_argument("name", metavar="NAME", help="who the caller is; it stands in the audit log")
     parser.add_argument("scope", metavar="SCOPE", help="read, write or operator; each includes those before it")
     parser.add_argument("--file", type=Path, required=True, metavar="FILE", help="the token file")
 
 
-def token(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Do what the command line says: 0 if there is a new token."""
     try:
         made = new_token(arguments.name, parse_scope(arguments.scope))

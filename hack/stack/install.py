@@ -10,7 +10,7 @@ from hack.stack.clusters import Cluster
 __all__ = ["SYSTEM_NAMESPACE", "account_kubeconfig", "account_token", "install"]
 
 SYSTEM_NAMESPACE = "gpuruntime-system"
-_MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
+_MANIFESTS = Path(__file__).resolve().parents[2] / "manifests" / "overlays" / "local"
 _LIFE = "8760h"
 
 

@@ -6,11 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from gpuruntime.processes.logs import configure_logging
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
+from gpuruntime.service.log_context import current_request_id
 
 
 @pytest.fixture(autouse=True)
@@ -22,34 +18,17 @@ def restored_root_logger() -> Iterator[None]:
     root.setLevel(level)
 
 
-def test_machines_get_one_json_object_a_line_with_the_fields_apart() -> None:
+def test_lines_that_are_logged_while_a_request_is_served_carry_its_id() -> None:
     stream = io.StringIO()
     configure_logging(stream)
 
-    logging.getLogger("unit").info("claimed", extra={"unit": "a-1"})
-
-    line = json.loads(stream.getvalue())
-    assert {"level": "INFO", "logger": "unit", "message": "claimed", "unit": "a-1"}.items() <= line.items()
-    assert "time" in line
-
-
-def test_a_person_gets_a_short_line() -> None:
-    stream = Terminal()
-    configure_logging(stream)
-
-    logging.getLogger("unit").warning("claimed", extra={"unit": "a-1"})
-
-    assert stream.getvalue().split(" ", 1)[1] == "WARNING claimed  unit=a-1\n"
-
-
-def test_a_person_sees_the_traceback_too() -> None:
-    stream = Terminal()
-    configure_logging(stream)
-
+    token = current_request_id.set("r-1")
     try:
-        int("broken")
-    except ValueError:
-        logging.getLogger("unit").exception("failed")
+        logging.getLogger("unit").info("claimed", extra={"unit": "a-1"})
+    finally:
+        current_request_id.reset(token)
+    logging.getLogger("unit").info("idle")
 
-    assert "failed\nTraceback" in stream.getvalue()
-    assert stream.getvalue().endswith("'broken'\n")
+    served, idle = map(json.loads, stream.getvalue().splitlines())
+    assert {"message": "claimed", "unit": "a-1", "request_id": "r-1"}.items() <= served.items()
+    assert "request_id" not in idle

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gpuruntime.testing import ClusterAccess
 
-MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
+MANIFESTS = Path(__file__).resolve().parents[2] / "manifests" / "overlays" / "local"
 SYSTEM = "gpuruntime-system"
 DEVELOPER = f"system:serviceaccount:{SYSTEM}:gpuruntime-developer"
 

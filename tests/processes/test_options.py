@@ -5,16 +5,10 @@ from typing import NoReturn
 import pytest
 
 from gpuruntime.control.operations.http_site import HttpAddress
-from gpuruntime.processes.options import (
-    KubeMode,
-    ManagerSettings,
-    SettingsError,
-    add_manager,
-    duration,
-    http_address,
-    settings_of,
-)
-from gpuruntime.processes.product import Places
+from gpuruntime.processes.api import AccessSettings
+from gpuruntime.processes.cluster_access import KubeMode
+from gpuruntime.processes.options import ManagerSettings, SettingsError, add_manager, settings_of
+from gpuruntime.processes.places import Places
 
 
 class Strict(argparse.ArgumentParser):
@@ -26,56 +20,27 @@ class Strict(argparse.ArgumentParser):
 
 def settings(*flags: str) -> ManagerSettings:
     parser: argparse.ArgumentParser = Strict()
-    add_manager(parser.add_subparsers())
-    return settings_of(parser.parse_args(["manager", *flags]))
-
-
-@pytest.mark.parametrize(
-    ("text", "address", "url"),
-    [
-        ("127.0.0.1:8080", HttpAddress("127.0.0.1", 8080), "http://127.0.0.1:8080"),
-        (":80", HttpAddress("0.0.0.0", 80), "http://0.0.0.0:80"),
-        ("[::1]:0", HttpAddress("::1", 0), "http://[::1]:0"),
-    ],
-)
-def test_addresses_are_read(text: str, address: HttpAddress, url: str) -> None:
-    assert http_address(text) == address
-    assert address.url == url
-
-
-@pytest.mark.parametrize("text", ["", "8080", "host:", "host:http", "host:65536", "host:-1", "host:²"])
-def test_what_is_no_address_is_refused_with_what_was_expected(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match="expected host:port with a port of 0 to 65535"):
-        http_address(text)
-
-
-@pytest.mark.parametrize(("text", "seconds"), [("30", 30), ("30s", 30), ("1.5m", 90), ("1h", 3600), ("500ms", 0.5)])
-def test_durations_are_read(text: str, seconds: float) -> None:
-    assert duration(text) == seconds
-
-
-@pytest.mark.parametrize("text", ["", "s", "-1s", "1d", "1e3", "²s", "nan"])
-def test_what_is_no_duration_is_refused_with_what_was_expected(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match="expected a duration such as 30s or 5m"):
-        duration(text)
+    add_manager(parser)
+    return settings_of(parser.parse_args(list(flags)))
 
 
 def test_without_flags_it_is_the_development_server_of_this_machine() -> None:
-    assert settings() == ManagerSettings(HttpAddress("127.0.0.1", 8080), KubeMode.AUTO, report_seconds=30.0)
+    assert settings() == ManagerSettings(AccessSettings(HttpAddress("127.0.0.1", 8080)), KubeMode.AUTO)
 
 
 def test_every_flag_reaches_the_settings() -> None:
     found = settings(
-        *("--kube-mode", "required", "--kubeconfig", "k", "--report-interval", "1m"),
+        *("--kube-mode", "required", "--kubeconfig", "k", "--report-interval", "1m", "--keep-operations", "2h"),
         *("--instance-namespace", "a", "--instance-namespace", "b", "--stock-namespace", "s"),
         *("--system-namespace", "c", "--token-file", "t", "--token-review", "--grant", "user:alice=read"),
         *("--tls-cert", "crt", "--tls-key", "key", "--allow-unauthenticated"),
     )
 
     assert (found.kube_mode, found.kubeconfig, found.report_seconds) == (KubeMode.REQUIRED, Path("k"), 60.0)
-    assert found.places == Places(("a", "b"), ("s",), "c")
-    assert (found.token_file, found.token_review, list(found.grants.users)) == (Path("t"), True, ["alice"])
-    assert (found.tls, found.allow_unauthenticated) == ((Path("crt"), Path("key")), True)
+    assert (found.places, found.keep_operations) == (Places(("a", "b"), ("s",), "c"), 7200.0)
+    access = found.access
+    assert (access.token_file, access.token_review, list(access.grants.users)) == (Path("t"), True, ["alice"])
+    assert (access.tls, access.allow_unauthenticated) == ((Path("crt"), Path("key")), True)
 
 
 @pytest.mark.parametrize(
@@ -97,8 +62,9 @@ def test_flags_that_make_no_sense_together_are_refused(flags: tuple[str, ...], w
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (("--report-interval", "0"), "expected at least 5s, got '0'"),
-        (("--report-interval", "4.9s"), "expected at least 5s, got '4.9s'"),
+        (("--report-interval", "0"), "expected a duration of at least 5s such as 30s or 5m, got '0'"),
+        (("--report-interval", "4.9s"), "expected a duration of at least 5s such as 30s or 5m, got '4.9s'"),
+        (("--keep-operations", "59s"), "expected a duration of at least 60s|1m such as 30s or 5m, got '59s'"),
         (("--kube-mode", "maybe"), "expected one of auto, off, required, got 'maybe'"),
         (("--stock-namespace", "A"), "expected the name of a namespace, got 'A'"),
     ],

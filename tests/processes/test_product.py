@@ -1,7 +1,11 @@
 """The product is put together without a cluster, and asks for rights in its own namespaces only."""
 
 from gpuruntime.control.permissions.nowhere import NOWHERE
-from gpuruntime.processes.product import Places, build_product
+from gpuruntime.control.permissions.rights import Right
+from gpuruntime.processes.controller_manager import build_controller_manager
+from gpuruntime.processes.places import Places
+from gpuruntime.processes.product import build_product
+from gpuruntime.processes.runtime_api import build_runtime_api
 
 
 async def test_only_nodes_and_token_reviews_are_asked_for_everywhere() -> None:
@@ -16,6 +20,28 @@ async def test_only_nodes_and_token_reviews_are_asked_for_everywhere() -> None:
         "operations",
         "operations/status",
     }
+
+
+async def test_the_rights_of_the_two_processes_are_together_those_of_the_one() -> None:
+    whole = build_product(NOWHERE)
+
+    apart = (*build_controller_manager(NOWHERE).rights, *build_runtime_api(NOWHERE).rights)
+
+    assert {named(right) for right in apart} == {named(right) for right in whole.rights}
+
+
+async def test_only_the_controller_has_to_do_with_leases_and_children_and_only_the_api_with_tokens() -> None:
+    controller = {right.resource for right in build_controller_manager(NOWHERE).rights}
+
+    api = {right.resource for right in build_runtime_api(NOWHERE).rights}
+
+    assert controller - api >= {"leases", "deployments", "services", "pods", "gpuunits/status", "events"}
+    assert api - controller == {"tokenreviews", "operations/status"}
+
+
+def named(right: Right) -> tuple[str, str, str, str]:
+    """What a right is about; the lease of each process has a name of its own."""
+    return right.group, right.resource, right.verb, right.namespace
 
 
 async def test_other_namespaces_are_as_good() -> None:

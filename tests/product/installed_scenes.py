@@ -1,4 +1,4 @@
-"""The product as it is shipped: its manifests on a cluster of its own, and its manager with the account in them."""
+"""The product as it is shipped: its manifests on a cluster of its own, and its two processes with their accounts."""
 
 import json
 from collections.abc import AsyncIterator
@@ -13,48 +13,68 @@ from gpuruntime.api.roles import INSTANCE_NAMESPACE, STOCK_NAMESPACE, SYSTEM_NAM
 from gpuruntime.api.stockpool import StockPool
 from gpuruntime.control import Informer, wait_for
 from gpuruntime.control.informers.waiting import Predicate
+from gpuruntime.control.manager import Manager
+from gpuruntime.control.operations.http_site import HttpAddress
 from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.meta import ObjectKey, find_condition
-from gpuruntime.processes.product import Product, build_product
+from gpuruntime.processes.configuration.controller_manager import ControllerManagerConfig
+from gpuruntime.processes.configuration.runtime_api import RuntimeApiConfig
+from gpuruntime.processes.controller_manager import build_controller_manager
+from gpuruntime.processes.desk import Desk
+from gpuruntime.processes.runtime_api import build_runtime_api
 from gpuruntime.testing import AdminClient, ClusterAccess
 from tests.control.scenes import managing
 from tests.product_scenes import Onlooker, eventually, looking_on
 from tests.service.service_scenes import looking_at
 
-__all__ = ["MANAGER", "POOLS", "Installed", "Shop", "installed", "shop"]
+__all__ = ["POOLS", "Account", "Installed", "Shop", "installed", "shop"]
 
-MANAGER: Final = "gpuruntime-manager"
 POOLS: Final = "/apis/runtime.lokiwager.io/v1alpha1/namespaces/{}/stockpools"
-_MANIFESTS: Final = Path(__file__).resolve().parents[2] / "manifests"
+_MANIFESTS: Final = Path(__file__).resolve().parents[2] / "manifests" / "overlays" / "local"
 
 
 @frozen
-class Installed:
-    """A cluster with the manifests, and the kubeconfig of the manager's account."""
+class Account:
+    """The account of a process, as the manifests have it."""
 
-    access: ClusterAccess
+    name: str
     kubeconfig: Path
 
     @property
     def username(self) -> str:
-        return f"system:serviceaccount:{SYSTEM_NAMESPACE}:{MANAGER}"
+        return f"system:serviceaccount:{SYSTEM_NAMESPACE}:{self.name}"
+
+
+@frozen
+class Installed:
+    """A cluster with the manifests, and the accounts of the two processes."""
+
+    access: ClusterAccess
+    controller: Account
+    api: Account
 
 
 def installed(access: ClusterAccess, directory: Path) -> Installed:
     """Install the product as a user does."""
     access.kubectl("apply", "--kustomize", str(_MANIFESTS))
     access.kubectl("wait", "crd", "--all", "--for=condition=Established", "--timeout=60s")
-    token = access.kubectl("create", "token", MANAGER, "--namespace", SYSTEM_NAMESPACE).strip()
-    kubeconfig = directory / "manager.kubeconfig"
+    accounts = [_account(access, directory, f"gpuruntime-{name}") for name in ("controller-manager", "runtime-api")]
+    return Installed(access, *accounts)
+
+
+def _account(access: ClusterAccess, directory: Path, name: str) -> Account:
+    token = access.kubectl("create", "token", name, "--namespace", SYSTEM_NAMESPACE).strip()
+    kubeconfig = directory / f"{name}.kubeconfig"
     kubeconfig.write_text(json.dumps(access.kubeconfig_for(token)))
-    return Installed(access, kubeconfig)
+    return Account(name, kubeconfig)
 
 
 @frozen
 class Shop:
     """The product at work, a customer's hands, and an administrator's hands and eyes."""
 
-    product: Product
+    controller: Manager
+    desk: Desk
     admin: AdminClient
     onlooker: Onlooker
     pools: Informer[StockPool]
@@ -98,12 +118,17 @@ class Shop:
 
 @asynccontextmanager
 async def shop(world: Installed) -> AsyncIterator[Shop]:
-    """The product that leads and takes requests, for the length of the block."""
-    product = build_product(from_kubeconfig(world.kubeconfig))
+    """The two processes at work in one loop, for the length of the block."""
+    anywhere = HttpAddress()
+    controller = build_controller_manager(
+        from_kubeconfig(world.controller.kubeconfig), ControllerManagerConfig(operations_addr=anywhere)
+    )
+    desk = build_runtime_api(from_kubeconfig(world.api.kubeconfig), RuntimeApiConfig(operations_addr=anywhere))
     async with (
-        managing(product.manager),
+        managing(controller),
+        managing(desk.manager),
         looking_on(world.access, INSTANCE_NAMESPACE, STOCK_NAMESPACE) as onlooker,
         looking_at(world.access, StockPool, INSTANCE_NAMESPACE, STOCK_NAMESPACE) as pools,
     ):
-        await eventually(lambda: product.service.operations.is_accepting)
-        yield Shop(product, world.access.admin(), onlooker, pools)
+        await eventually(lambda: desk.service.operations.is_accepting)
+        yield Shop(controller, desk, world.access.admin(), onlooker, pools)
