@@ -10,7 +10,7 @@ from hack.benching.alternating import Results
 from hack.benching.api_bench import SCENARIOS
 from hack.benching.contenders import Contender, Runner
 from hack.benching.report import Report, ScenarioReport, as_table
-from hack.benching.requests.claims import BARE_PATCH, CLAIMS, OURS, PUBLISHED, measures
+from hack.benching.requests.claims import BARE_PATCH, CLAIMS, FULL, OURS, PUBLISHED, Load, measures
 from hack.benching.requests.latencies import Latencies, arrivals, one_by_one, sent_at
 from hack.benching.requests.reads import SIZES
 from hack.benching.scenario import Bench
@@ -20,7 +20,7 @@ def judged(ours: float, bare: float) -> str:
     """The row of ours in the figure that has a bar."""
     readings = {OURS: [{"paused rate p50": ours}], BARE_PATCH: [{"paused rate p50": bare}]}
     published = {PUBLISHED: [{"paused rate p50": 92.0}]}
-    figure = Results({**readings, **published}).figure(measures()[0])
+    figure = Results({**readings, **published}).figure(measures(FULL)[0])
     everybody = tuple(Contender(name, ()) for name in (OURS, BARE_PATCH, PUBLISHED))
     table = as_table(Report({}, (ScenarioReport("claims", "", everybody, (figure,)),)))
     return next(line for line in table.splitlines() if line.startswith(OURS))
@@ -31,6 +31,13 @@ def test_a_claim_may_take_as_long_as_four_bare_patches(ours: float, verdict: str
     row = judged(ours, bare=10.0)
 
     assert row.endswith(f"at most 4x bare PATCH  {verdict}")
+
+
+def test_figures_are_named_after_the_load_that_was_measured() -> None:
+    names = [measure.name for measure in measures(Load(stock=20, rate=10.0, burst=15))]
+
+    assert names[0] == "claim p50, 10 a second, reconcilers paused"
+    assert "sent again after 503 or 504, 15 at once, reconcilers running" in names
 
 
 def test_requests_come_at_the_same_times_in_every_run_and_so_many_a_second() -> None:
@@ -80,5 +87,7 @@ async def test_both_scenarios_give_all_their_figures_on_clusters_of_their_own(tm
         claims, sizes = await CLAIMS.run(bench, ()), await SIZES.run(bench, ())
 
     assert all(figure.summary(OURS) is not None for figure in (*claims, *sizes))
-    assert all(figure.summary(BARE_PATCH) is not None for figure in claims)
+    timed = [figure for figure in claims if figure.name.startswith("claim p")]
+    assert all(figure.summary(BARE_PATCH) is not None for figure in timed)
+    assert all(figure.summary(PUBLISHED) is None for figure in timed)
     assert not (tmp_path / "api").exists()

@@ -1,0 +1,35 @@
+"""`hack/e2e`: what it says to who does not know the stories, and what it hands to pytest."""
+
+from pathlib import Path
+
+import pytest
+
+from hack.stories import FILES, main
+
+
+def test_every_story_of_the_product_is_listed_with_its_first_line(capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["--list"])
+
+    lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    assert code == 0
+    assert lines.keys() == FILES.keys()
+    assert lines["claim"] == "A user asks for a unit and gets capacity that was waiting for it."
+
+
+def test_what_the_user_can_mend_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    codes = [main(["claims"]), main(["--kubeconfig", str(tmp_path / "nowhere")])]
+
+    assert codes == [1, 1]
+    assert capsys.readouterr().err.splitlines() == [
+        "error: there is no story claims: `hack/e2e --list` names all",
+        f"error: --kubeconfig {tmp_path}/nowhere: there is no such file",
+    ]
+
+
+def test_the_help_names_the_two_ways_to_run_the_stories(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+
+    text = " ".join(capsys.readouterr().out.split())
+    assert "hack/e2e --kubeconfig FILE" in text
+    assert "round-robin front" in text

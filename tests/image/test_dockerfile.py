@@ -1,0 +1,33 @@
+"""What can be said of the image by reading."""
+
+import pytest
+
+from gpuruntime.processes.command import main
+from tests.image.dockerfile import ROOT, read_dockerfile
+
+DOCKERFILE = read_dockerfile((ROOT / "Dockerfile").read_text())
+
+
+def test_everything_that_is_copied_is_there_and_reaches_the_build() -> None:
+    copies = [words.split() for stage in DOCKERFILE.stages for words in stage.all("COPY")]
+    sources = [source for *given, _target in copies if not given[0].startswith("--from") for source in given]
+    allowed = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+
+    assert sources
+    assert all((ROOT / source).exists() for source in sources)
+    assert set(sources) <= allowed
+
+
+def test_it_runs_as_the_user_of_the_manifests_and_starts_a_command_that_exists() -> None:
+    assert DOCKERFILE.user == (65532, 65532)
+    with pytest.raises(SystemExit, match="0"):
+        main([DOCKERFILE.command[0], "--help"])
+
+
+def test_it_begins_with_a_version_of_python_that_we_name() -> None:
+    bases = {stage.base for stage in DOCKERFILE.stages}
+
+    assert bases == {"python:3.13-slim"}
+    assert (
+        f"Python :: {bases.pop().removeprefix('python:').removesuffix('-slim')}\n" in (ROOT / "setup.cfg").read_text()
+    )

@@ -1,0 +1,175 @@
+"""Alerts and dashboard speak of metrics that there are, and of pages that say what to do."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import promql_parser
+import pytest
+import yaml
+from attrs import frozen
+
+from gpuruntime.control.durations import REQUEST_BUCKETS
+from gpuruntime.control.queueing.queue_metrics import DURATION_BUCKETS
+from gpuruntime.reconcilers.stage_metrics import STAGE_BUCKETS
+from tests.manifests.rendered import MANIFESTS
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+ALERTS: Final = [
+    rule
+    for group in yaml.safe_load((MANIFESTS / "monitoring" / "alerts.yaml").read_text())["spec"]["groups"]
+    for rule in group["rules"]
+]
+PANELS: Final = json.loads((MANIFESTS / "monitoring" / "dashboard.json").read_text())["panels"]
+RUNBOOKS: Final = (ROOT / "docs" / "operations.md").read_text()
+METRIC: Final = re.compile(r"\| `(?P<name>\w+)` \| (?P<type>\w+) \| (?P<labels>[^|]*)\|")
+# What Prometheus and its operator put on every series that they scrape.
+SCRAPED: Final = frozenset({"job", "pod", "namespace", "instance"})
+
+
+@frozen
+class Metric:
+    """A metric as docs/metrics.md has it, which a test of its own compares with a scrape."""
+
+    name: str
+    type: str
+    labels: frozenset[str]
+
+    @property
+    def series(self) -> dict[str, frozenset[str]]:
+        """The labels of each of its series, by name."""
+        labels = self.labels | SCRAPED
+        if self.type == "histogram":
+            return {
+                f"{self.name}_bucket": labels | {"le"},
+                f"{self.name}_count": labels,
+                f"{self.name}_sum": labels,
+            }
+        return {self.name: labels}
+
+
+def known_series() -> dict[str, frozenset[str]]:
+    found: dict[str, frozenset[str]] = {"up": SCRAPED}
+    for row in METRIC.finditer((ROOT / "docs" / "metrics.md").read_text()):
+        found |= Metric(row["name"], row["type"], frozenset(re.findall(r"`(\w+)`", row["labels"]))).series
+    return found
+
+
+def expressions() -> Iterator[tuple[str, str]]:
+    for alert in ALERTS:
+        yield alert["alert"], alert["expr"]
+    for panel in PANELS:
+        for target in panel.get("targets", ()):
+            # Grafana puts in a duration that suits the width of the picture.
+            yield f"{panel['title']} {target['refId']}", target["expr"].replace("$__rate_interval", "5m")
+
+
+EXPRESSIONS: Final = dict(expressions())
+KNOWN: Final = known_series()
+METRICS: Final = (ROOT / "docs" / "metrics.md").read_text()
+# A lease has the name that the config gives it.
+LEASE: Final = "gpuruntime-controller-manager"
+BUCKETS: Final = {
+    "workqueue_queue_duration_seconds_bucket": DURATION_BUCKETS,
+    "gpuruntime_claim_seconds_bucket": REQUEST_BUCKETS,
+    "gpuruntime_unit_stage_seconds_bucket": STAGE_BUCKETS,
+}
+
+
+def nodes(text: str) -> list[promql_parser.Expr]:
+    found: list[promql_parser.Expr] = []
+    promql_parser.walk(promql_parser.parse(text), found.append)
+    return found
+
+
+def selectors(node: promql_parser.Expr) -> list[promql_parser.VectorSelector]:
+    """All selectors in an expression."""
+    return [inner for inner in nodes(node.prettify()) if isinstance(inner, promql_parser.VectorSelector)]
+
+
+@pytest.mark.parametrize("where", EXPRESSIONS)
+def test_every_expression_parses_and_names_series_and_labels_that_there_are(where: str) -> None:
+    for node in nodes(EXPRESSIONS[where]):
+        if isinstance(node, promql_parser.VectorSelector):
+            assert node.name in KNOWN
+            assert {matcher.name for matcher in node.matchers.matchers} <= KNOWN[node.name]
+            assert all(is_value(matcher) for matcher in node.matchers.matchers)
+        if isinstance(node, promql_parser.AggregateExpr) and node.modifier is not None:
+            for selector in selectors(node.expr):
+                assert set(node.modifier.labels) <= KNOWN[selector.name or ""]
+
+
+def is_value(matcher: promql_parser.Matcher) -> bool:
+    """Whether the page of metrics tells of a value that a series must have or not have."""
+    if matcher.name in SCRAPED or matcher.name == "code":
+        return True
+    return matcher.value == LEASE or f"`{matcher.value}`" in METRICS
+
+
+@pytest.mark.parametrize("where", EXPRESSIONS)
+def test_what_other_controllers_show_under_the_same_name_is_left_out(where: str) -> None:
+    shared = {row["name"] for row in METRIC.finditer(METRICS) if row[0].startswith("| `leader_election_")}
+    shared |= set(re.findall(r"^\| `(\w+)` \|[^|]*\|[^|]*\| every process \|", METRICS, re.MULTILINE))
+
+    found = [node for node in nodes(EXPRESSIONS[where]) if isinstance(node, promql_parser.VectorSelector)]
+
+    for selector in found:
+        if re.sub("_(bucket|count|sum)$", "", selector.name or "") in shared:
+            assert {matcher.name for matcher in selector.matchers.matchers} & {"job", "name"}
+
+
+@pytest.mark.parametrize("alert", [alert for alert in ALERTS if "histogram_quantile" in alert["expr"]])
+def test_a_quantile_is_compared_with_a_bound_of_a_bucket_between_which_it_is_a_guess(alert: dict[str, str]) -> None:
+    comparison = promql_parser.parse(alert["expr"])
+
+    (selector,) = selectors(comparison)
+
+    assert isinstance(comparison, promql_parser.BinaryExpr)
+    assert isinstance(comparison.rhs, promql_parser.NumberLiteral)
+    assert comparison.rhs.val in BUCKETS[selector.name or ""]
+
+
+def test_no_two_panels_share_a_title_and_none_overlap() -> None:
+    titles = [panel["title"] for panel in PANELS if panel["type"] != "row"]
+    cells = [
+        (x, y)
+        for place in (panel["gridPos"] for panel in PANELS)
+        for x in range(place["x"], place["x"] + place["w"])
+        for y in range(place["y"], place["y"] + place["h"])
+    ]
+
+    assert len(set(titles)) >= 30
+    assert len(cells) == len(set(cells))
+    assert max(x for x, _ in cells) < 24
+
+
+@pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: str(alert["alert"]))
+def test_every_alert_says_what_to_do_and_where_more_is_said(alert: dict[str, dict[str, str]]) -> None:
+    name = str(alert["alert"])
+    page, _, anchor = alert["annotations"]["runbook_url"].partition("#")
+
+    placeholders = set(re.findall(r"\$labels\.(\w+)", alert["annotations"]["summary"]))
+
+    assert alert["labels"]["severity"] in {"critical", "warning"}
+    assert page.endswith("/docs/operations.md")
+    assert anchor == name.lower()
+    assert f"\n### {name}\n" in RUNBOOKS
+    assert placeholders <= result_labels(str(alert["expr"]))
+
+
+def result_labels(text: str) -> set[str]:
+    """The labels that are left of all that an expression looks at."""
+    kept = [
+        set(node.modifier.labels)
+        for node in nodes(text)
+        if isinstance(node, promql_parser.AggregateExpr) and node.modifier is not None
+    ]
+    return set.intersection(*kept) if kept else set(SCRAPED)
+
+
+def test_the_page_explains_no_alert_that_is_not_there() -> None:
+    explained = re.findall(r"^### (Gpuruntime\w+)$", RUNBOOKS, re.MULTILINE)
+
+    assert sorted(explained) == sorted(alert["alert"] for alert in ALERTS)

@@ -1,0 +1,76 @@
+"""A real API server takes every overlay, and makes of it what it says."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpuruntime.testing import ClusterAccess, LocalCluster
+from tests.manifests.rendered import MANIFESTS, OVERLAYS
+
+UPSTREAM = Path(__file__).resolve().parent / "upstream"
+SYSTEM = "gpuruntime-system"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[ClusterAccess]:
+    """A cluster with the kinds of the Prometheus operator, and nothing of ours."""
+    with LocalCluster() as started:
+        access = started.access
+        access.kubectl("create", "--filename", str(UPSTREAM))
+        access.kubectl("wait", "crd", "--all", "--for=condition=Established", "--timeout=60s")
+        yield access
+
+
+def apply(cluster: ClusterAccess, overlay: str) -> dict[str, str]:
+    """Install an overlay as its users do; what became of each object. A warning of the server is an error."""
+    source = str(MANIFESTS / "overlays" / overlay)
+    said = cluster.kubectl("apply", "--kustomize", source, "--validate=strict", "--warnings-as-errors")
+    return dict(line.rsplit(" ", 1) for line in said.splitlines())
+
+
+def generations(cluster: ClusterAccess, overlay: str) -> dict[str, int]:
+    """How often each object that counts it was changed by anybody."""
+    found = json.loads(cluster.kubectl("get", "--kustomize", str(MANIFESTS / "overlays" / overlay), "--output=json"))
+    metadata = [item["metadata"] for item in found["items"]]
+    return {item["uid"]: item["generation"] for item in metadata if "generation" in item}
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_an_overlay_is_installed_and_a_second_time_changes_nothing(cluster: ClusterAccess, overlay: str) -> None:
+    first = apply(cluster, overlay)
+    before = generations(cluster, overlay)
+
+    again = apply(cluster, overlay)
+
+    changed = {name for name, became in again.items() if became != "unchanged"}
+    # kubectl sends the selector of a budget each time, because it may only be replaced as a whole.
+    assert all(name.startswith("poddisruptionbudget.policy/") for name in changed)
+    assert generations(cluster, overlay) == before
+    assert len(again) == len(first) > 20
+
+
+def test_production_comes_up_spread_over_nodes_and_lets_one_replica_of_each_go(cluster: ClusterAccess) -> None:
+    apply(cluster, "production")
+
+    for name in ("gpuruntime-controller-manager", "gpuruntime-runtime-api"):
+        cluster.kubectl("rollout", "status", f"deployment/{name}", "--namespace", SYSTEM, "--timeout=60s")
+        allowed = "--for=jsonpath={.status.disruptionsAllowed}=1"
+        cluster.kubectl("wait", f"pdb/{name}", allowed, "--namespace", SYSTEM, "--timeout=60s")
+
+    for name, replicas in (("gpuruntime-controller-manager", 2), ("gpuruntime-runtime-api", 3)):
+        selector = f"app.kubernetes.io/name={name}"
+        pods = json.loads(cluster.kubectl("get", "pods", "-n", SYSTEM, "-l", selector, "-o", "json"))["items"]
+        running = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+        assert len({pod["spec"]["nodeName"] for pod in running}) == len(running) == replicas
+
+
+def test_a_pod_that_may_more_than_ours_is_kept_out_of_our_namespace(cluster: ClusterAccess) -> None:
+    cluster.kubectl("apply", "--kustomize", str(MANIFESTS / "platform"))
+    command = ("run", "root", "--image=gpuruntime:dev", "--namespace", SYSTEM, "--dry-run=server")
+
+    with pytest.raises(Exception, match="status 1") as refused:
+        cluster.kubectl(*command)
+
+    assert 'violates PodSecurity "restricted' in str(refused.value.__notes__)
