@@ -93,7 +93,7 @@ def api_processes(directory: Path, *nodes: NodeShape) -> Iterator[ApiProcesses]:
         Children(directory / "processes") as children,
     ):
         access = cluster.access
-        access.kubectl("apply", "--kustomize", str(_ROOT / "manifests"))
+        access.kubectl("apply", "--kustomize", str(_ROOT / "manifests" / "overlays" / "local"))
         own = access.kubectl("create", "token", "gpuruntime-manager", "--namespace", _SYSTEM, "--duration", "8h")
         kubeconfig = directory / "manager.kubeconfig"
         kubeconfig.touch(mode=0o600)

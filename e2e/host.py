@@ -1,0 +1,233 @@
+"""The product on a cluster of its own, its replicas on this machine: what dies is started again, as a kubelet does it.
+
+    python -m e2e.host DIRECTORY --owner PID
+
+It runs until SIGTERM or the end of its owner. Everything that a story needs to know is in DIRECTORY: `access.json` of
+the cluster, `installation.json` once all replicas have been ready, and `replicas.json`, which is written anew whenever
+a replica starts. A replica has a token of its own in each of its lives, by which the audit log tells them apart.
+"""
+
+import argparse
+import base64
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from attrs import asdict, define, field, frozen
+
+from e2e.names import CONTROLLERS, RUNTIME_APIS, SYSTEM
+from gpuruntime.testing import ClusterAccess, LocalCluster, NodeShape
+from gpuruntime.testing.children import Children
+
+__all__ = ["NODES", "PROGRAM", "REPLICAS", "Host", "Life", "main"]
+
+PROGRAM: Final = "gpuruntime.processes.command"
+NODES: Final = (
+    NodeShape("gpu-1", gpus=500, cpu="500", memory="16Ti", pods=1000),
+    NodeShape("gpu-2", gpus=8, product="NVIDIA-L40S"),
+)
+_ROOT: Final = Path(__file__).resolve().parents[1]
+REPLICAS: Final = {CONTROLLERS: 2, RUNTIME_APIS: 3}
+_TOKEN_SECONDS: Final = 8 * 3600
+_START_SECONDS: Final = 120.0
+_POLL_SECONDS: Final = 0.1
+
+
+@frozen
+class Life:
+    """One life of a replica. `credential` is what the audit log calls the token that it has in this life."""
+
+    replica: str
+    number: int
+    pid: int
+    credential: str
+    operations: str
+
+
+@define
+class _Replica:
+    """What stays the same in all lives of a replica."""
+
+    kind: str
+    name: str
+    operations: str
+    config: Path
+    kubeconfig: Path
+    log: Path
+    lives: list[Life] = field(factory=list)
+
+    def is_ready(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"http://{self.operations}/readyz", timeout=5):
+                return True
+        except (urllib.error.URLError, OSError):
+            return False
+
+
+class Host:
+    """Keeps the replicas of one installation, and the front before them."""
+
+    def __init__(self, directory: Path, access: ClusterAccess, children: Children) -> None:
+        self._directory = directory
+        self._access = access
+        self._children = children
+        self._replicas: list[_Replica] = []
+
+    def start(self) -> None:
+        """Start everything; returns when all of it is ready."""
+        token = self._make_token()
+        backends: list[str] = []
+        for number in range(REPLICAS[CONTROLLERS]):
+            self._add(CONTROLLERS, number, {})
+        for number in range(REPLICAS[RUNTIME_APIS]):
+            served = _free_address()
+            auth = {"tokenFile": str(self._directory / "tokens")}
+            replica = self._add(RUNTIME_APIS, number, {"httpAddr": served, "auth": auth})
+            backends.append(f"{served}={replica.operations}")
+        front = _free_address()
+        command = (sys.executable, "-m", "e2e.front", front, *backends)
+        self._children.start("front", command, self._directory / "front.log", {"PYTHONPATH": str(_ROOT)})
+        for replica in self._replicas:
+            self._start(replica)
+        self._await_ready()
+        _publish(self._directory / "installation.json", {"url": f"http://{front}", "token": token})
+
+    def keep(self) -> None:
+        """Start again whatever ends, until interrupted."""
+        while True:
+            ended = self._children.exits()
+            for replica in self._replicas:
+                if replica.name in ended:
+                    self._start(replica)
+            time.sleep(_POLL_SECONDS)
+
+    def kill(self) -> None:
+        """End all replicas at once: nobody is left who would notice."""
+        for replica in self._replicas:
+            if replica.lives and replica.name not in self._children.exits():
+                self._children.signal(replica.name, signal.SIGKILL)
+
+    def _add(self, kind: str, number: int, config: Mapping[str, Any]) -> _Replica:
+        name = f"{kind}-{number + 1}"
+        replica = _Replica(
+            kind,
+            name,
+            _free_address(),
+            self._directory / f"{name}.yaml",
+            self._directory / f"{name}.kubeconfig",
+            self._directory / "logs" / f"{name}.log",
+        )
+        document = {
+            "kubeconfig": str(replica.kubeconfig),
+            "operationsAddr": replica.operations,
+            "logging": {"format": "json"},
+            **config,
+        }
+        replica.config.write_text(json.dumps(document, indent=2))
+        self._replicas.append(replica)
+        return replica
+
+    def _start(self, replica: _Replica) -> None:
+        token = self._account_token(f"gpuruntime-{replica.kind}")
+        replica.kubeconfig.touch(mode=0o600)
+        replica.kubeconfig.write_text(json.dumps(self._access.kubeconfig_for(token, SYSTEM)))
+        chosen = self._directory / f"{replica.kind}.program"
+        program = chosen.read_text() if chosen.exists() else PROGRAM
+        command = (sys.executable, "-m", program, replica.kind, "--config", str(replica.config))
+        pid = self._children.start(replica.name, command, replica.log, {"PYTHONPATH": str(_ROOT)})
+        number = len(replica.lives) + 1
+        replica.lives.append(Life(replica.name, number, pid, _credential(token), replica.operations))
+        lives = [asdict(life) for known in self._replicas for life in known.lives]
+        _publish(self._directory / "replicas.json", lives)
+
+    def _account_token(self, account: str) -> str:
+        path = f"/api/v1/namespaces/{SYSTEM}/serviceaccounts/{account}/token"
+        request = {"kind": "TokenRequest", "spec": {"expirationSeconds": _TOKEN_SECONDS}}
+        answer = self._access.admin().create(path, {"apiVersion": "authentication.k8s.io/v1", **request})
+        return str(answer["status"]["token"])
+
+    def _make_token(self) -> str:
+        """A token of somebody who may do everything that the API can do."""
+        command = [sys.executable, "-m", PROGRAM, "token", "storyteller", "operator"]
+        flags = ["--file", str(self._directory / "tokens")]
+        done = subprocess.run([*command, *flags], cwd=_ROOT, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    def _await_ready(self) -> None:
+        deadline = time.monotonic() + _START_SECONDS
+        for replica in self._replicas:
+            while not replica.is_ready():
+                last = replica.log.read_text()[-4000:] if replica.log.exists() else "it wrote nothing"
+                if replica.name in self._children.exits():
+                    raise RuntimeError(f"{replica.name} ended before it was ready: {last}")
+                if time.monotonic() > deadline:
+                    raise RuntimeError(f"{replica.name} was not ready after {_START_SECONDS:.0f} s: {last}")
+                time.sleep(_POLL_SECONDS)  # a starting server announces nothing that could be awaited
+
+
+def _free_address() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return f"127.0.0.1:{probe.getsockname()[1]}"
+
+
+def _credential(token: str) -> str:
+    payload = token.split(".")[1]
+    claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+    return f"JTI={claims['jti']}"
+
+
+def _publish(path: Path, document: Any) -> None:
+    draft = path.with_suffix(".draft")
+    draft.write_text(json.dumps(document, indent=2))
+    draft.replace(path)
+
+
+def _interrupt(*_: object) -> None:
+    """Break off whatever is being done, but not the clean-up that follows."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def _end_with(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        select.select([os.pidfd_open(pid)], [], [])
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def main(argv: list[str]) -> None:
+    """Install the product as a user does, and keep it."""
+    parser = argparse.ArgumentParser(prog="python -m e2e.host", description=__doc__)
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--owner", type=int, required=True)
+    arguments = parser.parse_args(argv)
+    directory: Path = arguments.directory
+    signal.signal(signal.SIGTERM, _interrupt)
+    threading.Thread(target=_end_with, args=(arguments.owner,), daemon=True).start()
+    with (
+        contextlib.suppress(KeyboardInterrupt),
+        LocalCluster(directory / "cluster", nodes=NODES, audit=True) as cluster,
+        Children(directory / "processes") as children,
+    ):
+        cluster.access.kubectl("apply", "--kustomize", str(_ROOT / "manifests" / "overlays" / "local"))
+        host = Host(directory, cluster.access, children)
+        try:
+            host.start()
+            host.keep()
+        finally:
+            host.kill()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,85 @@
+"""The installation that stories are about: on a cluster of this machine, or where E2E_KUBECONFIG leads to."""
+
+import fcntl
+import os
+import uuid
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import pytest
+
+from e2e.audit_trail import AuditTrail
+from e2e.installation import Installation
+from e2e.installation_local import own_installation, shared_installation
+from e2e.installation_remote import remote_installation
+
+KUBECONFIG = os.environ.get("E2E_KUBECONFIG")
+USED = pytest.StashKey[Installation]()
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    base = tmp_path_factory.getbasetemp()
+    if KUBECONFIG is not None:
+        with remote_installation(Path(KUBECONFIG), base) as made:
+            yield made
+    elif "PYTEST_XDIST_WORKER" in os.environ:
+        with shared_installation(base.parent / "installation", os.getppid()) as made:
+            yield made
+    else:
+        with shared_installation(base / "installation", os.getpid()) as made:
+            yield made
+
+
+@pytest.fixture
+def installation(shared: Installation, request: pytest.FixtureRequest) -> Installation:
+    """The product at work. Stories share it, those in other workers of xdist, too: names are each story's own."""
+    request.node.stash[USED] = shared
+    return shared
+
+
+@pytest.fixture
+def mark(installation: Installation) -> Iterator[str]:
+    """What the names of a story end with, so that they are its own. In a cluster that stays, what bears them goes."""
+    chosen = uuid.uuid4().hex[:6]
+    yield chosen
+    if KUBECONFIG is not None:
+        installation.cluster.remove_all(chosen)
+
+
+@pytest.fixture
+def disturbed(installation: Installation) -> Iterator[Installation]:
+    """The same, for a story that ends replicas of it: one such story at a time. It leaves all of them running."""
+    with (installation.directory / "disturbance.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        installation.replicas.settle()
+        yield installation
+        installation.replicas.settle()
+
+
+@pytest.fixture
+def trail(disturbed: Installation) -> AuditTrail:
+    """The audit log of the cluster in which replicas are ended."""
+    if disturbed.trail is None:
+        pytest.skip("the audit log of this cluster is not at hand")
+    return disturbed.trail
+
+
+@pytest.fixture
+def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Installation]:
+    """An installation that nobody has used, for a story that changes it for good."""
+    if KUBECONFIG is not None:
+        pytest.skip("this story wants a cluster of its own: run it without --kubeconfig")
+    with own_installation(tmp_path / "installation") as made:
+        request.node.stash[USED] = made
+        yield made
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show what the replicas said last beside a story that failed."""
+    report = yield
+    used = item.stash.get(USED, None)
+    if report.failed and used is not None:
+        report.sections += [(f"last words of {name}", words) for name, words in used.replicas.logs().items()]
+    return report

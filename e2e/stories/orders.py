@@ -1,0 +1,24 @@
+"""What stories ask the API for: small things, each of which needs a GPU, so that fake nodes take them."""
+
+from typing import Any, Final
+
+from e2e.installation import Installation
+
+__all__ = ["SMALL", "order", "seed"]
+
+SMALL: Final = {"cpu": "10m", "memory": "16Mi", "gpu": 1}
+
+
+def seed(installation: Installation, spec_name: str, number: int, **fields: Any) -> list[Any]:
+    """So much stock of a spec, once it is ready."""
+    body = {"operationID": f"seed-{spec_name}", "specName": spec_name, "replicas": number, **SMALL, **fields}
+    reply = installation.api.post("/operator/stock-units", body)
+    assert reply.status == 202, reply
+    return installation.cluster.stock(spec_name, number)
+
+
+def order(name: str, spec_name: str, **fields: Any) -> dict[str, Any]:
+    """The body of a request for a unit that listens on a port."""
+    template = {"args": ["serve"], "ports": [{"name": "http", "port": 8080}]}
+    body = {"operationID": f"order-{name}", "name": name, "specName": spec_name, "image": "nginx:1.27"}
+    return {**body, "template": template, **fields}

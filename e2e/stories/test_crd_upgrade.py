@@ -1,0 +1,67 @@
+"""A later release brings a new version of our definitions, and what was stored before goes on as it is."""
+
+from typing import Any, Final
+
+from kubernetes import client
+
+from e2e.eyes import Eyes, eventually
+from e2e.installation import Installation
+from e2e.names import CONTROLLERS, GROUP, INSTANCES, RUNTIME_APIS
+from e2e.stories.orders import order, seed
+
+LATER: Final = "v1beta1"
+KINDS: Final = ("gpuunits", "stockpools", "operations")
+
+
+def test_objects_of_the_old_version_survive_the_new_one_and_are_worked_on(fresh: Installation) -> None:
+    eyes: Eyes = fresh.cluster
+    definitions: Any = client.ApiextensionsV1Api(eyes.api)
+    seed(fresh, "g1.1", 2)
+    fresh.api.post("/gpu-units?wait=Ready&timeout=90", order("old", "g1.1"))
+    (pod,) = eyes.pods("old")
+    old = eyes.unit("old")
+
+    for plural in KINDS:
+        add_version(definitions, f"{plural}.{GROUP}")
+    place = (GROUP, LATER, INSTANCES, "gpuunits")
+    seen = eventually(lambda: read(eyes.custom, place, "old"), "the new version")
+    for process in (RUNTIME_APIS, CONTROLLERS):
+        fresh.replicas.roll(process)
+    fresh.replicas.settle()
+    after = eyes.pods("old")
+    replayed = fresh.api.post("/gpu-units", order("old", "g1.1"))
+    made = fresh.api.post("/gpu-units?wait=Ready&timeout=90", order("new", "g1.1"))
+    changed = fresh.api.put("/gpu-units/old?wait=Ready&timeout=90", {"image": "nginx:1.28"})
+
+    stored = definitions.read_custom_resource_definition(f"gpuunits.{GROUP}").status.stored_versions
+    assert (seen["apiVersion"], seen["metadata"]["uid"]) == (f"{GROUP}/{LATER}", old["metadata"]["uid"])
+    assert (seen["spec"], seen["status"]) == (old["spec"], old["status"])
+    assert [one.metadata.uid for one in after] == [pod.metadata.uid]
+    assert (replayed.status, replayed.data["uid"]) == (200, old["metadata"]["uid"])
+    assert (made.status, made.data["phase"]) == (201, "Ready")
+    assert (changed.status, changed.data["phase"], changed.data["uid"]) == (200, "Ready", old["metadata"]["uid"])
+    assert stored == ["v1alpha1", LATER]
+
+
+def add_version(definitions: Any, name: str) -> None:
+    """What a later release may do to a definition: a new version with one more field, in which objects are stored."""
+    found = definitions.api_client.sanitize_for_serialization(definitions.read_custom_resource_definition(name))
+    (old,) = found["spec"]["versions"]
+    later = {**old, "name": LATER, "storage": True}
+    schema = later["schema"]["openAPIV3Schema"]
+    spec = schema["properties"]["spec"]
+    further = {**spec, "properties": {**spec["properties"], "shape": {"type": "string"}}}
+    properties = {**schema["properties"], "spec": further}
+    later["schema"] = {"openAPIV3Schema": {**schema, "properties": properties}}
+    change = {"spec": {"versions": [{**old, "storage": False}, later]}}
+    definitions.patch_custom_resource_definition(name, change)
+
+
+def read(custom: Any, place: tuple[str, str, str, str], name: str) -> Any:
+    """The object in another version; None while that is not served."""
+    try:
+        return custom.get_namespaced_custom_object(*place, name)
+    except client.ApiException as error:
+        if error.status != 404:
+            raise
+        return None

@@ -1,0 +1,81 @@
+"""The front before the replicas: whom it sends where."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from e2e.front import Address, Backend, Front
+
+
+@asynccontextmanager
+async def replica(name: str, *, ready: bool = True) -> AsyncIterator[Backend]:
+    """Says its name to whoever connects, and on another port whether it is ready."""
+
+    async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(name.encode())
+        writer.close()
+
+    async def probe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readline()
+        writer.write(b"HTTP/1.0 200 OK\r\n\r\n" if ready else b"HTTP/1.0 503 Service Unavailable\r\n\r\n")
+        writer.close()
+
+    served = await asyncio.start_server(serve, "127.0.0.1")
+    probed = await asyncio.start_server(probe, "127.0.0.1")
+    async with served, probed:
+        yield Backend(address_of(served), address_of(probed))
+
+
+def address_of(server: asyncio.Server) -> Address:
+    return Address(*server.sockets[0].getsockname())
+
+
+@asynccontextmanager
+async def fronted(*backends: Backend) -> AsyncIterator[Address]:
+    """A front that has asked every replica whether it is ready."""
+    front = Front(*backends)
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(front.run(Address("127.0.0.1", 0)))
+        address = await front.listening()
+        yield address
+        running.cancel()
+
+
+async def who_answers(address: Address, times: int) -> list[str]:
+    answers: list[str] = []
+    for _ in range(times):
+        reader, writer = await asyncio.open_connection(address.host, address.port)
+        answers.append((await reader.read()).decode())
+        writer.close()
+    return answers
+
+
+async def test_each_connection_goes_to_the_next_replica() -> None:
+    async with AsyncExitStack() as stack:
+        backends = [await stack.enter_async_context(replica(name)) for name in ("a", "b", "c")]
+        address = await stack.enter_async_context(fronted(*backends))
+
+        answers = await who_answers(address, 6)
+
+    assert answers == ["a", "b", "c"] * 2
+
+
+async def test_who_is_not_ready_and_who_refuses_is_passed_over() -> None:
+    async with AsyncExitStack() as stack:
+        kept = await stack.enter_async_context(replica("kept"))
+        unready = await stack.enter_async_context(replica("unready", ready=False))
+        async with replica("gone") as gone:
+            pass
+        gone.probed = kept.probed
+        address = await stack.enter_async_context(fronted(kept, unready, gone))
+
+        answers = await who_answers(address, 4)
+
+    assert answers == ["kept"] * 4
+
+
+async def test_where_nobody_is_ready_the_connection_ends() -> None:
+    async with replica("unready", ready=False) as backend, fronted(backend) as address:
+        answers = await who_answers(address, 1)
+
+    assert answers == [""]
