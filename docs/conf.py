@@ -15,6 +15,9 @@ exclude_patterns = ["_site"]
 
 html_theme = "furo"
 html_title = f"gpuruntime {__version__}"
+html_static_path = ["style"]
+html_css_files = ["wide.css"]
+pygments_dark_style = "github-dark"
 html_copy_source = False
 html_show_sphinx = False
 

@@ -104,13 +104,20 @@ def _described(name: str, *nodes: ast.stmt) -> Iterator[str]:
     for node in nodes:
         match node:
             case ast.ClassDef():
-                yield f"class {name}({', '.join(ast.unparse(base) for base in node.bases)})".replace("()", "")
+                bases = ", ".join(ast.unparse(base) for base in node.bases)
+                yield f"class {name}({bases}){_keywords(node)}".replace("()", "")
                 for member in node.body:
                     yield from (f"    {line}" for line in _member(member))
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 yield _signature(node)
             case _:
                 yield _text(node)
+
+
+def _keywords(node: ast.ClassDef) -> str:
+    """Fields are arguments in their order, unless the class says that all of them are given by name."""
+    options = [option for call in node.decorator_list if isinstance(call, ast.Call) for option in call.keywords]
+    return ", by keyword" if any(option.arg == "kw_only" for option in options) else ""
 
 
 def _member(node: ast.stmt) -> Iterator[str]:

@@ -10,8 +10,9 @@ from tests.docs.stranger import Stranger
 
 # What is read and not run: pictures and what a terminal shows, and what the site puts in by itself.
 READ = {"text", "{toctree}", "{literalinclude}"}
-# Shell blocks are run where a page is a story: see test_quickstart_page.py and e2e/test_walkthrough_docs.py.
-STORIES = {"quickstart", "api"}
+# Shell blocks are run where a page is a story: see test_quickstart_page.py, test_operations_page.py and
+# e2e/test_walkthrough_docs.py.
+STORIES = {"quickstart", "api", "operations"}
 PROGRAMS = [page for page in PAGES.values() if page.program]
 
 

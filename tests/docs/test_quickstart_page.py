@@ -45,7 +45,7 @@ def test_the_program_has_thirty_lines_at_most() -> None:
 
 def test_what_the_page_says_to_type_does_what_it_says(stranger: Stranger, tmp_path: Path) -> None:
     install, cluster, run, see = PAGE.of("sh")
-    shown, _picture = PAGE.of("text")
+    (shown,) = PAGE.of("text")
     place = PAGE.lay_out(tmp_path)
     # The stranger has installed it already, and calls the environment as the page does.
     (place / "venv").symlink_to(stranger.programs.parent)
@@ -63,5 +63,5 @@ def test_what_the_page_says_to_type_does_what_it_says(stranger: Stranger, tmp_pa
                 check=False,
             )
 
-    assert "pip install 'gpuruntime[testing]'" in install
+    assert "pip install './gpuruntime[testing]'" in install
     assert (known.stdout, known.stderr) == (shown, "")

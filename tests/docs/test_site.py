@@ -7,6 +7,7 @@ import subprocess
 import sys
 import urllib.request
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -14,6 +15,7 @@ from hack.documentation import foreign_resources
 from tests.docs.pages import PAGES, ROOT
 
 COMMAND = [sys.executable, "-m", "hack.documentation"]
+SVG = "{http://www.w3.org/2000/svg}"
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
@@ -58,6 +60,18 @@ def test_what_would_come_from_the_network_is_found(page: str, tmp_path: Path) ->
     (tmp_path / "page.html").write_text(f'<a href="https://example.org/">fine</a>{page}')
 
     assert len(foreign_resources(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("picture", sorted((ROOT / "docs" / "pictures").iterdir()), ids=lambda path: str(path.name))
+def test_a_picture_is_whole_can_be_read_in_the_dark_and_has_words_for_those_who_do_not_see_it(picture: Path) -> None:
+    drawing = ET.fromstring(picture.read_text())  # noqa: S314 - our own file
+
+    words = [node.text for node in drawing if node.tag in {f"{SVG}title", f"{SVG}desc"}]
+    style = drawing.findtext(f"{SVG}style") or ""
+
+    assert len(words) == 2
+    assert "prefers-color-scheme: dark" in style
+    assert not re.search(r"(href|src|url)\W+https?:", picture.read_text())
 
 
 def test_serving_prints_the_address_and_ends_with_ctrl_c(site: Path) -> None:

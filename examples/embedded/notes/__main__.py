@@ -4,6 +4,7 @@ import sys
 
 from aiohttp import web
 
+from gpuruntime.control import configure_logging
 from gpuruntime.kube import find
 from notes.application import application
 from notes.cluster import NoteBoard
@@ -16,4 +17,5 @@ def main(namespace: str, port: str = "8080") -> None:
 
 
 if __name__ == "__main__":
+    configure_logging()
     main(*sys.argv[1:])

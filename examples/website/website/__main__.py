@@ -1,7 +1,6 @@
 """The process: `python -m website`, with whatever credentials `kubectl` would use, or those of its pod."""
 
 import asyncio
-import logging
 import os
 
 from gpuruntime.control import (
@@ -11,6 +10,7 @@ from gpuruntime.control import (
     ManagerOptions,
     Watch,
     Writer,
+    configure_logging,
     itself,
     owner,
     owns,
@@ -68,5 +68,5 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    logging.basicConfig(level=logging.INFO)
+    configure_logging()
     asyncio.run(main())
