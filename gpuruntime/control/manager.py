@@ -125,7 +125,7 @@ class Manager:
             Client(self._transport, field_manager=options.name), controller=options.name, instance=instance
         )
         self.election = None if options.election is None else self._make_election(options.election)
-        self.operations = Operations(self.cache, credentials.endpoint.server, self._transport, self._renewals)
+        self.operations = Operations(self.cache, self._transport, self._renewals)
         self.operations.watch_recorder(self.recorder)
         if options.election is not None and self.election is not None:
             self.operations.watch_election(options.election.name, self.election)

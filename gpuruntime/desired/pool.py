@@ -6,14 +6,12 @@ the first one.
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
-from typing import Final
+from datetime import datetime
 
 from attrs import evolve, frozen
 
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.reasons import (
-    FAILED,
     POD_STARTUP_FAILED,
     POOL_PROGRESSING,
     POOL_READY,
@@ -24,6 +22,7 @@ from gpuruntime.api.reasons import (
     phase_of,
 )
 from gpuruntime.api.stockpool import StockPool, StockPoolStatus
+from gpuruntime.desired.pool_failures import FailureRow, failure_row, is_under_way
 from gpuruntime.desired.pool_units import (
     POOL_REVISION,
     is_ready_stock,
@@ -35,13 +34,9 @@ from gpuruntime.desired.pool_units import (
 from gpuruntime.desired.provenance import claim_of, provenance_of
 from gpuruntime.meta.conditions import Condition, find_condition, set_condition
 from gpuruntime.meta.owners import is_controlled_by
-from gpuruntime.meta.timestamps import format_seconds, parse_timestamp
+from gpuruntime.meta.timestamps import format_seconds
 
-__all__ = ["FAILURES_UNTIL_STOP", "PoolPlan", "next_steps", "pool_status"]
-
-FAILURES_UNTIL_STOP: Final = 3
-_FIRST_WAIT: Final = timedelta(seconds=30)
-_LONGEST_WAIT: Final = timedelta(minutes=30)
+__all__ = ["PoolPlan", "next_steps", "pool_status"]
 
 
 @frozen
@@ -59,6 +54,8 @@ class PoolPlan:
     allocated: int
     failures: int
     last_failure_time: str | None
+    replaced: int
+    replaced_serial: int
     last_serial: int
     reason: str
     message: str
@@ -79,7 +76,9 @@ def next_steps(
           until it has a node, so that a pool never takes the GPU that a claim was promised.
         - Ready units never become fewer than `replicas` by what a pool deletes: a unit of an old spec goes when there
           is a ready one in its place, one that is not ready goes at once. There is at most one unit above `replicas`.
-        - After three units in a row that failed, one more is tried after half a minute, the next after twice that.
+        - A unit that failed keeps its place for half a minute, in which it may recover; then another one is tried in
+          its place, one at a time. After three that failed in a row no other place is filled, either, and each further
+          failure doubles the wait, up to half an hour.
         - Names are never used twice.
     """
     revision = revision_of(stock_spec(pool.spec))
@@ -88,32 +87,38 @@ def next_steps(
     current = [unit for unit in free if unit.metadata.annotations.get(POOL_REVISION) == revision]
     old = [unit for unit in free if unit.metadata.annotations.get(POOL_REVISION) != revision]
     ready = [unit for unit in free if is_ready_stock(unit)]
-    failed = sorted(
-        (unit for unit in current if unit.status.phase == FAILED), key=lambda unit: serial_of(pool, unit.metadata.name)
-    )
-    failing = _failed_since_ready(pool, current, failed)
-    failed_at, retry_at = _failure_times(pool.status, len(failing), now)
+    row = failure_row(pool, current, living, active, now)
 
-    limit = pool.spec.replicas + (1 if old else 0)
-    room = limit - len(free) - len(_promised(living, active))
-    wanted = max(0, min(pool.spec.replicas - len(current), room))
-    pace = allowance if retry_at is None else _trial(current, retry_at, now)
-    allowed = min(wanted, pace)
+    limit = pool.spec.replicas + (1 if old else 0) - len(_promised(living, active))
+
+    def missing(given_up: int) -> int:
+        kept = len(current) - given_up
+        return max(0, min(pool.spec.replicas - kept, limit - len(free) + given_up))
+
+    wanted = missing(0)
+    trying = any(map(is_under_way, current))
+    may_try = row.is_due(now) and not trying
+    doomed = row.failed[:1] if may_try and not wanted and missing(1) else ()
+    pace = int(may_try) if row.is_stopped or doomed else allowance
+    allowed = min(missing(len(doomed)), pace)
     last = _last_serial(pool, units, active)
-    stopped = _stopped(len(failing), retry_at, now) if wanted and retry_at is not None else ""
-    reason, message = _verdict(pool, ready, old, failed, _waiting(current, living, active), stopped)
+    trouble = _trouble(row, now, is_trying=trying or bool(doomed or allowed))
+    reason, message = _verdict(pool, ready, old, row, _waiting(current, living, active), trouble)
+    replaced, replaced_serial = row.without(pool, doomed[0]) if doomed else (row.replaced, row.replaced_serial)
     return PoolPlan(
         create=tuple(unit_name(pool, last + number) for number in range(1, allowed + 1)),
-        delete=_superfluous(pool.spec.replicas, current, old),
+        delete=(*doomed, *_superfluous(pool.spec.replicas, current, old)),
         available=len(ready),
         allocated=sum(1 for unit in active if unit.metadata.deletion_timestamp is None),
-        failures=len(failing),
-        last_failure_time=failed_at,
+        failures=row.failures,
+        last_failure_time=row.last_failure_time,
+        replaced=replaced,
+        replaced_serial=replaced_serial,
         last_serial=last + allowed,
         reason=reason,
         message=message,
-        retry_at=retry_at if wanted and retry_at is not None and retry_at > now else None,
-        limited=retry_at is None and allowed < wanted,
+        retry_at=row.retry_at if (wanted or row.failed) and not trying and not row.is_due(now) else None,
+        limited=not row.is_stopped and not doomed and allowed < wanted,
     )
 
 
@@ -135,6 +140,8 @@ def pool_status(pool: StockPool, plan: PoolPlan, now: datetime) -> StockPoolStat
         observed_generation=pool.metadata.generation,
         failures=plan.failures or None,
         last_failure_time=plan.last_failure_time,
+        replaced=plan.replaced or None,
+        replaced_serial=plan.replaced_serial or None,
         last_serial=plan.last_serial or None,
         conditions=set_condition(before.conditions, condition, now),
     )
@@ -173,31 +180,6 @@ def _waiting(current: Sequence[GPUUnit], living: Sequence[GPUUnit], active: Sequ
     return f"stock unit {min(claimed)} is being handed over" if claimed else ""
 
 
-def _failed_since_ready(pool: StockPool, current: Sequence[GPUUnit], failed: Sequence[GPUUnit]) -> Sequence[GPUUnit]:
-    """Those of the units that failed which were made after the newest one that is ready."""
-    newest_ready = max((serial_of(pool, unit.metadata.name) for unit in current if is_ready_stock(unit)), default=0)
-    return [unit for unit in failed if serial_of(pool, unit.metadata.name) > newest_ready]
-
-
-def _failure_times(status: StockPoolStatus, failures: int, now: datetime) -> tuple[str | None, datetime | None]:
-    """When the last failure was noticed, and until when nothing is tried if there were too many."""
-    if failures == 0:
-        return None, None
-    known = status.last_failure_time
-    if known is None or failures > (status.failures or 0):
-        known = format_seconds(now)
-    if failures < FAILURES_UNTIL_STOP:
-        return known, None
-    wait = min(_FIRST_WAIT * 2 ** min(failures - FAILURES_UNTIL_STOP, 10), _LONGEST_WAIT)
-    return known, parse_timestamp(known) + wait
-
-
-def _trial(current: Sequence[GPUUnit], retry_at: datetime, now: datetime) -> int:
-    """How many units to try after too many failures: one when its time has come, and none while one is under way."""
-    under_way = [unit for unit in current if unit.status.phase != FAILED and not is_ready_stock(unit)]
-    return 1 if retry_at <= now and not under_way else 0
-
-
 def _superfluous(replicas: int, current: Sequence[GPUUnit], old: Sequence[GPUUnit]) -> tuple[GPUUnit, ...]:
     """What is too much: first what is not ready, then the newest, because claims take the oldest."""
 
@@ -212,25 +194,27 @@ def _superfluous(replicas: int, current: Sequence[GPUUnit], old: Sequence[GPUUni
     return (*surplus, *idle, *replaced)
 
 
-def _stopped(failures: int, retry_at: datetime, now: datetime) -> str:
-    """That too many failed, for a pool that would make more."""
-    then = f"the next try is at {format_seconds(retry_at)}" if retry_at > now else "one more is being tried"
-    return f"{failures} failed in a row, {then}"
+def _trouble(row: FailureRow, now: datetime, *, is_trying: bool) -> str:
+    """What is to be said of failures, "" if there are none."""
+    if not row.failed and not row.is_stopped:
+        return ""
+    count = f"{row.failures} failed in a row" if row.is_stopped else f"{len(row.failed)} failed"
+    if is_trying:
+        return f"{count}, one more is being tried"
+    return (
+        f"{count}, the next try is at {format_seconds(row.retry_at)}" if row.retry_at and not row.is_due(now) else count
+    )
 
 
 def _verdict(
     pool: StockPool,
     ready: Sequence[GPUUnit],
     old: Sequence[GPUUnit],
-    failed: Sequence[GPUUnit],
+    row: FailureRow,
     waiting: str,
-    stopped: str,
+    trouble: str,
 ) -> tuple[str, str]:
-    """Reason and message of the Ready condition.
-
-    A unit that failed is told of whatever became of later ones: it keeps its place, so the pool is not full, or not
-    rid of its old spec, before somebody mended what its words say.
-    """
+    """Reason and message of the Ready condition. A unit that failed is told of whatever became of later ones."""
     replicas = pool.spec.replicas
     if replicas == 0:
         return SCALED_TO_ZERO, "The pool is asked for no stock."
@@ -239,14 +223,13 @@ def _verdict(
     if is_full and not old:
         return POOL_READY, f"{count}."
     replacing = f"{len(old)} of an old spec are being replaced" if old else ""
-    trouble = stopped or (f"{len(failed)} failed" if failed else "")
-    words = f" {failed[0].metadata.name}: {_words(failed[0])}" if failed else ""
+    words = f" {row.failed[0].metadata.name}: {_words(row.failed[0])}" if row.failed else ""
     message = f"{'; '.join(filter(None, (count, replacing, trouble, waiting)))}.{words}"
     if is_full:
         return POOL_READY, message
-    if stopped:
+    if row.is_stopped:
         return REFILL_STOPPED, message
-    return POD_STARTUP_FAILED if failed else POOL_PROGRESSING, message
+    return POD_STARTUP_FAILED if row.failed else POOL_PROGRESSING, message
 
 
 def _reason(unit: GPUUnit) -> str:

@@ -80,6 +80,11 @@ class Transport:
         self._in_flight = 0
 
     @property
+    def server(self) -> str:
+        """The address that it sends to, as the credentials of the moment have it."""
+        return self._credentials.endpoint.server
+
+    @property
     def counts(self) -> Mapping[tuple[str, str], int]:
         """How often a request was sent, by (code, method); the code is "<error>" where there was no answer."""
         return self._counts

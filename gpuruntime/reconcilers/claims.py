@@ -4,6 +4,8 @@ A claim on a stock unit belongs to an Operation, and as long as that is under wa
 Operation has ended or is gone, the claim is finished if the active unit that it is for names the stock unit, and void
 otherwise. An Operation that is gone may have been deleted under the hands of a process that still works on it: such a
 process stops when its hold runs out, so the reaper waits for as long as a hold lasts before it believes its eyes.
+
+A stock unit that an active unit names has been taken over, also when somebody stripped the claim off it: then it goes.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -29,14 +31,14 @@ from gpuruntime.control import (
 )
 from gpuruntime.control.leadership.fence import seconds_since_boot
 from gpuruntime.control.permissions.declarations import records_events, uses
-from gpuruntime.desired.provenance import Claim, claim_of
+from gpuruntime.desired.provenance import Claim, claim_of, provenance_of
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import NotFoundError
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.service.installation import watch_operations
 from gpuruntime.service.operation_record import HoldTiming, has_ended
-from gpuruntime.service.releasing import is_named_by, settle_claim
-from gpuruntime.service.unit_index import units_claimed_by, watch_units
+from gpuruntime.service.releasing import consume, is_named_by, settle_claim
+from gpuruntime.service.unit_index import units_claimed_by, units_that_took, watch_units
 
 __all__ = ["ClaimOptions", "ClaimReaper", "install_claims"]
 
@@ -78,11 +80,19 @@ def install_claims(manager: Manager, options: ClaimOptions | None = None) -> Con
         "claim",
         reaper,
         [
-            Watch(units, mapped(lambda unit: (unit.key,)), [_claim_changed]),
+            Watch(units, mapped(_concerned), [_claim_changed]),
             Watch(operations, mapped(claimed_by)),
         ],
         ControllerOptions(concurrency=chosen.concurrency),
     )
+
+
+def _concerned(unit: GPUUnit) -> Iterator[ObjectKey]:
+    """The unit itself, and the stock unit that it took over."""
+    source = provenance_of(unit.metadata)
+    yield unit.key
+    if source is not None:
+        yield source.stock
 
 
 def _claim_changed(change: Change[GPUUnit]) -> bool:
@@ -96,8 +106,9 @@ class ClaimReaper:
     """Ends the claim on one stock unit, if nobody else will.
 
     Guarantees:
-        A stock unit that an active unit names is never released. One that none names is released only when no process
-        can be about to create that active unit any more. Both are looked up live before anything is written.
+        A stock unit that an active unit names is never released, and goes, claimed or not. One that none names is
+        released only when no process can be about to create that active unit any more. Both are looked up live before
+        anything is written.
     """
 
     units: Store[GPUUnit]
@@ -110,17 +121,37 @@ class ClaimReaper:
 
     async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
         stock = self.units.get(key)
-        claim = None if stock is None else claim_of(stock.metadata)
-        if stock is None or claim is None or not self.options.roles.is_stock(key.namespace):
+        if stock is None or not self.options.roles.is_stock(key.namespace):
             self._since.pop(key, None)
             return Result.done()
+        claim = claim_of(stock.metadata)
+        if claim is None:
+            return await self._recall(stock)
         known = self.operations.get(ObjectKey(self.options.system_namespace, claim.operation))
         is_there = known is not None and known.metadata.uid == claim.id
-        left = self._seen_since(key, (claim.id, is_there)) + self.options.timing.lease - self.clock()
+        left = self._left(key, (claim.id, is_there))
         if left > 0 and not (known is not None and is_there and has_ended(known)):
             # Too early: the cache may lag behind, and a process may have a hold on an Operation that was deleted.
             return Result.after(left)
         return await self._decide(stock, claim)
+
+    async def _recall(self, stock: GPUUnit) -> Result:
+        """Delete a unit that is not claimed and was taken over all the same, so that nobody gets its capacity again."""
+        takers = units_that_took(self.units, stock)
+        if not takers:
+            self._since.pop(stock.key, None)
+            return Result.done()
+        left = self._left(stock.key, ("", False))
+        if left > 0:
+            # Too early: the active unit may be gone, and its stock given back, before the cache tells.
+            return Result.after(left)
+        taker = await self._live(takers[0].key)
+        if taker is None or taker.metadata.deletion_timestamp is not None or not is_named_by(stock, taker):
+            return Result.after(self.options.timing.lease)
+        await consume(self.client, stock)
+        self._since.pop(stock.key, None)
+        self.recorder.record(stock, "Warning", "ClaimRecalled", _ACTION, f"taken over by {taker.key}, but not claimed")
+        return Result.done()
 
     async def _decide(self, stock: GPUUnit, claim: Claim) -> Result:
         operation = await self._operation(claim)
@@ -135,12 +166,12 @@ class ClaimReaper:
             self.recorder.record(stock, "Normal", "ClaimReleased", _ACTION, f"not taken over by {claim.claimed_for}")
         return Result.done()
 
-    def _seen_since(self, key: ObjectKey, sight: tuple[str, bool]) -> float:
-        """Since when, by the local clock, this claim was seen with its Operation, or without."""
+    def _left(self, key: ObjectKey, sight: tuple[str, bool]) -> float:
+        """For how many seconds more a claim, with its Operation or without, is to look the same by the local clock."""
         known = self._since.get(key)
         if known is None or known[0] != sight:
             known = self._since[key] = (sight, self.clock())
-        return known[1]
+        return known[1] + self.options.timing.lease - self.clock()
 
     async def _operation(self, claim: Claim) -> Operation | None:
         """The Operation of the claim, live; None if it is gone, though another may have its name."""
@@ -157,7 +188,10 @@ class ClaimReaper:
         places = self.options.namespaces
         if claim.claimed_for is None or (places and claim.claimed_for.namespace not in places):
             return None
+        return await self._live(claim.claimed_for)
+
+    async def _live(self, key: ObjectKey) -> GPUUnit | None:
         try:
-            return await self.client.get(GPUUnit, claim.claimed_for.name, claim.claimed_for.namespace)
+            return await self.client.get(GPUUnit, key.name, key.namespace)
         except NotFoundError:
             return None

@@ -17,7 +17,8 @@ from gpuruntime.api.reasons import (
     POD_STARTUP_FAILED,
     UNSCHEDULABLE,
 )
-from gpuruntime.reconcilers.pod_summary import ContainerSummary, Ending, NodeSummary, PodSummary
+from gpuruntime.reconcilers.pod_summary import ContainerSummary, Ending, PodSummary
+from gpuruntime.service.node_summary import NodeSummary
 
 __all__ = ["Failure", "node_failure", "pod_failure", "pod_progress"]
 

@@ -11,7 +11,7 @@ from attrs import frozen
 
 from gpuruntime.api.names import UNIT_LABEL
 
-__all__ = ["ContainerSummary", "Ending", "NodeSummary", "PodSummary", "summarize_node", "summarize_pod"]
+__all__ = ["ContainerSummary", "Ending", "PodSummary", "summarize_pod"]
 
 Raw = Mapping[str, Any]
 
@@ -75,15 +75,6 @@ class PodSummary:
         return max(times) if times and all(times) else ""
 
 
-@frozen
-class NodeSummary:
-    """Whether a node is ready, and what it says if it is not."""
-
-    is_ready: bool
-    reason: str = ""
-    message: str = ""
-
-
 def summarize_pod(raw: Raw) -> PodSummary:
     """The summary of a pod as it is on the wire."""
     metadata, status = raw["metadata"], raw.get("status") or {}
@@ -109,15 +100,6 @@ def summarize_pod(raw: Raw) -> PodSummary:
             *(_container(item, is_init=False) for item in status.get("containerStatuses") or ()),
         ),
     )
-
-
-def summarize_node(raw: Raw) -> NodeSummary:
-    """The summary of a node as it is on the wire; one without a Ready condition was never heard of."""
-    conditions = (raw.get("status") or {}).get("conditions") or ()
-    ready: Raw = next((condition for condition in conditions if condition["type"] == "Ready"), {})
-    if ready.get("status") == "True":
-        return NodeSummary(is_ready=True)
-    return NodeSummary(is_ready=False, reason=ready.get("reason") or "", message=ready.get("message") or "")
 
 
 def _container(raw: Raw, *, is_init: bool) -> ContainerSummary:

@@ -30,11 +30,11 @@ from gpuruntime.control import (
 )
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.builtin.core import Service
-from gpuruntime.kube.builtin.nodes import Node
 from gpuruntime.kube.builtin.pods import Pod
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.reconcilers.foreign_status import status_touched
-from gpuruntime.reconcilers.pod_summary import NodeSummary, PodSummary, summarize_node, summarize_pod
+from gpuruntime.reconcilers.pod_summary import PodSummary, summarize_pod
+from gpuruntime.service.node_summary import NodeSummary, watch_nodes
 from gpuruntime.service.unit_index import watch_units
 
 __all__ = ["UnitCaches"]
@@ -66,7 +66,7 @@ class UnitCaches:
                 labels=UNIT_LABEL,
                 indexes=[_BY_UNIT, _BY_NODE],
             ),
-            nodes=cache.informer(projected(Node.KIND, summarize_node)),
+            nodes=watch_nodes(cache),
         )
 
     def sources(self) -> tuple[Source[ObjectKey], ...]:

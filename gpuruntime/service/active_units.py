@@ -61,6 +61,7 @@ class ActiveUnits:
         # Those who ask again and again until there is capacity should cost no write each time.
         is_hopeless = not request.cold_start and not self.claims.may_succeed(wanted)
         if is_hopeless and await self.operations.find(operation_id) is None:
+            self.claims.counters.turned_away()
             raise no_capacity(wanted)
         performed = await self.operations.perform(operation_id, CREATE_GPU_UNIT, request, within=within)
         if isinstance(performed.object, GPUUnit):

@@ -6,6 +6,7 @@ full state. So any number of slow followers cost no memory.
 
 import asyncio
 from collections import deque
+from collections.abc import Collection
 from contextlib import suppress
 from typing import Final, Generic, TypeVar
 
@@ -14,7 +15,7 @@ from attrs import frozen
 from gpuruntime.control import Change, Informer
 from gpuruntime.meta.objects import TypedObject
 from gpuruntime.service.errors import NotRunningError
-from gpuruntime.service.reading import is_at_least
+from gpuruntime.service.reading import is_at_least, watched_parts
 
 __all__ = ["ChangeLog", "Snapshot", "Step"]
 
@@ -41,7 +42,7 @@ class Snapshot(Generic[K]):
 
 
 class ChangeLog(Generic[K]):
-    """The last steps of all objects that an informer follows.
+    """The last steps of all objects that an informer follows, in the namespaces among `places`; () is all of them.
 
     Guarantees:
         - The steps of one object are in order, and none is left out between two that are kept.
@@ -49,11 +50,12 @@ class ChangeLog(Generic[K]):
 
     Caveats:
         Versions say where to go on only if one watch covers everything. An informer of several namespaces has several,
-        which are not in step; then `can_resume` is false.
+        which are not in step; then `can_resume` is false, unless the log is of one of them.
     """
 
-    def __init__(self, informer: Informer[K], kept: int = _STEPS_KEPT) -> None:
-        self.can_resume = len(informer.scope.parts) == 1
+    def __init__(self, informer: Informer[K], kept: int = _STEPS_KEPT, places: Collection[str] = ()) -> None:
+        self._parts = watched_parts(informer.scope.parts, places)
+        self.can_resume = len(self._parts) == 1
         self._informer = informer
         self._kept = kept
         self._steps: deque[Step[K]] = deque()
@@ -69,18 +71,27 @@ class ChangeLog(Generic[K]):
         try:
             await self._informer.synced()
             if not self._steps:
-                self._floor = self._informer.store.resource_version
+                self._floor = self.version
             self._is_following = True
             await asyncio.get_running_loop().create_future()
         finally:
-            self._is_following = False
+            self.close()
             self._informer.unsubscribe(self._take)
-            self._wake()
+
+    def close(self) -> None:
+        """Tell whoever follows that there is nothing more to come."""
+        self._is_following = False
+        self._wake()
 
     @property
     def is_following(self) -> bool:
         """Whether there is, and will be, something to follow."""
         return self._is_following
+
+    @property
+    def version(self) -> str:
+        """The version up to which all that happened is in the log, or before its beginning."""
+        return self._informer.store.version_in(self._parts[0] if self.can_resume else None)
 
     def snapshot(self) -> Snapshot[K]:
         """Everything as it is now.
@@ -89,8 +100,8 @@ class ChangeLog(Generic[K]):
             NotRunningError: this process does not follow yet, or any more.
         """
         self._require_following()
-        listing = self._informer.store.list()
-        return Snapshot(listing.items, listing.resource_version, self._end)
+        items = tuple(item for part in self._parts for item in self._informer.store.list(part).items)
+        return Snapshot(items, self.version, self._end)
 
     def place_of(self, version: str) -> int | None:
         """The place from which somebody goes on who has seen everything up to a version; None if the log forgot it.
@@ -100,7 +111,7 @@ class ChangeLog(Generic[K]):
         """
         self._require_following()
         known = self.can_resume and is_at_least(version, self._floor)
-        if not known or not is_at_least(self._informer.store.resource_version, version):
+        if not known or not is_at_least(self.version, version):
             return None
         unseen = sum(1 for step in self._steps if not is_at_least(version, step.version))
         return self._end - unseen
@@ -120,10 +131,13 @@ class ChangeLog(Generic[K]):
                     await self._more.wait()
 
     def _take(self, change: Change[K]) -> None:
+        if not {None, change.key.namespace} & set(self._parts):
+            return
         # A state that the reflector fetched as a whole is told without an event: what happened in between is not known.
-        is_event = self._informer.events != self._events
-        self._events = self._informer.events
-        version = self._informer.store.resource_version
+        events = sum(map(self._informer.events_in, self._parts))
+        is_event = events != self._events
+        self._events = events
+        version = self.version
         if change.initial or not (is_event or self._is_namesake(change, version)):
             self._begin_anew(version)
             return

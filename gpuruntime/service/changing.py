@@ -26,9 +26,10 @@ from gpuruntime.meta.frozen_mapping import EMPTY, FrozenDict
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.objects import TypedObject
 from gpuruntime.meta.structs import Struct, wire
-from gpuruntime.service.errors import ObjectNotFoundError, RefusedError, ServiceError, StaleVersionError
+from gpuruntime.service.errors import ObjectNotFoundError, ServiceError, StaleVersionError
 from gpuruntime.service.operation_hold import OperationHold, Outcome
 from gpuruntime.service.operations import Operations, Performed
+from gpuruntime.service.refusing import refused
 
 __all__ = ["CHANGED_BY", "ChangeObject", "Changed", "Changes", "ObjectChange", "ensure_version", "read_or_none"]
 
@@ -112,7 +113,7 @@ class ObjectChange(Generic[K]):
         except NotFoundError as error:
             raise _gone(self.kind, current.key) from error
         except (InvalidError, ForbiddenError, BadRequestError) as error:
-            raise RefusedError(f"the change of {self.kind.KIND.kind} {current.key} was refused: {error}") from error
+            raise refused(f"the change of {self.kind.KIND.kind} {current.key}", error) from error
 
 
 @frozen

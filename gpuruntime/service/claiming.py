@@ -1,7 +1,8 @@
 """Claiming a ready stock unit: one conditional PATCH, and the next candidate if somebody was faster."""
 
+import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
@@ -20,8 +21,12 @@ from gpuruntime.kube.patches import MergePatch
 from gpuruntime.meta.codec import encode
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.owners import controller_of
+from gpuruntime.service.claim_metrics import ClaimCounters, ClaimOutcome
 from gpuruntime.service.errors import InsufficientCapacityError
-from gpuruntime.service.unit_index import units_of_spec
+from gpuruntime.service.reading import is_at_least
+from gpuruntime.service.ready_stock import ReadyStock
+from gpuruntime.service.refusing import ensure_allowed
+from gpuruntime.service.unit_index import units_that_took
 
 __all__ = ["StockClaims", "WantedStock", "claim_for", "claim_patch", "no_capacity"]
 
@@ -58,12 +63,8 @@ class WantedStock:
     spec_name: str = ""
     name: str = ""
 
-    def among(self, units: Store[GPUUnit]) -> tuple[GPUUnit, ...]:
-        """The units that fit, ready or not."""
-        if not self.name:
-            return units_of_spec(units, self.namespace, self.spec_name)
-        named = units.get(ObjectKey(self.namespace, self.name))
-        return () if named is None or self.spec_name not in {"", named.spec.spec_name} else (named,)
+    def fits(self, unit: GPUUnit) -> bool:
+        return self.spec_name in {"", unit.spec.spec_name}
 
 
 def no_capacity(wanted: WantedStock) -> InsufficientCapacityError:
@@ -80,7 +81,8 @@ class StockClaims:
 
     Guarantees:
         - A unit is claimed by at most one operation: the PATCH fails if the unit changed in any way since it was seen.
-        - The oldest ready unit first, then by name. Operations of this process do not run after the same unit.
+        - The oldest ready unit first, then by name. Operations of this process do not run after the same unit, nor
+          after one that this process has claimed and the cache does not show so yet.
         - None is claimed only if, at some moment, no ready unit of the spec was to be had: a candidate that merely
           changed is looked at again, live.
 
@@ -88,18 +90,35 @@ class StockClaims:
     with `find`, and uses it.
     """
 
-    def __init__(self, units: Store[GPUUnit], now: Callable[[], datetime] = _utc_now) -> None:
+    def __init__(self, units: Store[GPUUnit], ready: ReadyStock, now: Callable[[], datetime] = _utc_now) -> None:
         self._units = units
+        self._ready = ready
         self._now = now
         self._wanted: set[str] = set()
+        self._claimed: dict[str, GPUUnit] = {}
+        self._attempt_ended = asyncio.Event()
+        self.counters = ClaimCounters()
 
     async def claim(
         self, client: Client, operation: Operation, wanted: WantedStock, active: ObjectKey
     ) -> GPUUnit | None:
         """The unit, as it is once it is claimed; None if there is none to be had."""
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        outcome: ClaimOutcome = "error"
+        try:
+            claimed = await self._claim(client, operation, wanted, active)
+            outcome = "insufficient" if claimed is None else "claimed"
+        finally:
+            self.counters.ended(outcome, clock() - began)
+        return claimed
+
+    async def _claim(
+        self, client: Client, operation: Operation, wanted: WantedStock, active: ObjectKey
+    ) -> GPUUnit | None:
         passed: set[str] = set()
         changed: list[GPUUnit] = []
-        while (candidate := self._next(wanted, passed)) is not None:
+        while (candidate := await self._candidate(wanted, passed)) is not None:
             passed.add(candidate.metadata.uid)
             with self._wanting(candidate):
                 claimed = await self._try(client, operation, candidate, active)
@@ -109,7 +128,7 @@ class StockClaims:
         for candidate in changed:
             with self._wanting(candidate):
                 fresh = await self._read(client, candidate)
-                if fresh is None or not is_ready_stock(fresh):
+                if fresh is None or not is_ready_stock(fresh) or units_that_took(self._units, fresh):
                     continue
                 claimed = await self._try(client, operation, fresh, active)
             if claimed is not None:
@@ -117,8 +136,8 @@ class StockClaims:
         return None
 
     def may_succeed(self, wanted: WantedStock) -> bool:
-        """Whether, by the cache, there is a unit to be claimed."""
-        return self._next(wanted, set()) is not None
+        """Whether, by the cache, there is a unit to be claimed, or may be for all that is known yet."""
+        return not self._ready.is_complete or self._next(wanted, set()) is not None
 
     async def find(self, client: Client, operation: Operation, stock_namespace: str) -> GPUUnit | None:
         """The unit that this very operation has claimed already, read live."""
@@ -133,16 +152,29 @@ class StockClaims:
                 continue
         return None
 
-    def _next(self, wanted: WantedStock, passed: set[str]) -> GPUUnit | None:
+    async def _candidate(self, wanted: WantedStock, passed: set[str]) -> GPUUnit | None:
+        """The next unit to try; None if there is none, and nobody runs after one that he may not get."""
+        while (found := self._next(wanted, passed | self._wanted)) is None:
+            if self._next(wanted, passed) is None:
+                return None
+            await self._attempt_ended.wait()
+        return found
+
+    def _next(self, wanted: WantedStock, besides: set[str]) -> GPUUnit | None:
         """The first candidate by the cache as it is now: it may have changed since the last look."""
-        candidates = (
-            unit
-            for unit in wanted.among(self._units)
-            if unit.metadata.uid not in passed and unit.metadata.uid not in self._wanted and is_ready_stock(unit)
-        )
-        return min(
-            candidates, key=lambda unit: (unit.metadata.creation_timestamp or "", unit.metadata.name), default=None
-        )
+        for uid, unit in tuple(self._claimed.items()):
+            known = self._units.version_of(unit.key)
+            if known is None or known[0] != uid or is_at_least(known[1], unit.metadata.resource_version):
+                del self._claimed[uid]
+        # Somebody may have stripped the claim off a unit that was taken over: then it is about to go.
+        fit = (unit for unit in self._candidates(wanted, besides | self._claimed.keys()) if wanted.fits(unit))
+        return next((unit for unit in fit if not units_that_took(self._units, unit)), None)
+
+    def _candidates(self, wanted: WantedStock, besides: set[str]) -> Iterable[GPUUnit]:
+        if not wanted.name:
+            return self._ready.oldest(wanted.namespace, wanted.spec_name, besides)
+        named = self._ready.find(ObjectKey(wanted.namespace, wanted.name))
+        return () if named is None or named.metadata.uid in besides else (named,)
 
     @contextmanager
     def _wanting(self, unit: GPUUnit) -> Iterator[None]:
@@ -151,18 +183,25 @@ class StockClaims:
             yield
         finally:
             self._wanted.discard(unit.metadata.uid)
+            # Those who wait hold the old event.
+            self._attempt_ended.set()
+            self._attempt_ended = asyncio.Event()
 
     async def _try(self, client: Client, operation: Operation, stock: GPUUnit, active: ObjectKey) -> GPUUnit | None:
         meta = stock.metadata
         patch = claim_patch(stock, claim_for(operation, stock, active), self._now())
         try:
-            return await client.patch(GPUUnit, meta.name, meta.namespace, patch)
+            claimed = await client.patch(GPUUnit, meta.name, meta.namespace, patch)
         except (ConflictError, NotFoundError):
+            self.counters.conflicts += 1
             return None
         except (ForbiddenError, InvalidError) as error:
+            ensure_allowed(error)
             # A unit that cannot be claimed, by whatever rule of the cluster, must not stand before those that can.
             _LOG.warning("cannot claim a stock unit", extra={"unit": str(stock.key), "error": str(error)})
             return None
+        self._claimed[meta.uid] = claimed
+        return claimed
 
     async def _read(self, client: Client, stock: GPUUnit) -> GPUUnit | None:
         try:

@@ -39,6 +39,7 @@ from gpuruntime.meta.objects import ObjectMeta
 from gpuruntime.service.claiming import StockClaims, WantedStock, no_capacity
 from gpuruntime.service.errors import NameTakenError, RefusedError
 from gpuruntime.service.operation_hold import OperationHold, Outcome
+from gpuruntime.service.refusing import refused
 from gpuruntime.service.releasing import settle_claim
 from gpuruntime.service.requests import CreateUnit
 
@@ -158,7 +159,7 @@ class UnitCreation:
                 "choose another name, or delete it"
             ) from error
         except (InvalidError, ForbiddenError, BadRequestError, NotFoundError) as error:
-            raise RefusedError(f"unit {request.namespace}/{request.name} was refused: {error}") from error
+            raise refused(f"unit {request.namespace}/{request.name}", error) from error
 
     async def _finish(self, hold: OperationHold, active: GPUUnit, stock: GPUUnit | None = None) -> Outcome:
         outcome = Outcome(result_of(active), active)

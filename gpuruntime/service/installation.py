@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Final
 
 from attrs import field, frozen
+from attrs.validators import ge
 
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.operation import Operation
@@ -23,18 +24,22 @@ from gpuruntime.service.active_units import ActiveUnits
 from gpuruntime.service.capacity_names import CapacityNames
 from gpuruntime.service.change_log import ChangeLog
 from gpuruntime.service.changing import Changes
+from gpuruntime.service.claim_metrics import ClaimCollector
 from gpuruntime.service.claiming import StockClaims
 from gpuruntime.service.giving_back import UnitDeletion
 from gpuruntime.service.handing_over import UnitCreation
 from gpuruntime.service.homes import Homes
+from gpuruntime.service.operation_metrics import OperationCollector
 from gpuruntime.service.operation_record import HoldTiming
 from gpuruntime.service.operation_runner import OperationRunner
-from gpuruntime.service.operation_upkeep import DEFAULT_KEEP, OperationUpkeep
+from gpuruntime.service.operation_upkeep import DEFAULT_KEEP, MOST_KEPT, OperationUpkeep
 from gpuruntime.service.operations import Operations
 from gpuruntime.service.pools import POOL_CHANGE, PoolCreation, StockPools
 from gpuruntime.service.reading import Reads
+from gpuruntime.service.ready_stock import ReadyStock
 from gpuruntime.service.removing import POOL_REMOVAL, STOCK_REMOVAL, Removals
 from gpuruntime.service.seeding import StockSeeding
+from gpuruntime.service.signs_of_life import ImpatientTransport, SignsOfLife
 from gpuruntime.service.stock_batches import StockBatches
 from gpuruntime.service.stock_reduction import StockReduction
 from gpuruntime.service.unit_changes import UNIT_CHANGE
@@ -43,8 +48,8 @@ from gpuruntime.service.unit_index import watch_units
 __all__ = ["Service", "ServiceOptions", "install_service", "watch_operations"]
 
 _TAKEN_OVER_AT_A_TIME: Final = 8
+_ADMISSION: Final = "asked for by the admission plugin OwnerReferencesPermissionEnforcement when a claim is released"
 _LONGEST_OPERATION: Final = 3600.0
-_READ_SECONDS: Final = 5.0
 
 
 def watch_operations(manager: Manager, namespace: str = SYSTEM_NAMESPACE) -> Informer[Operation]:
@@ -64,6 +69,8 @@ class ServiceOptions:
         timing: how long others wait for a process that works on an Operation.
         identity: this process's own name among those that work on Operations.
         homes: where things are that name no namespace.
+        patience: after how many seconds without any answer of the API server a caller is told to come again.
+        most_kept: how many ended Operations are kept at most; those that ended first go first.
     """
 
     roles: Roles = field(factory=Roles)
@@ -73,6 +80,8 @@ class ServiceOptions:
     timing: HoldTiming = field(factory=HoldTiming)
     identity: str = field(factory=lambda: f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}")
     homes: Homes = field(factory=Homes)
+    patience: float = 3.0
+    most_kept: int = field(default=MOST_KEPT, validator=ge(1))
 
 
 @frozen
@@ -86,10 +95,10 @@ class Service:
     changes: Changes
     removals: Removals
     unit_reads: Reads[GPUUnit]
+    stock_reads: Reads[GPUUnit]
     pool_reads: Reads[StockPool]
     job_reads: Reads[Operation]
     log: ChangeLog[GPUUnit]
-    live_reads: Reads[GPUUnit]
     roles: Roles
     homes: Homes
     upkeep: Controller[ObjectKey]
@@ -102,12 +111,16 @@ def install_service(manager: Manager, credentials: Credentials, options: Service
     """
     chosen = options or ServiceOptions()
     transport = Transport(FencedCredentials(credentials), user_agent=manager.options.name)
+    signs = SignsOfLife(transport, chosen.patience)
     client = Client(transport, field_manager=manager.options.name)
+    # For what a caller waits for. Other work may take its time.
+    asker = Client(ImpatientTransport(signs), field_manager=manager.options.name)
     units = watch_units(manager.cache, chosen.namespaces)
     records = watch_operations(manager, chosen.namespace)
     pools = manager.cache.informer(StockPool, namespaces=chosen.namespaces)
     names = CapacityNames(chosen.namespaces)
-    claims = StockClaims(units.store)
+    ready = ReadyStock(units, chosen.roles)
+    claims = StockClaims(units.store, ready)
     creation = UnitCreation(claims, units.store)
     pooling = (PoolCreation(), POOL_CHANGE, POOL_REMOVAL)
     stocking = (StockSeeding(names), STOCK_REMOVAL, StockReduction())
@@ -120,32 +133,41 @@ def install_service(manager: Manager, credentials: Credentials, options: Service
         field_manager=manager.options.name,
         identity=chosen.identity,
         timing=chosen.timing,
+        signs=signs,
     )
     upkeep = Controller(
         "operation",
-        OperationUpkeep(records.store, client, operations, runner, chosen.keep),
+        OperationUpkeep(records.store, client, operations, runner, chosen.keep, chosen.most_kept),
         [Watch(records, itself())],
         options=ControllerOptions(concurrency=_TAKEN_OVER_AT_A_TIME, seconds=_LONGEST_OPERATION),
     )
     manager.operations.watch_controller(upkeep)
+    manager.operations.watch_transport(transport)
+    ClaimCollector(manager.operations.registry, claims.counters)
+    OperationCollector(manager.operations.registry, runner.counters, records.store)
     manager.declare(
         uses(Operation, "get", "create", "delete", "patch", namespaces=[chosen.namespace]),
         writes_status(Operation, namespaces=[chosen.namespace]),
         uses(GPUUnit, "get", "list", "create", "delete", "patch"),
         uses(StockPool, "get", "delete", "patch"),
         uses(StockPool, "create", namespaces=tuple(sorted(chosen.roles.stock_namespaces))),
+        uses(
+            StockPool,
+            "update",
+            subresource="finalizers",
+            namespaces=tuple(sorted(chosen.roles.stock_namespaces)),
+            rare=_ADMISSION,
+        ),
     )
-    reader = Client(transport, field_manager=manager.options.name, timeout=_READ_SECONDS)
+    stock = tuple(filter(chosen.roles.is_stock, chosen.namespaces))
+    active = tuple(name for name in chosen.namespaces if name not in stock)
     # What is told live is told of active units. Of one namespace there is one watch, whose versions followers can come
-    # back to; the informer of all units has one for stock, too, and the two are not in step.
-    active = tuple(name for name in chosen.namespaces if not chosen.roles.is_stock(name))
-    followed = manager.cache.informer(GPUUnit, namespaces=active) if active else units
-    log = ChangeLog(followed)
+    # back to; that of stock is not in step with it.
+    log = ChangeLog(units, places=active)
 
     async def work() -> None:
-        async with transport, asyncio.TaskGroup() as tasks:
-            # A claim that is looked for in an empty cache finds nothing.
-            await units.store_synced()
+        # A claim that is looked for in an empty cache finds nothing.
+        async with transport, ready.following(), asyncio.TaskGroup() as tasks:
             await records.store_synced()
             tasks.create_task(operations.run(), name="operations")
             tasks.create_task(upkeep.run(), name="upkeep of operations")
@@ -155,15 +177,15 @@ def install_service(manager: Manager, credentials: Credentials, options: Service
     return Service(
         operations=operations,
         stock=StockBatches(operations, chosen.roles),
-        units=ActiveUnits(operations, claims, client, chosen.roles, active),
-        pools=StockPools(operations, client, chosen.roles),
-        changes=Changes(operations, client),
-        removals=Removals(operations, client),
-        unit_reads=Reads(units, reader, GPUUnit),
-        pool_reads=Reads(pools, reader, StockPool),
-        job_reads=Reads(records, reader, Operation),
+        units=ActiveUnits(operations, claims, asker, chosen.roles, active),
+        pools=StockPools(operations, asker, chosen.roles),
+        changes=Changes(operations, asker),
+        removals=Removals(operations, asker),
+        unit_reads=Reads(units, asker, GPUUnit, active),
+        stock_reads=Reads(units, asker, GPUUnit, stock),
+        pool_reads=Reads(pools, asker, StockPool),
+        job_reads=Reads(records, asker, Operation),
         log=log,
-        live_reads=Reads(followed, reader, GPUUnit),
         roles=chosen.roles,
         homes=chosen.homes,
         upkeep=upkeep,

@@ -209,6 +209,7 @@ class ClusterMachines:
         stock = WantedStock(self.stock_namespace, wanted.spec_name, wanted.stock_name)
         if not self.units.claims.may_succeed(stock) and await self.operations.find(operation_id) is None:
             # Those who ask again and again until there is stock should cost no write each time.
+            self.units.claims.counters.turned_away()
             raise no_stock(request)
         performed = await self.operations.perform(operation_id, CREATE_GPU_UNIT, wanted, within=_PATIENCE_SECONDS)
         if isinstance(performed.object, GPUUnit):

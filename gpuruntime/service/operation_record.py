@@ -12,7 +12,7 @@ from typing import Final
 import orjson
 from attrs import evolve, field, frozen
 
-from gpuruntime.api.names import GROUP
+from gpuruntime.api.names import GROUP, REQUEST_ID
 from gpuruntime.api.operation import (
     FAILED,
     RUNNING,
@@ -77,12 +77,18 @@ def request_hash(type_: str, request: Struct) -> str:
 
 
 def new_operation(
-    operation_id: str, type_: str, digest: str, request: Struct, *, namespace: str, created_by: str
+    operation_id: str,
+    type_: str,
+    digest: str,
+    request: Struct,
+    *,
+    namespace: str,
+    created_by: str,
+    request_id: str = "",
 ) -> Operation:
     """The Operation as it is to be created. It is its creator's until somebody else is written down as its owner."""
-    metadata = ObjectMeta(
-        name=operation_name(operation_id), namespace=namespace, annotations=FrozenDict({CREATED_BY: created_by})
-    )
+    annotations = {CREATED_BY: created_by} | ({REQUEST_ID: request_id} if request_id else {})
+    metadata = ObjectMeta(name=operation_name(operation_id), namespace=namespace, annotations=FrozenDict(annotations))
     return Operation(metadata, OperationSpec(operation_id, digest, type_, freeze(encode(request))))
 
 

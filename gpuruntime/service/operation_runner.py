@@ -10,6 +10,7 @@ from gpuruntime.kube.errors import KubeError
 from gpuruntime.meta.decode_errors import DecodeError
 from gpuruntime.service.errors import FailedForGoodError, NotFinishedError, ServiceError
 from gpuruntime.service.operation_hold import LostHoldError, OperationHold, Outcome
+from gpuruntime.service.operation_metrics import OperationCounters, OperationEnd
 
 __all__ = ["OperationRunner", "Work"]
 
@@ -37,6 +38,7 @@ class OperationRunner:
 
     def __init__(self, works: Sequence[Work]) -> None:
         self._works = {work.type: work for work in works}
+        self.counters = OperationCounters(self._works)
 
     def knows(self, type_: str) -> bool:
         """Whether this process can do what Operations of this type ask for."""
@@ -49,8 +51,11 @@ class OperationRunner:
         """
         about = {"operation": hold.operation.metadata.name, "type": hold.operation.spec.type, "attempt": hold.attempt}
         keeping = asyncio.create_task(hold.keep(), name=f"hold on {hold.operation.metadata.name}")
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        end: OperationEnd = "interrupted"
         try:
-            await self._to_the_end(hold)
+            end = await self._to_the_end(hold)
         except KubeError as error:
             _LOG.warning("operation interrupted", extra=about | {"error": str(error)})
             hold.disappoint(error)
@@ -61,20 +66,24 @@ class OperationRunner:
             _LOG.exception("operation interrupted by a mistake in its work", extra=about)
             hold.disappoint(error)
         finally:
+            self.counters.ended(hold.operation.spec.type, end, clock() - began)
+            _LOG.info("operation worked on", extra=about | {"end": end})
             hold.disappoint(NotFinishedError(f"operation {hold.operation.spec.operation_id} will be finished later"))
             hold.release()
             keeping.cancel()
             await asyncio.wait([keeping])
 
-    async def _to_the_end(self, hold: OperationHold) -> None:
+    async def _to_the_end(self, hold: OperationHold) -> OperationEnd:
         try:
             outcome = await self._works[hold.operation.spec.type].run(hold)
         except ServiceError as error:
             await hold.withdraw()
             hold.disappoint(error)
+            return "withdrawn"
         except FailedForGoodError as error:
             await hold.end(error=OperationFailure(error.code, str(error)))
             hold.disappoint(error)
-        else:
-            hold.announce(outcome)
-            await hold.end(result=outcome.result)
+            return "failed"
+        hold.announce(outcome)
+        await hold.end(result=outcome.result)
+        return "succeeded"

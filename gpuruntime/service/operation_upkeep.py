@@ -15,6 +15,7 @@ from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import ConflictError, NotFoundError
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.timestamps import parse_timestamp
+from gpuruntime.service.log_context import logged_for
 from gpuruntime.service.operation_hold import drop_request
 from gpuruntime.service.operation_record import Observations, has_ended
 from gpuruntime.service.operation_runner import OperationRunner
@@ -86,7 +87,8 @@ class OperationUpkeep:
         if left > 0 or self.operations.is_running(key.name):
             # Also what this process works on: if it gives up, there is no event to tell.
             return Result.after(left if left > 0 else self.operations.timing.period)
-        _LOG.info("taking over an operation", extra={"operation": key.name, "type": operation.spec.type})
+        with logged_for(operation):
+            _LOG.info("taking over an operation", extra={"operation": key.name, "type": operation.spec.type})
         with suppress(ConflictError, NotFoundError):  # somebody else was faster, and gives a sign of life
             await self.operations.take_over(operation)
         return Result.after(lease)

@@ -12,6 +12,7 @@
 """
 
 import asyncio
+import logging
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
@@ -31,6 +32,7 @@ from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.objects import TypedObject
 from gpuruntime.meta.structs import Struct
 from gpuruntime.service.errors import NotFinishedError, NotRunningError, OperationConflictError
+from gpuruntime.service.log_context import current_request_id, logged_for
 from gpuruntime.service.operation_hold import OperationHold, Outcome
 from gpuruntime.service.operation_record import (
     CREATED_BY,
@@ -41,9 +43,11 @@ from gpuruntime.service.operation_record import (
     taken,
 )
 from gpuruntime.service.operation_runner import OperationRunner
+from gpuruntime.service.signs_of_life import ImpatientTransport, SignsOfLife
 
 __all__ = ["Operations", "Performed", "Submitted"]
 
+_LOG = logging.getLogger(__name__)
 _LOOK_SECONDS: Final = 1.0
 _GRACE_SECONDS: Final = 5.0
 _ATTEMPTS: Final = 5
@@ -84,7 +88,8 @@ class Operations:
     Guarantees:
         - Of requests with one operationID, one is carried out; across replicas, because the API server stores one
           Operation of a name.
-        - What was begun goes on when the caller goes away, and is taken over when the process does.
+        - What was submitted goes on when the caller goes away, and is taken over when the process does.
+        - While the API server is silent, a caller hears so in some seconds (`SignsOfLife`); what it submitted goes on.
         - A request of which nothing came leaves nothing behind, also no Operation.
 
     Assumptions:
@@ -103,22 +108,26 @@ class Operations:
         identity: str,
         timing: HoldTiming | None = None,
         clock: Callable[[], float] = seconds_since_boot,
+        signs: SignsOfLife | None = None,
     ) -> None:
         self.timing = timing or HoldTiming()
         self.namespace = namespace
         self.clock = clock
         self._transport = transport
+        self._signs = signs or SignsOfLife(transport)
         self._informer = informer
         self._runner = runner
         self._field_manager = field_manager
         self._identity = identity
         # A creation that takes longer would leave no time to work in.
         self._client = Client(transport, field_manager=field_manager, timeout=self.timing.renew)
+        # For what a caller waits for, and nobody else.
+        self._asker = Client(ImpatientTransport(self._signs), field_manager=field_manager, timeout=self.timing.renew)
         self._tasks: asyncio.TaskGroup | None = None
         self._running: dict[str, asyncio.Task[None]] = {}
 
     async def run(self) -> None:
-        """Own what was submitted, until cancelled; what is under way then gets a moment to end."""
+        """Own what was submitted, until cancelled; then what is under way has a moment to end, or is left to others."""
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
             try:
@@ -127,6 +136,8 @@ class Operations:
                 self._tasks = None
                 if self._running:
                     await asyncio.wait(self._running.values(), timeout=_GRACE_SECONDS)
+                if self._running:
+                    _LOG.warning("operations are left to other processes", extra={"operations": sorted(self._running)})
 
     @property
     def is_accepting(self) -> bool:
@@ -140,7 +151,7 @@ class Operations:
     async def find(self, operation_id: str) -> Operation | None:
         """The Operation of an operationID, live; None if there is none."""
         try:
-            return await self._client.get(Operation, operation_name(operation_id), self.namespace)
+            return await self._asker.get(Operation, operation_name(operation_id), self.namespace)
         except NotFoundError:
             return None
 
@@ -190,6 +201,7 @@ class Operations:
         owner, began = self._new_owner(), self.clock()
         status = taken(operation.status, owner, datetime.now(UTC))
         written = await write_status(self._client, operation, status)
+        self._runner.counters.taken_over[operation.spec.type] += 1
         task = self._begin(written or operation, owner, began)[1]
         await asyncio.wait([task])
 
@@ -200,18 +212,45 @@ class Operations:
         key = ObjectKey(self.namespace, operation_name(operation_id))
         if key in self._informer.store and (known := await self.find(operation_id)) is not None:
             return await self._replayed(known, type_, digest)
-        owner, began = self._new_owner(), self.clock()
-        wanted = new_operation(operation_id, type_, digest, stored, namespace=self.namespace, created_by=owner)
+        owner = self._new_owner()
+        named = {"namespace": self.namespace, "created_by": owner, "request_id": current_request_id.get()}
+        wanted = new_operation(operation_id, type_, digest, stored, **named)
+        recorded: asyncio.Future[Submitted | Operation | None] = asyncio.get_running_loop().create_future()
+        # Whoever waited for it may have gone.
+        recorded.add_done_callback(lambda ended: ended.exception())
+        if self._tasks is None:
+            raise self._stopping(wanted)
+        # Not the caller's own task: one that goes away, or loses patience, must leave nothing behind that nobody does.
+        self._tasks.create_task(self._create(wanted, owner, recorded), name=f"record of {key.name}")
+        await self._signs.wait(recorded)
+        found = recorded.result()
+        return await self._replayed(found, type_, digest) if isinstance(found, Operation) else found
+
+    async def _create(
+        self, wanted: Operation, owner: str, recorded: "asyncio.Future[Submitted | Operation | None]"
+    ) -> None:
+        """Record a request and begin to work on it; `recorded` tells whoever waits what came of it."""
+        try:
+            recorded.set_result(await self._created(wanted, owner))
+        except Exception as error:  # noqa: BLE001 - it is the caller's; what others asked for goes on
+            recorded.set_exception(error)
+        finally:
+            if not recorded.done():
+                recorded.set_exception(self._stopping(wanted))
+
+    async def _created(self, wanted: Operation, owner: str) -> Submitted | Operation | None:
+        """The request, begun; or the Operation that was there before; or None, if that is gone again."""
+        began, meta = self.clock(), wanted.metadata
         try:
             operation = await self._client.create(wanted)
         except AlreadyExistsError:
-            found = await self.find(operation_id)
-            if found is None:
+            try:
+                operation = await self._client.get(Operation, meta.name, meta.namespace)
+            except NotFoundError:
                 return None
             # A server that asked us to try again may have stored the first try.
-            if found.metadata.annotations.get(CREATED_BY) != owner:
-                return await self._replayed(found, type_, digest)
-            operation = found
+            if operation.metadata.annotations.get(CREATED_BY) != owner:
+                return operation
         hold, _ = self._begin(operation, owner, began)
         return Submitted(operation, is_replay=False, outcome=hold.outcome)
 
@@ -226,7 +265,7 @@ class Operations:
         # Half done and ended: whoever sends it again wants the rest done. The names of what was made are the same.
         meta = found.metadata
         with suppress(NotFoundError, ConflictError):
-            await self._client.delete(
+            await self._asker.delete(
                 Operation, meta.name, meta.namespace, uid=meta.uid, resource_version=meta.resource_version
             )
         return None
@@ -234,8 +273,7 @@ class Operations:
     async def _outcome(self, submitted: Submitted, deadline: float) -> Outcome:
         late = NotFinishedError(f"operation {submitted.operation.spec.operation_id} is under way; ask again")
         if submitted.outcome is not None:
-            done, _ = await asyncio.wait([submitted.outcome], timeout=max(0.0, deadline - self.clock()))
-            if not done:
+            if not await self._signs.wait(submitted.outcome, deadline - self.clock()):
                 raise late
             return submitted.outcome.result()
         current: Operation | None = submitted.operation
@@ -254,9 +292,7 @@ class Operations:
 
     def _begin(self, operation: Operation, owner: str, began: float) -> tuple[OperationHold, asyncio.Task[None]]:
         if self._tasks is None:
-            raise NotRunningError(
-                f"operation {operation.spec.operation_id} is left to others: this process is stopping"
-            )
+            raise self._stopping(operation)
         hold = OperationHold(
             operation,
             self._transport,
@@ -267,10 +303,14 @@ class Operations:
             clock=self.clock,
         )
         name = operation.metadata.name
-        task = self._tasks.create_task(self._runner.carry_out(hold), name=f"operation {name}")
+        with logged_for(operation):
+            task = self._tasks.create_task(self._runner.carry_out(hold), name=f"operation {name}")
         self._running[name] = task
         task.add_done_callback(lambda ended: self._running.pop(name) if self._running.get(name) is ended else None)
         return hold, task
+
+    def _stopping(self, operation: Operation) -> NotRunningError:
+        return NotRunningError(f"operation {operation.spec.operation_id} is left to others: this process is stopping")
 
     def _new_owner(self) -> str:
         """Who works on an Operation: a name that no other attempt of any process has."""

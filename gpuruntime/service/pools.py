@@ -17,10 +17,11 @@ from gpuruntime.meta.names import is_dns_subdomain
 from gpuruntime.meta.objects import ObjectMeta
 from gpuruntime.meta.structs import Struct
 from gpuruntime.service.changing import Changed, ObjectChange, read_or_none
-from gpuruntime.service.errors import InvalidRequestError, NameTakenError, RefusedError
+from gpuruntime.service.errors import InvalidRequestError, NameTakenError
 from gpuruntime.service.merging import changed
 from gpuruntime.service.operation_hold import OperationHold, Outcome
 from gpuruntime.service.operations import Operations
+from gpuruntime.service.refusing import refused
 from gpuruntime.service.spec_checks import pool_problems
 from gpuruntime.service.stock_names import batch_name
 
@@ -113,7 +114,7 @@ class PoolCreation:
                 f"pool {metadata.key} exists already and was made by another request; choose another name, or change it"
             ) from error
         except (InvalidError, ForbiddenError, BadRequestError, NotFoundError) as error:
-            raise RefusedError(f"pool {metadata.key} was refused: {error}") from error
+            raise refused(f"pool {metadata.key}", error) from error
 
 
 def _marks(operation: Operation) -> dict[str, str]:

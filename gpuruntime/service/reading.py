@@ -5,12 +5,13 @@ from before the write.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Final, Generic, TypeVar
 
 from attrs import frozen
 
-from gpuruntime.control import Informer, WaitTimeoutError, deleted, wait_for
+from gpuruntime.control import Informer, Store, WaitTimeoutError, deleted, wait_for
 from gpuruntime.control.informers.catching_up import shows
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import NotFoundError
@@ -20,7 +21,7 @@ from gpuruntime.meta.objects import TypedObject
 from gpuruntime.meta.resource_version import ResourceVersionError, compare
 from gpuruntime.service.errors import NotRunningError, ObjectNotFoundError
 
-__all__ = ["Reads", "Seen", "SeenPage", "is_at_least"]
+__all__ = ["Reads", "Seen", "SeenPage", "is_at_least", "watched_parts"]
 
 K = TypeVar("K", bound=TypedObject)
 _CATCH_UP_SECONDS: Final = 1.0
@@ -53,13 +54,21 @@ def is_at_least(version: str, wanted: str) -> bool:
         return False
 
 
+def watched_parts(parts: Sequence[str | None], places: Collection[str]) -> tuple[str | None, ...]:
+    """Of what an informer watches by itself, each namespace or None for all together, what is among these namespaces;
+    () is all of it.
+    """
+    return tuple(part for part in parts if part is None or not places or part in places)
+
+
 @frozen
 class Reads(Generic[K]):
-    """Reads objects of one kind."""
+    """Reads objects of one kind, in the namespaces among `places`; () is all that the informer looks at."""
 
     informer: Informer[K]
     client: Client
     kind: type[K]
+    places: tuple[str, ...] = ()
 
     async def get(self, key: ObjectKey, at_least: str = "") -> Seen[K]:
         """The object, in the state of this version or newer ("": any). What the cache does not have is read live.
@@ -75,7 +84,7 @@ class Reads(Generic[K]):
             return Seen(known, self.age())
         try:
             # What can be no name would make another path of it, and where nothing is looked for nothing is found.
-            if is_dns_subdomain(key.name) and is_dns_subdomain(key.namespace) and self._covers(key.namespace):
+            if is_dns_subdomain(key.name) and is_dns_subdomain(key.namespace) and self.covers(key.namespace):
                 return Seen(await self.client.get(self.kind, key.name, key.namespace), 0.0)
         except NotFoundError as error:
             raise self._missing(key) from error
@@ -90,39 +99,37 @@ class Reads(Generic[K]):
         after: ObjectKey | None = None,
         at_least: str = "",
     ) -> SeenPage[K]:
-        """The next objects that match, in the order of namespace and name.
+        """The next objects that match, in the order of namespace and name: of one namespace, or of all.
 
         Raises:
             NotRunningError: the cache is not filled yet.
             KubeError: the cache does not know enough, and the server is away.
         """
         self.require_synced()
-        if at_least and not await self.caught_up(at_least, namespace=namespace):
-            found, version = await self.list_live(namespace)
+        parts = self._parts(namespace)
+        behind = await self._behind(parts, at_least) if at_least else set()
+        if behind:
+            found, version = await self._mixed(parts, behind)
             rest = (item for item in found if after is None or item.key > after)
-            return _cut(filter(matches, rest), limit, version, 0.0)
+            return _cut(filter(matches, rest), limit, version, 0.0 if behind == set(parts) else self.age())
         found_now = filter(matches, self._cached(namespace, after, limit))
-        return _cut(found_now, limit, self.informer.store.version_in(namespace), self.age())
+        return _cut(found_now, limit, self._version(parts), self.age())
 
-    async def list_live(self, namespace: str | None = None) -> tuple[list[K], str]:
+    async def list_live(self) -> tuple[list[K], str]:
         """All objects as they are on the server now, in order, and the version of that.
 
         Raises:
             KubeError: the server is away.
         """
-        if namespace is not None and not self._covers(namespace):
-            return [], self.informer.store.resource_version
-        parts = self.informer.scope.parts if namespace is None else (namespace,)
-        lists = [await self.client.list(self.kind, part) for part in parts]
-        items = sorted((item for one in lists for item in one.items), key=lambda item: item.key)
-        # Each list shows at least what the first one showed.
-        return items, lists[0].resource_version
+        parts = self._parts(None)
+        return await self._mixed(parts, set(parts))
 
-    async def caught_up(self, version: str, within: float = _CATCH_UP_SECONDS, *, namespace: str | None = None) -> bool:
-        """Whether the cache shows this version, of a namespace or of all, now or after a moment."""
+    async def caught_up(self, version: str, within: float = _CATCH_UP_SECONDS) -> bool:
+        """Whether the cache shows this version, now or within so many seconds."""
+        parts = self._parts(None)
         try:
             async with asyncio.timeout(within):
-                await self.informer.until(lambda store: is_at_least(store.version_in(namespace), version))
+                await self.informer.until(lambda _: is_at_least(self._version(parts), version))
         except TimeoutError:
             return False
         return True
@@ -148,6 +155,43 @@ class Reads(Generic[K]):
         """How many seconds ago the cluster was last heard of."""
         return max(0.0, self.informer.age(asyncio.get_running_loop().time()))
 
+    def _parts(self, namespace: str | None) -> tuple[str | None, ...]:
+        return watched_parts(watched_parts(self.informer.scope.parts, self.places), (namespace,) if namespace else ())
+
+    async def _behind(self, parts: Sequence[str | None], version: str) -> set[str | None]:
+        """The parts that do not show a version.
+
+        A write is in one of them, and shows there in a moment. In the others nothing may happen for a minute: for them
+        nobody waits.
+        """
+
+        def late(store: Store[K]) -> set[str | None]:
+            return {part for part in parts if not is_at_least(store.version_in(part), version)}
+
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_CATCH_UP_SECONDS):
+                await self.informer.until(lambda store: not parts or len(late(store)) < len(parts))
+        return late(self.informer.store)
+
+    async def _mixed(self, parts: Sequence[str | None], live: set[str | None]) -> tuple[list[K], str]:
+        """The objects of some parts, of which some are read live, in order, and the version that all of them show."""
+        items: list[K] = []
+        versions: list[str] = []
+        for part in sorted(live, key=str):
+            listed = await self.client.list(self.kind, part)
+            items += listed.items
+            versions.append(listed.resource_version)
+        cached = [part for part in parts if part not in live]
+        for part in cached:
+            items += self.informer.store.list(part).items
+        # A server counts all its changes in one row: each list shows at least what the first one did.
+        version = _oldest([*versions[:1], *(self.informer.store.version_in(part) for part in cached)])
+        return sorted(items, key=lambda item: item.key), version
+
+    def _version(self, parts: Sequence[str | None]) -> str:
+        store = self.informer.store
+        return _oldest([store.version_in(part) for part in parts]) if parts else store.resource_version
+
     def _cached(self, namespace: str | None, after: ObjectKey | None, size: int) -> Iterator[K]:
         # Nothing else runs between two parts, so they are of one moment. Most pages are full after the first one.
         size += 1
@@ -158,11 +202,17 @@ class Reads(Generic[K]):
                 return
             after, size = listing.next, size * _MORE_AT_A_TIME
 
-    def _covers(self, namespace: str) -> bool:
+    def covers(self, namespace: str) -> bool:
+        """Whether objects of this namespace are looked for at all."""
         return not self.informer.scope.namespaces or namespace in self.informer.scope.namespaces
 
     def _missing(self, key: ObjectKey) -> ObjectNotFoundError:
         return ObjectNotFoundError(f"{self.kind.KIND.kind} {key}: found none of this name")
+
+
+def _oldest(versions: Sequence[str]) -> str:
+    """The oldest of some versions; "" if they cannot be told apart."""
+    return next((one for one in versions if all(is_at_least(other, one) for other in versions)), "")
 
 
 def _cut(found: Iterable[K], limit: int, version: str, age: float) -> SeenPage[K]:

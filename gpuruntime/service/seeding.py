@@ -23,8 +23,9 @@ from gpuruntime.kube.errors import (
 from gpuruntime.meta.frozen_mapping import FrozenDict
 from gpuruntime.meta.objects import ObjectMeta
 from gpuruntime.service.capacity_names import CapacityNames
-from gpuruntime.service.errors import FailedForGoodError, NameTakenError, RefusedError
+from gpuruntime.service.errors import FailedForGoodError, NameTakenError
 from gpuruntime.service.operation_hold import OperationHold, Outcome
+from gpuruntime.service.refusing import refused
 from gpuruntime.service.requests import SeedStock
 from gpuruntime.service.stock_names import batch_name, stock_name
 
@@ -99,4 +100,5 @@ class StockSeeding:
                 said = f"{before} exists already and was made by another request; delete it"
                 raise FailedForGoodError(NameTakenError.code, said) from error
         except (InvalidError, ForbiddenError, BadRequestError, NotFoundError) as error:
-            raise FailedForGoodError(RefusedError.code, f"{before} was refused: {error}") from error
+            refusal = refused(before, error)
+            raise FailedForGoodError(refusal.code, str(refusal)) from error

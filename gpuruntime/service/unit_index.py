@@ -18,13 +18,14 @@ __all__ = [
     "units_from_pool",
     "units_of_pool",
     "units_of_spec",
+    "units_that_took",
     "watch_units",
 ]
 
 
 def watch_units(cache: Cache, namespaces: Sequence[str] = ()) -> Informer[GPUUnit]:
     """The informer of the units of these namespaces, of all of them if there are none."""
-    return cache.informer(GPUUnit, namespaces=namespaces, indexes=(_OF_SPEC, _OF_POOL, _FROM_POOL, _CLAIMED_BY))
+    return cache.informer(GPUUnit, namespaces=namespaces, indexes=_INDEXES)
 
 
 def units_of_spec(units: Store[GPUUnit], namespace: str, spec_name: str) -> tuple[GPUUnit, ...]:
@@ -47,6 +48,14 @@ def units_claimed_by(units: Store[GPUUnit], claim: str) -> tuple[GPUUnit, ...]:
     return units.list(where={_CLAIMED_BY.name: claim}).items
 
 
+def units_that_took(units: Store[GPUUnit], stock: GPUUnit) -> tuple[GPUUnit, ...]:
+    """The active units whose provenance names a stock unit, but for those on their way out; one at most, if all is
+    well.
+    """
+    found = units.list(where={_TAKEN_FROM.name: stock.metadata.uid}).items
+    return tuple(unit for unit in found if unit.metadata.deletion_timestamp is None)
+
+
 def source_pool_key(provenance: Provenance) -> ObjectKey | None:
     """The pool that supplied the capacity, None if none did."""
     return ObjectKey(provenance.stock.namespace, provenance.pool) if provenance.pool else None
@@ -62,6 +71,11 @@ def _source_pools(raw: Mapping[str, Any]) -> Iterable[str]:
     return () if pool is None else (str(pool),)
 
 
+def _source_units(raw: Mapping[str, Any]) -> Iterable[str]:
+    found = _source(raw)
+    return () if found is None else (found.uid,)
+
+
 def _claims(raw: Mapping[str, Any]) -> Iterable[str]:
     annotations = raw["metadata"].get("annotations") or {}
     return (annotations[CLAIM_ID],) if CLAIM_ID in annotations else ()
@@ -71,3 +85,5 @@ _OF_SPEC: Final = by_field("spec.specName")
 _OF_POOL: Final = by_label(POOL_LABEL)
 _FROM_POOL: Final = Index("source pool", _source_pools)
 _CLAIMED_BY: Final = Index("claim", _claims)
+_TAKEN_FROM: Final = Index("source stock unit", _source_units)
+_INDEXES: Final = (_OF_SPEC, _OF_POOL, _FROM_POOL, _CLAIMED_BY, _TAKEN_FROM)

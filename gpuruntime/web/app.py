@@ -6,6 +6,7 @@ from typing import Final
 
 from aiohttp import web
 from attrs import evolve
+from prometheus_client import CollectorRegistry
 
 from gpuruntime.service.installation import Service
 from gpuruntime.service.machines import Machines
@@ -20,6 +21,7 @@ from gpuruntime.web.stock_units import StockUnits
 from gpuruntime.web.stockpools import Pools
 from gpuruntime.web.stocks import StockRoutes
 from gpuruntime.web.swagger_pages import mount_documentation
+from gpuruntime.web.traffic import Traffic, TrafficCollector, measure
 from gpuruntime.web.units import Units
 from gpuruntime.web.vms import VMRoutes
 
@@ -43,8 +45,14 @@ def cluster_routes(service: Service) -> tuple[Route, ...]:
     )
 
 
-def install(app: web.Application, routes: Sequence[Route], gate: Gate) -> None:
-    """Serve routes and their description, with an application that serves the manager's own pages."""
+def install(app: web.Application, routes: Sequence[Route], gate: Gate, registry: CollectorRegistry) -> None:
+    """Serve routes and their description with an application, which may serve the manager's own pages, too.
+
+    What callers get is counted in the registry.
+    """
+    traffic = Traffic()
+    TrafficCollector(registry, traffic)
+    measure(app, traffic)
     mount(app, routes, gate)
     mount_documentation(app, routes)
     app.router.add_get("/", docs_page)

@@ -2,7 +2,7 @@
 
 Guarantees: what is not wholly understood is refused. Too long, too slow, no JSON, not UTF-8, a key that is there twice,
 numbers that would be rounded, deeper than 64 levels, fields that the type does not know: nothing reaches a handler. All
-faults of fields are reported at once.
+faults of fields, up to a thousand, are reported at once.
 """
 
 import asyncio
@@ -29,6 +29,7 @@ LARGEST_BODY: Final = 2**20
 _SMALL_BODY: Final = 2**14
 _READ_SECONDS: Final = 30.0
 _DEEPEST: Final = 64
+_MOST_FAULTS: Final = 1000
 _EXACT: Final = range(-(2**63), 2**64)
 # What `curl -d` says of any body, and what no header at all means to aiohttp. A page of a stranger can send them too,
 # but that is caught by where the request comes from.
@@ -110,7 +111,7 @@ def decoded(value: Mapping[str, Any], cls: type[S], name: Callable[[str], str] =
     Raises:
         ApiError: 400 with every rule of the type that it breaks.
     """
-    found = violations(value, cls)
+    found = violations(value, cls, most=_MOST_FAULTS)
     if found:
         raise invalid(*(Fault(name(one.path), f"expected {one.expected}, got {one.found}", one.rule) for one in found))
     try:

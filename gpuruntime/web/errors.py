@@ -27,6 +27,7 @@ from gpuruntime.kube.errors import (
 from gpuruntime.meta.frozen_mapping import EMPTY, FrozenDict
 from gpuruntime.meta.structs import Struct
 from gpuruntime.service.errors import InvalidRequestError, ServiceError
+from gpuruntime.service.refusing import is_denied
 
 __all__ = ["CODES", "ApiError", "Fault", "Faults", "error_body", "invalid", "refusal_of"]
 
@@ -173,6 +174,8 @@ def _of_service(code: str, message: str) -> ApiError:
 
 
 def _of_kube(error: KubeError) -> ApiError:
+    if is_denied(error):
+        return _away(error)
     for kind, answer in _KUBE:
         if isinstance(error, kind):
             return answer(error)

@@ -13,16 +13,18 @@ from typing import Any, Final
 from aiohttp import web
 from attrs import frozen
 
+from gpuruntime.control.operations.unreadable_requests import UNREADABLE, Unreadable
 from gpuruntime.meta.structs import Struct
+from gpuruntime.service.log_context import current_operation_id, current_request_id
 from gpuruntime.web.audit_log import Attempt, audit
 from gpuruntime.web.authentication import Gate, require
 from gpuruntime.web.bodies import aside, check_media_type, decoded, parse_object, read_body
 from gpuruntime.web.errors import CODES, ApiError, Faults, refusal_of
-from gpuruntime.web.frame_envelope import enveloped, stamp
+from gpuruntime.web.frame_envelope import enveloped, stamp, unreadable
+from gpuruntime.web.frame_expect import expecting
 from gpuruntime.web.frame_headers import IDEMPOTENCY_KEY, OPERATION_ID, at_least, if_match, operation_id
 from gpuruntime.web.frame_query import NoQuery, parse_query
 from gpuruntime.web.frame_replies import response_of
-from gpuruntime.web.frame_request_id import current_request_id
 from gpuruntime.web.routing import PREFIX, Call, Caller, Idempotency, Route
 
 __all__ = ["mount"]
@@ -41,10 +43,12 @@ def mount(app: web.Application, routes: Sequence[Route], gate: Gate) -> None:
 
     Guarantees:
         A handler is called only with what its route describes, from a caller who may. Every write leaves an audit
-        line, whatever becomes of it. All refusals of the application, on unknown routes as well, are in the envelope.
+        line, whatever becomes of it. All refusals are in the envelope: on unknown routes as well, and of what is no
+        request at all.
     """
     app.middlewares.append(enveloped)
     app.on_response_prepare.append(stamp)
+    app[UNREADABLE] = Unreadable(unreadable)
     for path, together in groupby(sorted(routes, key=lambda route: route.path), key=lambda route: route.path):
         resource = app.router.add_resource(PREFIX + path)
         methods = ["OPTIONS"]
@@ -52,7 +56,7 @@ def mount(app: web.Application, routes: Sequence[Route], gate: Gate) -> None:
             served = ("GET", "HEAD") if route.method == "GET" else (route.method,)
             methods += served
             for method in served:
-                resource.add_route(method, _handler(_Endpoint(route, gate)))
+                resource.add_route(method, _handler(_Endpoint(route, gate)), expect_handler=expecting)
         resource.add_route("OPTIONS", _Options(",".join(sorted(methods))).serve)
 
 
@@ -113,6 +117,7 @@ class _Endpoint:
             in_body = fields.pop(OPERATION_ID, None)
             with faults:
                 attempt.operation_id = operation_id(headers, in_body, route.idempotency)
+                current_operation_id.set(attempt.operation_id)
         body = query = match = version = None
         if request.query or route.query is not None:
             with faults:

@@ -6,10 +6,11 @@ from typing import Final
 
 from aiohttp import web
 
-from gpuruntime.web.errors import ApiError, error_body, refusal_of
-from gpuruntime.web.frame_request_id import REQUEST_ID, current_request_id, sane_request_id
+from gpuruntime.service.log_context import current_request_id, logged_as
+from gpuruntime.web.errors import CODES, ApiError, error_body, refusal_of
+from gpuruntime.web.frame_request_id import REQUEST_ID, sane_request_id
 
-__all__ = ["enveloped", "stamp"]
+__all__ = ["enveloped", "refused", "stamp", "unreadable"]
 
 _LOG = logging.getLogger(__name__)
 # The rest of the body has not been read, so the connection is of no use any more.
@@ -27,11 +28,8 @@ async def enveloped(
         nobody takes a half for the whole.
     """
     request_id = sane_request_id(request.headers.get(REQUEST_ID))
-    token = current_request_id.set(request_id)
-    try:
+    with logged_as(request_id):
         response = await _answer(request, handler)
-    finally:
-        current_request_id.reset(token)
     if not response.prepared:
         _name(response, request_id)
     return response
@@ -41,6 +39,14 @@ async def stamp(_request: web.Request, response: web.StreamResponse) -> None:
     """Put the id on a stream, which begins while its handler runs. For the signal `on_response_prepare`."""
     if current_request_id.get():
         _name(response, current_request_id.get())
+
+
+def unreadable(status: int, reason: str) -> web.Response:
+    """The refusal of what came on a connection and is no HTTP request."""
+    message = f"expected an HTTP request, got what cannot be read: {reason}"
+    response = refused(ApiError(status, CODES.get(status, CODES[400]), message))
+    _name(response, sane_request_id(None))
+    return response
 
 
 def _name(response: web.StreamResponse, request_id: str) -> None:
@@ -64,12 +70,17 @@ async def _answer(
         _log(request, refusal, error)
         if request.writer.output_size > 0 and request.transport is not None:
             request.transport.abort()
-    response = web.Response(
-        status=refusal.status, body=error_body(refusal), headers=refusal.headers, content_type="application/json"
-    )
+    response = refused(refusal)
     if refusal.status in _UNREAD:
         response.force_close()
     return response
+
+
+def refused(refusal: ApiError) -> web.Response:
+    """The answer that a refusal is."""
+    return web.Response(
+        status=refusal.status, body=error_body(refusal), headers=refusal.headers, content_type="application/json"
+    )
 
 
 def _of_no_route(request: web.Request, answer: web.HTTPException) -> ApiError:

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 from uuid import uuid4
 
+from multidict import MultiMapping
+
 from gpuruntime.web.errors import CODES, ApiError, Fault, invalid
 from gpuruntime.web.routing import NOT_OLDER_THAN, Idempotency
 
@@ -17,17 +19,17 @@ OPERATION_ID: Final = "operationID"
 # As the Operation that records it has it.
 _ID: Final = re.compile(r"[!-~]{1,253}")
 _VERSION: Final = re.compile(r"[1-9][0-9]{0,39}")
-_STRONG_TAG: Final = re.compile(r'"([!#-~]+)"')
+_STRONG_TAG: Final = re.compile(r'"([!#-~]{1,253})"')
 _TAGS: Final = re.compile(r'(?:W/)?"([!#-~]*)"')
 
 
-def operation_id(headers: Mapping[str, str], in_body: Any, idempotency: Idempotency) -> str:
+def operation_id(headers: MultiMapping[str], in_body: Any, idempotency: Idempotency) -> str:
     """The operationID of a write, from its header or its body, whichever has it; a new one if none has to.
 
     Raises:
         ApiError: they differ, it is not one, or none is there that has to be.
     """
-    in_header = headers.get(IDEMPOTENCY_KEY)
+    in_header = _single(headers, IDEMPOTENCY_KEY)
     faults = []
     if in_header is not None and _ID.fullmatch(in_header) is None:
         faults.append(Fault(f"header {IDEMPOTENCY_KEY}", "expected 1 to 253 visible ASCII characters"))
@@ -44,13 +46,14 @@ def operation_id(headers: Mapping[str, str], in_body: Any, idempotency: Idempote
     return found if found is not None else f"auto-{uuid4()}"
 
 
-def if_match(headers: Mapping[str, str]) -> str | None:
+def if_match(headers: MultiMapping[str]) -> str | None:
     """The version that a write is about; None for any.
 
     Raises:
         ApiError: 400 if it names several, 412 if it can match none.
     """
-    wanted = headers.get("If-Match", "*").strip()
+    named = _single(headers, "If-Match")
+    wanted = "*" if named is None else named.strip()
     if wanted == "*":
         return None
     if wanted.startswith("W/"):
@@ -67,13 +70,25 @@ def matches_any(headers: Mapping[str, str], etag: str) -> bool:
     return known.strip() == "*" or etag.removeprefix("W/").strip('"') in _TAGS.findall(known)
 
 
-def at_least(headers: Mapping[str, str]) -> str:
+def at_least(headers: MultiMapping[str]) -> str:
     """The resourceVersion that an answer must not be older than; "" if any will do.
 
     Raises:
         ApiError: it is none.
     """
-    version = headers.get(NOT_OLDER_THAN)
+    version = _single(headers, NOT_OLDER_THAN)
     if version is not None and _VERSION.fullmatch(version) is None:
         raise invalid(Fault(f"header {NOT_OLDER_THAN}", f"expected a resourceVersion, got {version[:80]!r}"))
     return version or ""
+
+
+def _single(headers: MultiMapping[str], name: str) -> str | None:
+    """The header of this name; None if there is none.
+
+    Raises:
+        ApiError: there are several, of which only one can be meant.
+    """
+    found = headers.getall(name, [])
+    if len(found) > 1:
+        raise invalid(Fault(f"header {name}", f"expected it once, got it {len(found)} times"))
+    return found[0] if found else None

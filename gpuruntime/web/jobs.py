@@ -44,7 +44,7 @@ class Jobs:
     async def list_jobs(self, call: Call) -> Reply:
         """The jobs that match, the newest first, page by page: `next` of a page is the `cursor` of the following one.
 
-        Jobs that have ended are forgotten after some days.
+        Jobs that have ended are forgotten after a while, a day unless the process is told otherwise.
         """
         query: JobsQuery = call.query
         after = after_cursor(query.cursor)

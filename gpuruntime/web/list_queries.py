@@ -1,34 +1,35 @@
 """What callers ask of reads in the query: which objects, how many, in which state."""
 
 from collections.abc import Callable
-from typing import Annotated, Final
+from typing import Annotated, Final, Self
 
 from attrs import field, frozen
 
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.roles import Roles
+from gpuruntime.api.stockpool import StockPool
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.label_selectors import Selector, SelectorError, parse_selector
+from gpuruntime.meta.objects import ObjectMeta
 from gpuruntime.meta.rules import Length, Pattern, Range
 from gpuruntime.meta.structs import Struct, wire
 from gpuruntime.service.paging import CursorError, parse_cursor
 from gpuruntime.web.errors import Fault, invalid
 from gpuruntime.web.unit_bodies import Namespace
-from gpuruntime.web.views_units import phase_of_unit
+from gpuruntime.web.views_objects import phase_of
 
 __all__ = [
-    "CreateUnitQuery",
     "JobsQuery",
-    "PoolsQuery",
+    "ListQuery",
+    "ReadyQuery",
     "StockQuery",
-    "StockUnitsQuery",
     "UnitPlaceQuery",
     "UnitQuery",
     "UnitWaitQuery",
     "UnitWatchQuery",
     "UnitsQuery",
     "after_cursor",
-    "selected",
+    "pool_filter",
     "unit_filter",
 ]
 
@@ -43,17 +44,9 @@ _Timeout = Annotated[int, Range(minimum=0, maximum=600)]
 
 
 @frozen
-class StockUnitsQuery(Struct):
-    """Which stock units."""
+class _PageQuery(Struct):
+    """Which part of a list."""
 
-    namespace: _Where = None
-    """Only units of this namespace."""
-    label_selector: _Labels = None
-    """Only units whose labels match, such as `tier=gold,env!=test`."""
-    phase: _Word = None
-    """Only units in this phase: Ready, Progressing or Failed."""
-    spec_name: _Word = None
-    """Only units of this flavour."""
     limit: _Limit = _PAGE
     """At most so many on a page."""
     cursor: _Cursor = None
@@ -61,7 +54,21 @@ class StockUnitsQuery(Struct):
 
 
 @frozen
-class UnitsQuery(StockUnitsQuery):
+class ListQuery(_PageQuery):
+    """Which units or pools."""
+
+    namespace: _Where = None
+    """Only those of this namespace."""
+    label_selector: _Labels = None
+    """Only those whose labels match, such as `tier=gold,env!=test`."""
+    phase: _Word = None
+    """Only those in this phase: Ready, Progressing, Failed, or Empty, which only pools are."""
+    spec_name: _Word = None
+    """Only those of this flavour."""
+
+
+@frozen
+class UnitsQuery(ListQuery):
     """Which active units, and whether to follow them."""
 
     watch: bool = False
@@ -71,37 +78,21 @@ class UnitsQuery(StockUnitsQuery):
 
 
 @frozen
-class UnitQuery(Struct):
+class ReadyQuery(Struct):
+    """What to wait for."""
+
+    wait: Annotated[str | None, Pattern("^Ready$")] = None
+    """Ready: answer when the unit is ready, or when the time is over."""
+    timeout: _Timeout = 60
+    """With wait: for at most so many seconds."""
+
+
+@frozen
+class UnitQuery(ReadyQuery):
     """Which active unit, and what to wait for."""
 
     namespace: _Where = None
     """Namespace of the unit; the one of active units unless given."""
-    wait: Annotated[str | None, Pattern("^Ready$")] = None
-    """Ready: answer when the unit is ready, or when the time is over."""
-    timeout: _Timeout = 60
-    """With wait: for at most so many seconds."""
-
-
-@frozen
-class CreateUnitQuery(Struct):
-    """What to wait for after a write."""
-
-    wait: Annotated[str | None, Pattern("^Ready$")] = None
-    """Ready: answer when the unit is ready, or when the time is over."""
-    timeout: _Timeout = 60
-    """With wait: for at most so many seconds."""
-
-
-@frozen
-class UnitWaitQuery(Struct):
-    """What to wait for."""
-
-    for_: Annotated[str, Pattern("^(Ready|Deleted)$")] = field(default="Ready", metadata=wire("for"))
-    """Ready: until the unit is ready. Deleted: until it is gone."""
-    namespace: _Where = None
-    """Namespace of the unit; the one of active units unless given."""
-    timeout: _Timeout = 60
-    """For at most so many seconds."""
 
 
 @frozen
@@ -113,11 +104,19 @@ class UnitPlaceQuery(Struct):
 
 
 @frozen
-class UnitWatchQuery(Struct):
+class UnitWaitQuery(UnitPlaceQuery):
+    """What to wait for."""
+
+    for_: Annotated[str, Pattern("^(Ready|Deleted)$")] = field(default="Ready", metadata=wire("for"))
+    """Ready: until the unit is ready. Deleted: until it is gone."""
+    timeout: _Timeout = 60
+    """For at most so many seconds."""
+
+
+@frozen
+class UnitWatchQuery(UnitPlaceQuery):
     """Which active unit to follow, and from when on."""
 
-    namespace: _Where = None
-    """Namespace of the unit; the one of active units unless given."""
     resource_version: _Version = None
     """Everything that happened after this version, as the header Last-Event-ID does."""
 
@@ -131,35 +130,13 @@ class StockQuery(Struct):
 
 
 @frozen
-class PoolsQuery(Struct):
-    """Which pools."""
-
-    namespace: _Where = None
-    """Only pools of this namespace."""
-    label_selector: _Labels = None
-    """Only pools whose labels match."""
-    phase: _Word = None
-    """Only pools in this phase: Ready, Progressing, Empty or Failed."""
-    spec_name: _Word = None
-    """Only pools of this flavour."""
-    limit: _Limit = _PAGE
-    """At most so many on a page."""
-    cursor: _Cursor = None
-    """What an earlier page gave as `next`."""
-
-
-@frozen
-class JobsQuery(Struct):
+class JobsQuery(_PageQuery):
     """Which jobs."""
 
     status: Annotated[str | None, Pattern("^(pending|running|succeeded|failed)$")] = None
     """Only jobs in this state."""
     type: _Word = None
     """Only jobs of this type, such as seed_stock_units."""
-    limit: _Limit = _PAGE
-    """At most so many on a page."""
-    cursor: _Cursor = None
-    """What an earlier page gave as `next`."""
 
 
 def after_cursor(cursor: str | None) -> ObjectKey | None:
@@ -174,34 +151,46 @@ def after_cursor(cursor: str | None) -> ObjectKey | None:
         raise invalid(Fault("?cursor", str(error))) from error
 
 
-def selected(text: str | None) -> Selector:
-    """The labels that are asked for.
-
-    Raises:
-        ApiError: 400 for what is no selector.
-    """
-    try:
-        return parse_selector(text or "")
-    except SelectorError as error:
-        raise invalid(Fault("?labelSelector", str(error))) from error
-
-
-def unit_filter(query: StockUnitsQuery, roles: Roles, *, stock: bool) -> Callable[[GPUUnit], bool]:
+def unit_filter(query: ListQuery, roles: Roles, *, stock: bool) -> Callable[[GPUUnit], bool]:
     """Whether a unit is one of those that are asked for: of this role, and as the query says.
 
     Raises:
         ApiError: 400 for a selector that is none.
     """
-    labels = selected(query.label_selector)
+    asked = _Asked.by(query)
+    return lambda unit: (
+        roles.is_stock(unit.metadata.namespace) == stock
+        and asked.matches(unit.metadata, unit.spec.spec_name, phase_of(unit))
+    )
 
-    def matches(unit: GPUUnit) -> bool:
-        meta = unit.metadata
+
+def pool_filter(query: ListQuery) -> Callable[[StockPool], bool]:
+    """Whether a pool is one of those that are asked for.
+
+    Raises:
+        ApiError: 400 for a selector that is none.
+    """
+    asked = _Asked.by(query)
+    return lambda pool: asked.matches(pool.metadata, pool.spec.spec_name, phase_of(pool))
+
+
+@frozen
+class _Asked:
+    query: ListQuery
+    labels: Selector
+
+    @classmethod
+    def by(cls, query: ListQuery) -> Self:
+        try:
+            return cls(query, parse_selector(query.label_selector or ""))
+        except SelectorError as error:
+            raise invalid(Fault("?labelSelector", str(error))) from error
+
+    def matches(self, meta: ObjectMeta, spec_name: str, phase: str) -> bool:
+        query = self.query
         return (
-            roles.is_stock(meta.namespace) == stock
-            and query.namespace in {None, meta.namespace}
-            and query.spec_name in {None, unit.spec.spec_name}
-            and query.phase in {None, phase_of_unit(unit)}
-            and labels.matches(meta.labels)
+            query.namespace in {None, meta.namespace}
+            and query.spec_name in {None, spec_name}
+            and query.phase in {None, phase}
+            and self.labels.matches(meta.labels)
         )
-
-    return matches

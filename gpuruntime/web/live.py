@@ -107,8 +107,7 @@ class LiveUnits:
 
     def _is_ahead(self, version: str) -> bool:
         """Whether a version is one that we have not come to; another replica may know more than we do."""
-        store = self.reads.informer.store
-        return self.log.can_resume and is_at_least(version, "1") and not is_at_least(store.resource_version, version)
+        return self.log.can_resume and is_at_least(version, "1") and not is_at_least(self.log.version, version)
 
     async def _chunks(self, start: _Start, events: LiveEvents[GPUUnit]) -> AsyncGenerator[bytes, None]:
         loop = asyncio.get_running_loop()

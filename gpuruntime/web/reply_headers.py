@@ -1,16 +1,18 @@
-"""What the headers of replies say about the state that they show."""
+"""What replies say about the state that they show."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
 from urllib.parse import quote
 
 from gpuruntime.meta.frozen_mapping import EMPTY, FrozenDict
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.objects import TypedObject
+from gpuruntime.meta.structs import Struct
+from gpuruntime.service.paging import cursor_of
 from gpuruntime.service.reading import Reads, Seen, SeenPage
-from gpuruntime.web.routing import NOT_OLDER_THAN, PREFIX
+from gpuruntime.web.routing import NOT_OLDER_THAN, PREFIX, Page, Reply
 
-__all__ = ["location", "of_deletion", "of_page", "of_seen", "of_written", "shown"]
+__all__ = ["listed", "location", "of_deletion", "of_page", "of_seen", "of_written", "shown"]
 
 K = TypeVar("K", bound=TypedObject)
 _SEEN_SECONDS: Final = 2.0
@@ -35,6 +37,12 @@ def of_seen(seen: Seen[K]) -> FrozenDict[str, str]:
 def of_page(page: SeenPage[K]) -> FrozenDict[str, str]:
     """The headers of a part of a list."""
     return FrozenDict({"Age": str(int(page.age)), **shown(page.version)})
+
+
+def listed(page: SeenPage[K], view: Callable[[K], Struct]) -> Reply:
+    """The reply with a part of a list, as callers see it."""
+    views = tuple(map(view, page.items))
+    return Reply(200, Page(views, "" if page.next is None else cursor_of(page.next)), of_page(page))
 
 
 async def of_deletion(reads: Reads[K], key: ObjectKey, uid: str | None) -> FrozenDict[str, str]:

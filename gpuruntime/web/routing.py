@@ -20,8 +20,12 @@ from gpuruntime.meta.frozen_mapping import EMPTY, FrozenDict
 from gpuruntime.meta.structs import Struct
 
 __all__ = [
+    "CONFLICT",
     "NOT_OLDER_THAN",
+    "NO_CAPACITY",
     "PREFIX",
+    "REFUSED",
+    "STALE",
     "Answer",
     "Call",
     "Caller",
@@ -36,6 +40,15 @@ __all__ = [
 PREFIX: Final = "/api/v1"
 NOT_OLDER_THAN: Final = "X-Resource-Version"
 """Header of answers: what they show. Header of reads: what their answer must not be older than."""
+
+CONFLICT: Final = (409, "operation_conflict")
+"""The refusal of an operationID, or of a name, that belongs to something else."""
+NO_CAPACITY: Final = (409, "insufficient_capacity")
+"""The refusal for want of stock."""
+REFUSED: Final = (409, "refused")
+"""The refusal of the cluster."""
+STALE: Final = (412, "conflict")
+"""The refusal of a write that knows an older state of its object."""
 
 
 class Scope(IntEnum):

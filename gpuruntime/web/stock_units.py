@@ -11,11 +11,10 @@ from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.names import is_dns_subdomain
 from gpuruntime.service.errors import ObjectNotFoundError
 from gpuruntime.service.installation import Service
-from gpuruntime.service.paging import cursor_of
 from gpuruntime.service.removing import STOCK_REMOVAL, RemoveObject
-from gpuruntime.web.list_queries import StockQuery, StockUnitsQuery, after_cursor, unit_filter
-from gpuruntime.web.reply_headers import of_deletion, of_page, of_seen, shown
-from gpuruntime.web.routing import PREFIX, Answer, Call, Idempotency, Page, Reply, Route, Scope
+from gpuruntime.web.list_queries import ListQuery, StockQuery, after_cursor, unit_filter
+from gpuruntime.web.reply_headers import listed, of_deletion, of_seen, shown
+from gpuruntime.web.routing import CONFLICT, PREFIX, STALE, Answer, Call, Idempotency, Reply, Route, Scope
 from gpuruntime.web.unit_bodies import SeedStockBody
 from gpuruntime.web.views_jobs import JobView, job_view
 from gpuruntime.web.views_units import UnitView, unit_view
@@ -25,7 +24,6 @@ __all__ = ["StockUnits"]
 _COLLECTION: Final = "/operator/stock-units"
 _ITEM: Final = "/operator/stock-units/{name}"
 _MISSING: Final = (404, "stockunit_not_found")
-_CONFLICT: Final = (409, "operation_conflict")
 
 
 @frozen
@@ -39,7 +37,7 @@ class StockUnits:
         return (
             Route(
                 *("GET", _COLLECTION, self.list_units, "List stock units", Scope.READ),
-                query=StockUnitsQuery,
+                query=ListQuery,
                 answers=(Answer(200, UnitView, "A page of stock units, by namespace and name.", is_list=True),),
             ),
             Route(
@@ -49,7 +47,7 @@ class StockUnits:
                     Answer(202, JobView, "The request is recorded, and being carried out."),
                     Answer(200, JobView, "The request was sent before: the job as it is now."),
                 ),
-                refusals=(_CONFLICT,),
+                refusals=(CONFLICT,),
                 idempotency=Idempotency.REQUIRED,
             ),
             Route(
@@ -62,23 +60,22 @@ class StockUnits:
                 *("DELETE", _ITEM, self.delete, "Delete a stock unit", Scope.OPERATOR),
                 query=StockQuery,
                 answers=(Answer(204, None, "The stock unit is deleted."),),
-                refusals=(_MISSING, (412, "conflict"), _CONFLICT, (409, "stock_claimed")),
+                refusals=(_MISSING, STALE, CONFLICT, (409, "stock_claimed")),
                 idempotency=Idempotency.ACCEPTED,
             ),
         )
 
     async def list_units(self, call: Call) -> Reply:
         """The stock units that match, page by page: `next` of a page is the `cursor` of the following one."""
-        query: StockUnitsQuery = call.query
-        page = await self.service.unit_reads.page(
+        query: ListQuery = call.query
+        page = await self.service.stock_reads.page(
             unit_filter(query, self.service.roles, stock=True),
             limit=query.limit,
             namespace=query.namespace,
             after=after_cursor(query.cursor),
             at_least=call.at_least,
         )
-        views = tuple(self._view(unit) for unit in page.items)
-        return Reply(200, Page(views, "" if page.next is None else cursor_of(page.next)), of_page(page))
+        return listed(page, self._view)
 
     async def seed(self, call: Call) -> Reply:
         """Make a batch of stock units. The answer is the job: see /operator/jobs/{operationID} for its progress.
@@ -94,7 +91,7 @@ class StockUnits:
 
     async def get(self, call: Call) -> Reply:
         """The stock unit."""
-        seen = await self.service.unit_reads.get(self._key(call), call.at_least)
+        seen = await self.service.stock_reads.get(self._key(call), call.at_least)
         return Reply(200, self._view(seen.object), of_seen(seen))
 
     async def delete(self, call: Call) -> Reply:
@@ -102,7 +99,7 @@ class StockUnits:
         key = self._key(call)
         request = RemoveObject(key.name, key.namespace, resource_version=call.if_match or "")
         performed = await self.service.removals.remove(STOCK_REMOVAL, call.operation_id, request)
-        return Reply(204, headers=await of_deletion(self.service.unit_reads, key, performed.result.uid))
+        return Reply(204, headers=await of_deletion(self.service.stock_reads, key, performed.result.uid))
 
     def _key(self, call: Call) -> ObjectKey:
         """Which stock unit is meant; active ones are not to be found here."""

@@ -1,33 +1,28 @@
 """Pools of stock: created, read, changed and deleted."""
 
-from collections.abc import Callable
 from typing import Final
 
 from attrs import frozen
 
-from gpuruntime.api.stockpool import StockPool
 from gpuruntime.meta.frozen_mapping import FrozenDict
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.names import is_dns_subdomain
 from gpuruntime.service.errors import ObjectNotFoundError
 from gpuruntime.service.installation import Service
-from gpuruntime.service.paging import cursor_of
 from gpuruntime.service.pools import POOL_CHANGE
 from gpuruntime.service.removing import POOL_REMOVAL, RemoveObject
-from gpuruntime.web.list_queries import PoolsQuery, StockQuery, after_cursor, selected
+from gpuruntime.web.list_queries import ListQuery, StockQuery, after_cursor, pool_filter
 from gpuruntime.web.pool_bodies import CreatePoolBody, UpdatePoolBody
-from gpuruntime.web.reply_headers import location, of_deletion, of_page, of_seen, of_written, shown
-from gpuruntime.web.routing import Answer, Call, Idempotency, Page, Reply, Route, Scope
+from gpuruntime.web.reply_headers import listed, location, of_deletion, of_seen, of_written, shown
+from gpuruntime.web.routing import CONFLICT, REFUSED, STALE, Answer, Call, Idempotency, Reply, Route, Scope
 from gpuruntime.web.views_jobs import JobView, finished_job_view
-from gpuruntime.web.views_pools import PoolView, gone_pool, phase_of_pool, pool_view
+from gpuruntime.web.views_pools import PoolView, gone_pool, pool_view
 
 __all__ = ["Pools"]
 
 _COLLECTION: Final = "/operator/stockpools"
 _ITEM: Final = "/operator/stockpools/{name}"
 _MISSING: Final = (404, "stockpool_not_found")
-_STALE: Final = (412, "conflict")
-_CONFLICT: Final = (409, "operation_conflict")
 
 
 @frozen
@@ -41,7 +36,7 @@ class Pools:
         return (
             Route(
                 *("GET", _COLLECTION, self.list_pools, "List pools", Scope.READ),
-                query=PoolsQuery,
+                query=ListQuery,
                 answers=(Answer(200, PoolView, "A page of pools, by namespace and name.", is_list=True),),
             ),
             Route(
@@ -51,7 +46,7 @@ class Pools:
                     Answer(202, JobView, "The pool is stored; its stock is being made."),
                     Answer(200, JobView, "The request was sent before: the job as it is now."),
                 ),
-                refusals=(_CONFLICT, (409, "refused")),
+                refusals=(CONFLICT, REFUSED),
                 idempotency=Idempotency.ACCEPTED,
             ),
             Route(
@@ -65,30 +60,29 @@ class Pools:
                 body=UpdatePoolBody,
                 query=StockQuery,
                 answers=(Answer(200, PoolView, "The pool after the change."),),
-                refusals=(_MISSING, _STALE, _CONFLICT, (409, "refused")),
+                refusals=(_MISSING, STALE, CONFLICT, REFUSED),
                 idempotency=Idempotency.ACCEPTED,
             ),
             Route(
                 *("DELETE", _ITEM, self.delete, "Delete a pool", Scope.OPERATOR),
                 query=StockQuery,
                 answers=(Answer(204, None, "The pool is deleted."),),
-                refusals=(_MISSING, _STALE, _CONFLICT),
+                refusals=(_MISSING, STALE, CONFLICT),
                 idempotency=Idempotency.ACCEPTED,
             ),
         )
 
     async def list_pools(self, call: Call) -> Reply:
         """The pools that match, page by page: `next` of a page is the `cursor` of the following one."""
-        query: PoolsQuery = call.query
+        query: ListQuery = call.query
         page = await self.service.pool_reads.page(
-            _filter(query),
+            pool_filter(query),
             limit=query.limit,
             namespace=query.namespace,
             after=after_cursor(query.cursor),
             at_least=call.at_least,
         )
-        views = tuple(pool_view(pool) for pool in page.items)
-        return Reply(200, Page(views, "" if page.next is None else cursor_of(page.next)), of_page(page))
+        return listed(page, pool_view)
 
     async def create(self, call: Call) -> Reply:
         """Create a pool, which keeps a number of ready stock units. It lives in a stock namespace.
@@ -129,20 +123,6 @@ class Pools:
     def _key(self, call: Call) -> ObjectKey:
         query: StockQuery = call.query
         key = ObjectKey(query.namespace or self.service.homes.stock, call.names["name"])
-        if not is_dns_subdomain(key.name):
+        if not is_dns_subdomain(key.name) or not self.service.pool_reads.covers(key.namespace):
             raise ObjectNotFoundError(f"pool {key}: found none of this name")
         return key
-
-
-def _filter(query: PoolsQuery) -> Callable[[StockPool], bool]:
-    labels = selected(query.label_selector)
-
-    def matches(pool: StockPool) -> bool:
-        return (
-            query.namespace in {None, pool.metadata.namespace}
-            and query.spec_name in {None, pool.spec.spec_name}
-            and query.phase in {None, phase_of_pool(pool)}
-            and labels.matches(pool.metadata.labels)
-        )
-
-    return matches

@@ -4,7 +4,7 @@ from attrs import frozen
 
 from gpuruntime.service.machines import DeletedStocks, DeleteStocks, Machines, NewStocks, Stock
 from gpuruntime.web.machine_pages import MachineQuery, aged, page_of
-from gpuruntime.web.routing import Answer, Call, Idempotency, Reply, Route, Scope
+from gpuruntime.web.routing import NO_CAPACITY, REFUSED, Answer, Call, Idempotency, Reply, Route, Scope
 
 __all__ = ["StockRoutes"]
 
@@ -61,7 +61,7 @@ class StockRoutes:
                     Answer(200, Stock, "The stocks of a request that was sent before.", is_list=True),
                     Answer(202, Stock, "The stocks as far as they are made by now.", is_list=True),
                 ),
-                refusals=((409, "refused"),),
+                refusals=(REFUSED,),
                 idempotency=Idempotency.ACCEPTED,
             ),
             Route(
@@ -72,7 +72,7 @@ class StockRoutes:
                 Scope.OPERATOR,
                 body=DeleteStocks,
                 answers=(Answer(200, DeletedStocks, "What was deleted."),),
-                refusals=((409, "insufficient_capacity"),),
+                refusals=(NO_CAPACITY,),
                 idempotency=Idempotency.ACCEPTED,
             ),
         )

@@ -11,12 +11,11 @@ from gpuruntime.meta.frozen_mapping import EMPTY
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.service.errors import ObjectNotFoundError
 from gpuruntime.service.installation import Service
-from gpuruntime.service.paging import cursor_of
 from gpuruntime.service.reading import Seen
 from gpuruntime.service.requests import DeleteUnit
 from gpuruntime.service.unit_changes import UNIT_CHANGE
 from gpuruntime.web.list_queries import (
-    CreateUnitQuery,
+    ReadyQuery,
     UnitPlaceQuery,
     UnitQuery,
     UnitsQuery,
@@ -26,8 +25,19 @@ from gpuruntime.web.list_queries import (
     unit_filter,
 )
 from gpuruntime.web.live import LiveUnits
-from gpuruntime.web.reply_headers import location, of_deletion, of_page, of_seen, of_written
-from gpuruntime.web.routing import Answer, Call, Idempotency, Page, Reply, Route, Scope
+from gpuruntime.web.reply_headers import listed, location, of_deletion, of_seen, of_written
+from gpuruntime.web.routing import (
+    CONFLICT,
+    NO_CAPACITY,
+    REFUSED,
+    STALE,
+    Answer,
+    Call,
+    Idempotency,
+    Reply,
+    Route,
+    Scope,
+)
 from gpuruntime.web.unit_bodies import CreateUnitBody, UpdateUnitBody
 from gpuruntime.web.unit_waiting import UnitWaiting
 from gpuruntime.web.views_units import UnitView, gone_unit, unit_view
@@ -37,8 +47,6 @@ __all__ = ["Units"]
 _COLLECTION: Final = "/gpu-units"
 _ITEM: Final = "/gpu-units/{name}"
 _MISSING: Final = (404, "gpuunit_not_found")
-_STALE: Final = (412, "conflict")
-_CONFLICT: Final = (409, "operation_conflict")
 _EVENTS: Final = "text/event-stream"
 
 
@@ -61,13 +69,13 @@ class Units:
             Route(
                 *("POST", _COLLECTION, self.create, "Create a unit", Scope.WRITE),
                 body=CreateUnitBody,
-                query=CreateUnitQuery,
+                query=ReadyQuery,
                 answers=(
                     Answer(201, UnitView, "The unit was created."),
                     Answer(200, UnitView, "The request was sent before: the unit as it is now."),
                     late,
                 ),
-                refusals=(_CONFLICT, (409, "insufficient_capacity"), (409, "refused")),
+                refusals=(CONFLICT, NO_CAPACITY, REFUSED),
                 idempotency=Idempotency.REQUIRED,
             ),
             Route(
@@ -81,14 +89,14 @@ class Units:
                 body=UpdateUnitBody,
                 query=UnitQuery,
                 answers=(Answer(200, UnitView, "The unit after the change."), late),
-                refusals=(_MISSING, _STALE, _CONFLICT, (409, "refused")),
+                refusals=(_MISSING, STALE, CONFLICT, REFUSED),
                 idempotency=Idempotency.ACCEPTED,
             ),
             Route(
                 *("DELETE", _ITEM, self.delete, "Delete a unit", Scope.WRITE),
                 query=UnitPlaceQuery,
                 answers=(Answer(204, None, "The unit is deleted."),),
-                refusals=(_MISSING, _STALE, _CONFLICT),
+                refusals=(_MISSING, STALE, CONFLICT),
                 idempotency=Idempotency.ACCEPTED,
             ),
             Route(
@@ -123,8 +131,7 @@ class Units:
             after=after_cursor(query.cursor),
             at_least=call.at_least,
         )
-        views = tuple(self._view(unit) for unit in page.items)
-        return Reply(200, Page(views, "" if page.next is None else cursor_of(page.next)), of_page(page))
+        return listed(page, self._view)
 
     async def create(self, call: Call) -> Reply:
         """Take over a ready stock unit of the flavour, the oldest first, and run the image on its capacity.
@@ -200,9 +207,7 @@ class Units:
             await self._seen(call, query.namespace)
         return await self._live().stream(call.request, since, lambda unit: unit.key == key)
 
-    async def _written(
-        self, unit: GPUUnit, status: int, query: UnitQuery | CreateUnitQuery, headers: Mapping[str, str]
-    ) -> Reply:
+    async def _written(self, unit: GPUUnit, status: int, query: ReadyQuery, headers: Mapping[str, str]) -> Reply:
         if query.wait is not None:
             return await self._when_ready(unit, status, query.timeout, headers)
         return Reply(status, self._view(unit), of_written(unit) | headers)
@@ -229,4 +234,4 @@ class Units:
         return UnitWaiting(self.service.unit_reads)
 
     def _live(self) -> LiveUnits:
-        return LiveUnits(self.service.log, self.service.live_reads, self.service.roles)
+        return LiveUnits(self.service.log, self.service.unit_reads, self.service.roles)

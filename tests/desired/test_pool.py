@@ -169,16 +169,6 @@ def test_after_a_stop_one_unit_is_tried_at_a_time_and_each_failure_doubles_the_w
     assert again.retry_at == NOW + timedelta(seconds=60)
 
 
-def test_a_pool_that_is_full_of_failed_units_names_no_next_try() -> None:
-    owner = pool(3)
-
-    plan = steps(owner, *(stock(owner, serial, "failed") for serial in (1, 2, 3)))
-
-    words = f"{unit_name(owner, 1)}: no such image"
-    assert (plan.reason, plan.retry_at) == (reasons.POD_STARTUP_FAILED, None)
-    assert plan.message == f"0 of 3 stock units are ready; 3 failed. {words}"
-
-
 def test_a_try_that_is_under_way_is_not_told_to_come() -> None:
     owner = pool(10, status=StockPoolStatus(failures=3, last_failure_time="2026-01-02T03:00:00Z"))
     failed = [stock(owner, serial, "failed") for serial in (1, 2, 3)]
@@ -198,7 +188,7 @@ def test_a_failure_is_told_though_a_later_unit_is_ready() -> None:
 
     words = f"{unit_name(owner, 1)}: no such image"
     assert (plan.reason, plan.failures) == (reasons.POD_STARTUP_FAILED, 0)
-    assert plan.message == f"1 of 3 stock units are ready; 2 failed. {words}"
+    assert plan.message == f"1 of 3 stock units are ready; 2 failed, the next try is at 2026-01-02T03:04:35Z. {words}"
 
 
 def test_a_new_spec_that_fails_is_told_while_units_of_the_old_one_serve() -> None:
@@ -208,7 +198,8 @@ def test_a_new_spec_that_fails_is_told_while_units_of_the_old_one_serve() -> Non
 
     words = f"{unit_name(owner, 3)}: no such image"
     assert (serials(owner, plan), plan.reason) == (([], []), reasons.POOL_READY)
-    assert plan.message == f"2 of 2 stock units are ready; 2 of an old spec are being replaced; 1 failed. {words}"
+    trouble = "1 failed, the next try is at 2026-01-02T03:04:35Z"
+    assert plan.message == f"2 of 2 stock units are ready; 2 of an old spec are being replaced; {trouble}. {words}"
 
 
 def test_a_unit_that_became_ready_ends_a_row_of_failures() -> None:

@@ -2,22 +2,28 @@
 
 from datetime import UTC, datetime
 
+import pytest
+
 from gpuruntime.api import reasons
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.operation import CREATE_GPU_UNIT, FAILED, SUCCEEDED, Operation, OperationFailure
 from gpuruntime.api.stockpool import StockPool
 from gpuruntime.control import write_status
-from gpuruntime.desired.provenance import claim_of, provenance_of
+from gpuruntime.desired.provenance import CLAIM_ANNOTATIONS, claim_of, provenance_of
+from gpuruntime.kube.patches import MergePatch
 from gpuruntime.meta import ObjectKey, controller_of
 from gpuruntime.service.claiming import claim_for, claim_patch
+from gpuruntime.service.errors import InsufficientCapacityError
 from gpuruntime.service.handing_over import active_unit
-from gpuruntime.service.operation_record import ended
+from gpuruntime.service.operation_record import HoldTiming, ended
 from tests.desired.pool_scenes import NOW
 from tests.product_scenes import Onlooker
 from tests.service.conftest import onlooker, world
 from tests.service.service_scenes import ServiceWorld, seeded
 
 __all__ = ["onlooker", "world"]
+
+IMPATIENT = HoldTiming(lease=2.0, renew=1.5, period=0.5)
 
 
 async def claimed_by(world: ServiceWorld, operation: Operation, name: str, active: str = "demo") -> GPUUnit:
@@ -122,3 +128,25 @@ async def test_a_claimed_unit_outlives_its_pool_and_goes_when_its_claim_turns_ou
 
     assert controller_of(claimed.metadata) is None
     assert survived
+
+
+async def test_a_unit_that_was_taken_over_is_not_handed_out_again_though_its_claim_was_stripped_off(
+    world: ServiceWorld, onlooker: Onlooker
+) -> None:
+    async with world.product(timing=IMPATIENT) as product:
+        names = await seeded(world, product, onlooker, 1)
+    operation = await world.abandon("order-1", CREATE_GPU_UNIT, world.creates("demo"))
+    stock = await claimed_by(world, operation, names[0])
+    await world.admin.create(active_unit(world.creates("demo"), operation, stock))
+    stripped = MergePatch({"metadata": {"annotations": dict.fromkeys(CLAIM_ANNOTATIONS)}})
+    await world.admin.patch(GPUUnit, names[0], world.stock, stripped)
+
+    async with world.product(timing=IMPATIENT) as product:
+        with pytest.raises(InsufficientCapacityError):
+            await product.service.units.create("order-2", world.creates("another"))
+        await onlooker.units.until(lambda store: not store.list(world.stock).items)
+        done = await world.ended(product, "order-1")
+
+    assert done.status.state == SUCCEEDED
+    assert sorted(await world.units(world.active)) == ["demo"]
+    assert await world.writes_of_a_second_pass() == []

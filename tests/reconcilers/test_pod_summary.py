@@ -1,13 +1,11 @@
-"""What is kept of pods and nodes as the API server sends them."""
+"""What is kept of pods as the API server sends them."""
 
 from typing import Any
 
 from gpuruntime.reconcilers.pod_summary import (
     ContainerSummary,
     Ending,
-    NodeSummary,
     PodSummary,
-    summarize_node,
     summarize_pod,
 )
 
@@ -97,18 +95,3 @@ def test_changes_that_nobody_looks_at_make_no_difference() -> None:
     touched = {**RUNNING, "metadata": {**RUNNING["metadata"], "resourceVersion": "9"}, "status": status}
 
     assert summarize_pod(touched) == summarize_pod(RUNNING)
-
-
-def test_a_node_is_ready_or_says_why_it_is_not() -> None:
-    conditions = [
-        {"type": "MemoryPressure", "status": "Unknown"},
-        {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "message": "Kubelet stopped posting"},
-    ]
-
-    lost = summarize_node({"metadata": {"name": "n"}, "status": {"conditions": conditions}})
-    new = summarize_node({"metadata": {"name": "n"}})
-    well = summarize_node({"metadata": {"name": "n"}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}})
-
-    assert lost == NodeSummary(is_ready=False, reason="NodeStatusUnknown", message="Kubelet stopped posting")
-    assert new == NodeSummary(is_ready=False)
-    assert well == NodeSummary(is_ready=True)

@@ -34,7 +34,7 @@ from gpuruntime.testing.granted import granted_account
 from tests.control.scenes import managing, running
 from tests.product_scenes import Onlooker, eventually
 
-__all__ = ["QUICK", "Product", "ServiceWorld", "build_product", "looking_at", "seeded", "service_world"]
+__all__ = ["QUICK", "SMALL", "Product", "ServiceWorld", "build_product", "looking_at", "seeded", "service_world"]
 
 T = TypeVar("T")
 QUICK = HoldTiming(lease=6.0, renew=5.0, period=1.0)
@@ -64,6 +64,7 @@ def build_product(
     name: str = "gpuruntime",
     timing: HoldTiming = QUICK,
     keep: timedelta = timedelta(days=1),
+    patience: float = 15.0,
 ) -> Product:
     """All of it, in two namespaces; Operations live beside the active units."""
     roles, places = Roles(stock_namespaces=frozenset({stock})), (active, stock)
@@ -71,7 +72,7 @@ def build_product(
     units = install_gpuunit(manager, GPUUnitOptions(rendering=Rendering(roles=roles), namespaces=places))
     pools = install_stockpool(manager, StockPoolOptions(roles, places))
     claims = install_claims(manager, ClaimOptions(roles, places, active, timing))
-    options = ServiceOptions(roles, active, places, keep, timing, homes=Homes(active, stock))
+    options = ServiceOptions(roles, active, places, keep, timing, homes=Homes(active, stock), patience=patience)
     return Product(manager, install_service(manager, credentials, options), units, pools, claims)
 
 

@@ -8,6 +8,7 @@ import pytest
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.names import OPERATION_ID, REQUEST_HASH
 from gpuruntime.api.operation import CREATE_GPU_UNIT, CREATE_STOCKPOOL, SUCCEEDED, Operation, OperationResult
+from gpuruntime.api.roles import Roles
 from gpuruntime.api.stockpool import StockPool, StockPoolSpec
 from gpuruntime.control import write_status
 from gpuruntime.control.leadership.fenced_transport import FencedCredentials
@@ -21,6 +22,7 @@ from gpuruntime.service.operation_hold import EndedError, OperationHold
 from gpuruntime.service.operation_record import ended, taken
 from gpuruntime.service.operation_runner import Work
 from gpuruntime.service.pools import CreatePool, PoolCreation
+from gpuruntime.service.ready_stock import ReadyStock
 from gpuruntime.service.removing import POOL_REMOVAL, RemoveObject
 from gpuruntime.service.requests import DeleteUnit
 from tests.product_scenes import Onlooker
@@ -105,7 +107,10 @@ async def test_whoever_took_over_just_before_the_deletion_makes_nothing(
     await write_status(world.admin, operation, over)
 
     async with looking_at(world.access, GPUUnit, world.active) as units:
-        works: tuple[Work, ...] = (UnitCreation(StockClaims(units.store), units.store), PoolCreation())
+        works: tuple[Work, ...] = (
+            UnitCreation(StockClaims(units.store, ReadyStock(units, Roles())), units.store),
+            PoolCreation(),
+        )
         work = {work.type: work for work in works}[kind]
         with pytest.raises(EndedError, match="has ended"):
             await work.run(holding(operation))

@@ -43,14 +43,18 @@ class Flaky:
 
 async def test_what_a_process_gave_up_it_takes_up_again_when_its_hold_has_run_out(world: ServiceWorld) -> None:
     work = Flaky()
+    runner = OperationRunner([work])
 
-    async with upkeep(world, OperationRunner([work])) as operations:
+    async with upkeep(world, runner) as operations:
         with pytest.raises(UnavailableError, match="the server is away"):
             await operations.perform("order-1", work.type, world.seeds(1), within=30)
         async with looking_at(world.access, Operation, world.active) as seen:
             await seen.until(lambda store: [item.status.state for item in store.list().items] == [SUCCEEDED])
 
+    ends = {end: sum(durations.counts) for (_, end), durations in runner.counters.durations.items()}
     assert work.attempts == [1, 2]
+    assert runner.counters.taken_over == {work.type: 1}
+    assert ends == {"succeeded": 1, "failed": 0, "withdrawn": 0, "interrupted": 1}
 
 
 async def test_of_what_has_ended_the_newest_are_kept_and_what_has_not_ended_is_not_counted(world: ServiceWorld) -> None:

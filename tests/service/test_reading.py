@@ -1,5 +1,6 @@
 """Reads of a cache of two namespaces, of which one is quiet. Nobody answers but the cache."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -22,12 +23,12 @@ class Silent:
         raise NotImplementedError(path)
 
 
-async def reads() -> Reads[GPUUnit]:
-    """Reads of units: the busy namespace is at version 20, the quiet one still at 10."""
+async def reads(*places: str) -> Reads[GPUUnit]:
+    """Reads of units in these places: the busy namespace is at version 20, the quiet one still at 10."""
     informer = Cache(Silent()).informer(GPUUnit, namespaces=["busy", "quiet"])
     for part, version in zip(informer._parts, ("20", "10"), strict=True):
         await part.replace(part.draft(), version)
-    return Reads(informer, Client(Silent(), field_manager="test"), GPUUnit)
+    return Reads(informer, Client(Silent(), field_manager="test"), GPUUnit, places)
 
 
 def test_a_list_of_a_namespace_waits_for_that_one_only_and_says_what_it_shows() -> None:
@@ -37,6 +38,30 @@ def test_a_list_of_a_namespace_waits_for_that_one_only_and_says_what_it_shows() 
         page = await units.page(lambda _: True, limit=10, namespace="busy", at_least="20")
 
         assert (page.items, page.version) == ((), "20")
+
+    run_virtual(story())
+
+
+def test_a_list_of_some_namespaces_does_not_wait_for_the_others() -> None:
+    async def story() -> None:
+        units = await reads("busy")
+
+        page = await units.page(lambda _: True, limit=10, at_least="20")
+
+        assert (page.items, page.version) == ((), "20")
+        assert asyncio.get_running_loop().time() == 0
+
+    run_virtual(story())
+
+
+def test_of_a_list_of_all_namespaces_only_those_are_read_live_that_are_behind_and_at_once() -> None:
+    async def story() -> None:
+        units = await reads()
+
+        with pytest.raises(UnavailableError, match="namespaces/quiet"):
+            await units.page(lambda _: True, limit=10, at_least="20")
+
+        assert asyncio.get_running_loop().time() == 0
 
     run_virtual(story())
 

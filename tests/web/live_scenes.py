@@ -1,4 +1,4 @@
-"""Followers of units, and a replica that they follow: one watch of all namespaces, as in a real installation."""
+"""Followers of units, and a replica that they follow."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -45,13 +45,19 @@ class Replica:
 
 
 @asynccontextmanager
-async def replica(credentials: Credentials, namespace: str, kept: int = 2048) -> AsyncIterator[Replica]:
-    """A replica that remembers so many steps, for the length of the block."""
+async def replica(
+    credentials: Credentials, namespace: str, kept: int = 2048, *, beside: str = ""
+) -> AsyncIterator[Replica]:
+    """A replica that remembers so many steps, for the length of the block.
+
+    It watches all namespaces at once, or this one and one beside it, which nobody follows.
+    """
+    places = (namespace,) if beside else ()
     async with Transport(credentials, user_agent="replica") as transport:
         cache = Cache(transport)
-        informer = cache.informer(GPUUnit)
-        log = ChangeLog(informer, kept)
-        reads = Reads(informer, Client(transport, field_manager="replica"), GPUUnit)
+        informer = cache.informer(GPUUnit, namespaces=(*places, beside) if beside else ())
+        log = ChangeLog(informer, kept, places)
+        reads = Reads(informer, Client(transport, field_manager="replica"), GPUUnit, places)
         live = LiveUnits(log, reads, Roles())
 
         async def serve(request: web.Request) -> web.StreamResponse:

@@ -7,6 +7,7 @@ from typing import Any
 
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
+from prometheus_client import CollectorRegistry
 
 from gpuruntime.service.memory import MemoryMachines
 from gpuruntime.web.app import install, machine_routes
@@ -46,6 +47,6 @@ async def api_without_cluster() -> AsyncIterator[Api]:
 
     health = HealthPages(machines.take, kube_error, lambda: datetime(2026, 1, 1, 0, 1, tzinfo=UTC), STARTED)
     app = web.Application()
-    install(app, machine_routes(health, machines), Gate(Access.DEVELOPMENT))
+    install(app, machine_routes(health, machines), Gate(Access.DEVELOPMENT), CollectorRegistry())
     async with TestClient(TestServer(app)) as client:
         yield Api(client)

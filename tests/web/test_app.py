@@ -1,5 +1,6 @@
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
+from prometheus_client import CollectorRegistry
 
 from gpuruntime import __version__
 from gpuruntime.web.app import install, until_ready
@@ -24,7 +25,7 @@ def routes() -> tuple[Route, ...]:
 async def test_the_docs_page_lists_every_route_with_its_purpose() -> None:
     app = web.Application()
     app.router.add_get("/readyz", ready)
-    install(app, (), Gate(Access.DEVELOPMENT))
+    install(app, (), Gate(Access.DEVELOPMENT), CollectorRegistry())
 
     async with TestClient(TestServer(app)) as client:
         page = await (await client.get("/")).text()
@@ -36,7 +37,7 @@ async def test_the_docs_page_lists_every_route_with_its_purpose() -> None:
 async def test_until_there_is_no_reason_any_more_only_health_is_served() -> None:
     reasons = ["the cluster has not been seen yet"]
     app = web.Application()
-    install(app, until_ready(routes(), lambda: "".join(reasons)), Gate(Access.DEVELOPMENT))
+    install(app, until_ready(routes(), lambda: "".join(reasons)), Gate(Access.DEVELOPMENT), CollectorRegistry())
 
     async with TestClient(TestServer(app)) as client:
         health, early = await client.get("/api/v1/health"), await client.get("/api/v1/units")

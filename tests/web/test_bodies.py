@@ -198,3 +198,12 @@ async def test_a_caller_who_leaves_in_the_middle_of_a_body_is_no_failure_of_ours
         await asyncio.wait_for(noted.wait(), 10)
 
     assert [vars(record).get("status") for record in caplog.records] == [0]
+
+
+def test_of_very_many_faults_no_more_are_looked_for_than_anybody_reads() -> None:
+    body = {f"k{number}": 1 for number in range(5000)}
+
+    with pytest.raises(ApiError) as caught:
+        decoded(body, WidgetBody)
+
+    assert len(caught.value.details) == 1000

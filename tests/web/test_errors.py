@@ -66,6 +66,7 @@ def test_a_use_case_that_says_no_has_its_own_code(error: ServiceError, status: i
         (ServerError(Status(500)), 503, "service_unavailable"),
         (InvalidError(Status(422)), 400, "invalid_request"),
         (ForbiddenError(Status(403)), 409, "refused"),
+        (ForbiddenError(Status(403, "Forbidden", 'User "us" cannot get resource "x"')), 503, "service_unavailable"),
         (NotFoundError(Status(404)), 404, "not_found"),
         (ConflictError(Status(409)), 409, "conflict"),
         (AlreadyExistsError(Status(409)), 409, "conflict"),

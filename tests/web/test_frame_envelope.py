@@ -7,8 +7,8 @@ import pytest
 from aiohttp import ClientPayloadError, web
 from aiohttp.test_utils import TestClient, TestServer
 
+from gpuruntime.service.log_context import RequestFields
 from gpuruntime.web.frame_envelope import enveloped
-from gpuruntime.web.frame_request_id import RequestFields
 from tests.web.frame_scenes import Widgets, bearer, serving_widgets
 
 

@@ -3,7 +3,8 @@ from datetime import UTC, datetime, timedelta
 
 from gpuruntime.kube.errors import UnavailableError
 from gpuruntime.meta import encode
-from gpuruntime.service.inventory import GpuNode, Stocktaking
+from gpuruntime.service.inventory import Stocktaking
+from gpuruntime.service.node_summary import NodeSummary
 from gpuruntime.testing.virtual_time import run_virtual
 from gpuruntime.web.health import ClusterProbe, health_of
 from tests.web.machine_scenes import api_without_cluster
@@ -11,8 +12,8 @@ from tests.web.machine_scenes import api_without_cluster
 STARTED = datetime(2026, 1, 1, tzinfo=UTC)
 TAKEN = Stocktaking(
     nodes=(
-        GpuNode(is_ready=True, product="L40S", capacity=8, allocatable=8),
-        GpuNode(is_ready=False, product="A100", capacity=4, allocatable=3),
+        NodeSummary(is_ready=True, product="L40S", capacity=8, allocatable=8),
+        NodeSummary(is_ready=False, product="A100", capacity=4, allocatable=3),
     ),
     active_units=2,
     stock_units=5,

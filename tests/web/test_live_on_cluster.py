@@ -67,6 +67,31 @@ async def test_a_follower_who_comes_back_is_told_exactly_what_was_missed(
     assert also == missed
 
 
+async def test_what_happens_in_a_namespace_that_nobody_follows_is_neither_told_nor_in_the_way(
+    product: ClusterAccess, kube_namespace: str, stock_namespace: str
+) -> None:
+    async with (
+        open_transport(product) as transport,
+        replica(from_kubeconfig(product.kubeconfig), kube_namespace, kept=2, beside=stock_namespace) as process,
+    ):
+        client = Client(transport, field_manager="tests")
+        first = await make(client, kube_namespace, "a")
+        await process.sees(first)
+
+        async with process.follow() as events:
+            state = await events.until("synced")
+        for name in ("x", "y", "z"):
+            await make(client, stock_namespace, name)
+        last = await change(client, kube_namespace, "a", "two")
+        await make(client, stock_namespace, "later")
+        async with process.follow(state[-1].id) as events:
+            missed = await events.next()
+
+    assert told(state) == [("reset", "", ""), ("added", "a", "one"), ("synced", "", "")]
+    assert state[-1].id == first
+    assert (missed.name, missed.id, missed.data["image"]) == ("modified", last, "two")
+
+
 async def test_who_was_away_for_too_long_begins_anew(product: ClusterAccess, kube_namespace: str) -> None:
     async with (
         open_transport(product) as transport,

@@ -53,7 +53,7 @@ async def test_a_pool_is_created_changed_and_deleted(world: ServiceWorld) -> Non
     assert (late.status, late.data["deleted"]) == (200, True)
 
 
-async def test_a_pool_that_cannot_be_is_refused_before_anything_is_stored(world: ServiceWorld) -> None:
+async def test_a_pool_that_cannot_be_is_refused_and_where_nobody_looks_there_is_none(world: ServiceWorld) -> None:
     body = {"operationID": "bad", "name": "bad", "namespace": "default", "specName": "g1.1", "replicas": 1}
     async with world.product() as product, serving(product, world) as api:
         amount = await api.call("POST", "/operator/stockpools", {**body, "memory": "not-a-quantity"})
@@ -64,8 +64,13 @@ async def test_a_pool_that_cannot_be_is_refused_before_anything_is_stored(world:
             "/operator/stockpools",
             {**body, "namespace": world.stock, "gpuType": "A", "nodeSelector": product_label},
         )
+        elsewhere = [
+            await api.call(method, "/operator/stockpools/warm?namespace=default", body)
+            for method, body in (("GET", None), ("PUT", {"replicas": 2}), ("DELETE", None))
+        ]
         left = await world.operations()
 
     assert {amount.status, place.status, model.status} == {400}
+    assert {(answer.status, answer.code) for answer in elsewhere} == {(404, "stockpool_not_found")}
     assert (amount.paths, place.paths) == ({"$.memory"}, {"$.namespace"})
     assert left == ()

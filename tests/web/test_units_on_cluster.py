@@ -1,16 +1,13 @@
 """Active units over HTTP, on a real control plane."""
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.names import OPERATION_ID, REQUEST_HASH, SOURCE_STOCK_UID
 from gpuruntime.meta import ObjectKey
-from gpuruntime.testing.faults import DieAtOnce
-from tests.control.scenes import managing, proxied
-from tests.product_scenes import Onlooker, create_unit, eventually
-from tests.service.service_scenes import ServiceWorld, build_product, seeded
+from tests.product_scenes import Onlooker, create_unit
+from tests.service.service_scenes import ServiceWorld, seeded
 from tests.web.resource_scenes import serving
 
 WARM: dict[str, Any] = {
@@ -240,26 +237,3 @@ async def test_a_request_that_is_sent_to_everybody_at_once_is_carried_out_once(
     assert {answer.code for _, answer in answers if answer.status == 409} == {"insufficient_capacity"}
     assert set(units) == made
     assert len({unit.metadata.annotations[SOURCE_STOCK_UID] for unit in units.values()}) == 6
-
-
-async def test_while_the_cluster_is_away_reads_are_answered_from_the_cache_and_writes_are_not(
-    world: ServiceWorld, tmp_path: Path
-) -> None:
-    async with proxied(world.access, tmp_path) as (proxy, credentials):
-        product = build_product(credentials, world.active, world.stock)
-        async with managing(product.manager), serving(product, world) as api:
-            await eventually(lambda: product.service.operations.is_accepting)
-            await api.create("make", "demo", "?wait=Ready")
-
-            with proxy.inject(DieAtOnce()):
-                read = await api.call("GET", api.unit("demo"))
-                listed = await api.call("GET", f"/gpu-units?namespace={world.active}")
-                unknown = await api.call("GET", api.unit("nobody"))
-                write = await api.call("PUT", api.unit("demo"), {"image": "nginx:2"})
-            mended = await api.call("PUT", api.unit("demo"), {"image": "nginx:2"})
-
-    assert (read.status, listed.status) == (200, 200)
-    assert int(read.headers["Age"]) >= 0
-    assert (unknown.status, write.status, write.code) == (503, 503, "service_unavailable")
-    assert int(write.headers["Retry-After"]) > 0
-    assert mended.status == 200

@@ -16,6 +16,10 @@ class CountedTransport(Protocol):
     """What a collector needs of a transport."""
 
     @property
+    def server(self) -> str:
+        """The address that it sends to."""
+
+    @property
     def counts(self) -> Mapping[tuple[str, str], int]:
         """How often a request was sent, by (code, method)."""
 
@@ -28,20 +32,21 @@ class ClientCollector(Collector):
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._transports: list[tuple[str, CountedTransport]] = []
+        self._transports: list[CountedTransport] = []
         registry.register(self)
 
-    def add(self, transport: CountedTransport, server: str) -> None:
-        """Show a transport from now on; `server` is the address that it sends to (`Endpoint.server`)."""
-        _, _, host = urlsplit(server).netloc.rpartition("@")
-        self._transports.append((host, transport))
+    def add(self, transport: CountedTransport) -> None:
+        """Show a transport from now on."""
+        self._transports.append(transport)
 
     def describe(self) -> Iterable[Metric]:
         return [_family()]
 
     def collect(self) -> Iterable[Metric]:
         sums: Counter[tuple[str, str, str]] = Counter()
-        for host, transport in self._transports:
+        for transport in self._transports:
+            # Asked each time: credentials may be found only after the process has started.
+            _, _, host = urlsplit(transport.server).netloc.rpartition("@")
             for (code, method), count in transport.counts.items():
                 sums[code, method, host] += count
         requests = _family()

@@ -31,7 +31,7 @@ __all__ = ["Operations"]
 class Operations:
     """The figures and pages of one manager. `live` and `ready` take further checks at any time."""
 
-    def __init__(self, cache: Cache, server: str, *transports: Transport) -> None:
+    def __init__(self, cache: Cache, *transports: Transport) -> None:
         self.registry = CollectorRegistry()
         self.live = HealthChecks()
         self.ready = HealthChecks()
@@ -44,7 +44,7 @@ class Operations:
         InformerCollector(self.registry, cache, asyncio.get_running_loop().time)
         self._clients = ClientCollector(self.registry)
         for transport in transports:
-            self.watch_transport(transport, server)
+            self.watch_transport(transport)
         self.app: web.Application = build_application(
             live=self.live,
             ready=self.ready,
@@ -58,9 +58,9 @@ class Operations:
         self._counters[controller.name] = controller.counters
         self._queues.add(_CurrentQueue(controller))
 
-    def watch_transport(self, transport: Transport, server: str) -> None:
-        """Show what a transport sends to a server."""
-        self._clients.add(transport, server)
+    def watch_transport(self, transport: Transport) -> None:
+        """Show what a transport sends."""
+        self._clients.add(transport)
 
     def watch_recorder(self, recorder: Recorder) -> None:
         """Show what becomes of recorded events."""

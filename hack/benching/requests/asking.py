@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
-from attrs import field, frozen
+from attrs import define, field
 
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.kube.client import Client
@@ -22,14 +22,15 @@ _IN_FLIGHT = 512
 _LATER = frozenset({503, 504})
 
 
-@frozen
+@define
 class Asker:
-    """A client of the API with as many connections as it needs."""
+    """A client of the API with as many connections as it needs. `sent_again` counts what was refused for the moment."""
 
     session: aiohttp.ClientSession = field(repr=False)
+    sent_again: int = 0
 
     async def ask(self, method: str, path: str, *statuses: int, body: Any = None) -> bytes:
-        """The answer. What is refused for the moment is sent again at once.
+        """The answer. What is refused for the moment is sent again at once, and counted.
 
         Raises:
             ObjectsError: it has a status that was not expected.
@@ -41,16 +42,24 @@ class Asker:
                 return said
             if response.status not in _LATER:
                 raise ObjectsError(f"{method} {path}: expected {statuses}, got {response.status}: {said[:300]!r}")
+            self.sent_again += 1
 
     async def claim(self, name: str, spec_name: str) -> None:
         """Create a unit on stock, however often that has to be asked for."""
-        body = {"operationID": f"order-{name}", "name": name, "specName": spec_name, "image": "nginx"}
-        await self.ask("POST", "/gpu-units", 201, 200, body=body)
+        await self.ask("POST", "/gpu-units", 201, 200, body=_order(name, spec_name))
+
+    async def claim_in_vain(self, name: str, spec_name: str) -> None:
+        """Ask for a unit on stock of which there is none."""
+        await self.ask("POST", "/gpu-units", 409, body=_order(name, spec_name))
 
     async def seed(self, spec_name: str, units: int) -> None:
         """Have stock made, with a GPU each."""
         body = {"operationID": f"seed-{spec_name}", "specName": spec_name, "memory": "16Mi", "gpu": 1}
         await self.ask("POST", "/operator/stock-units", 202, 200, body=body | {"replicas": units})
+
+
+def _order(name: str, spec_name: str) -> dict[str, str]:
+    return {"operationID": f"order-{name}", "name": name, "specName": spec_name, "image": "nginx"}
 
 
 @asynccontextmanager

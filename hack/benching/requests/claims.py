@@ -16,11 +16,11 @@ from hack.benching.catalogue import Catalogue
 from hack.benching.contenders import Contender, Reading
 from hack.benching.figures import Bar, Figure
 from hack.benching.requests.asking import Asker, BarePatches, asking, bare_patches
-from hack.benching.requests.latencies import arrivals, sent_at
+from hack.benching.requests.latencies import arrivals, one_by_one, sent_at
 from hack.benching.requests.serving import api_world
 from hack.benching.scenario import Bench, Scenario
 
-__all__ = ["BARE_PATCH", "CLAIMS", "OURS", "PUBLISHED", "measures"]
+__all__ = ["BARE_PATCH", "CLAIMS", "FULL", "OURS", "PUBLISHED", "Load", "measures"]
 
 OURS: Final = "ours"
 BARE_PATCH: Final = "bare PATCH"
@@ -31,7 +31,7 @@ _BAR: Final = Bar(OURS, 4.0, BARE_PATCH)
 
 
 @frozen
-class _Load:
+class Load:
     """How much is asked for: `stock` ready units of a flavour, claims a second, and claims at once."""
 
     stock: int
@@ -39,8 +39,9 @@ class _Load:
     burst: int
 
 
-_FULL: Final = _Load(200, 45.0, 150)
-_QUICK: Final = _Load(20, 10.0, 15)
+FULL: Final = Load(200, 45.0, 150)
+_QUICK: Final = Load(20, 10.0, 15)
+_IN_VAIN: Final = 50
 
 
 def _contenders(_catalogue: Catalogue) -> tuple[Contender, ...]:
@@ -51,16 +52,18 @@ def _contenders(_catalogue: Catalogue) -> tuple[Contender, ...]:
     )
 
 
-def measures() -> tuple[Measure, ...]:
-    """The figures; the readings of a contender are named `paused at the rate p50` and so on."""
+def measures(load: Load) -> tuple[Measure, ...]:
+    """The figures under a load; the readings of a contender are named `paused rate p50` and so on."""
     found = []
     for state in ("paused", "running"):
-        for load, text in (("rate", "45 a second"), ("burst", "150 at once")):
+        for kind, text in (("rate", f"{load.rate:g} a second"), ("burst", f"{load.burst} at once")):
             for part in ("p50", "p99"):
-                key = f"{state} {load} {part}"
+                key = f"{state} {kind} {part}"
                 bars = (_BAR,) if (state, part) == ("paused", "p50") else ()
                 found.append(Measure(f"claim {part}, {text}, reconcilers {state}", "ms", _Value(key), bars))
-    return tuple(found)
+            again = _Value(f"{state} {kind} again")
+            found.append(Measure(f"sent again after 503 or 504, {text}, reconcilers {state}", "claims", again))
+    return (*found, Measure("refusal of a claim p50, no stock, one after another", "ms", _Value("in vain p50")))
 
 
 @frozen
@@ -72,18 +75,20 @@ class _Value:
 
 
 async def run(bench: Bench, _everybody: tuple[Contender, ...]) -> tuple[Figure, ...]:
-    load = _QUICK if bench.quick else _FULL
+    load = _QUICK if bench.quick else FULL
     readings: dict[str, list[Reading]] = {OURS: [], BARE_PATCH: []}
     for number in range(bench.repeat):
         bench.say(f"round {number + 1} of {bench.repeat}")
         for name, reading in (await _round(bench, load)).items():
             readings[name].append(reading)
-    published = {f"{state} rate {part}": value for state in ("paused", "running") for part, value in _PEER.items()}
+    # Theirs is a figure for 45 a second, and says nothing beside another load.
+    states = ("paused", "running") if load == FULL else ()
+    published = {f"{state} rate {part}": value for state in states for part, value in _PEER.items()}
     results = Results({**readings, PUBLISHED: [published]})
-    return tuple(results.figure(measure) for measure in measures())
+    return tuple(results.figure(measure) for measure in measures(load))
 
 
-async def _round(bench: Bench, load: _Load) -> Mapping[str, Reading]:
+async def _round(bench: Bench, load: Load) -> Mapping[str, Reading]:
     found: dict[str, dict[str, float]] = {OURS: {}, BARE_PATCH: {}}
     flavours = [f"{state}-{kind}" for state in ("running", "paused") for kind in ("rate", "burst")]
     with api_world(bench.directory / "api", len(flavours) * load.stock) as world:
@@ -100,10 +105,12 @@ async def _round(bench: Bench, load: _Load) -> Mapping[str, Reading]:
                 bench.say(f"claims: {flavour}")
                 for name, reading in (await _claims(asker, bare, flavour, load)).items():
                     found[name] |= reading
+            vain = await one_by_one(_IN_VAIN, lambda number: asker.claim_in_vain(f"vain-{number}", "none"))
+            found[OURS]["in vain p50"] = vain.p50
     return found
 
 
-async def _claims(asker: Asker, bare: BarePatches, flavour: str, load: _Load) -> Mapping[str, dict[str, float]]:
+async def _claims(asker: Asker, bare: BarePatches, flavour: str, load: Load) -> Mapping[str, dict[str, float]]:
     state, _, kind = flavour.partition("-")
     times = arrivals(load.stock, load.rate, seed=8) if kind == "rate" else (0.0,) * load.burst
 
@@ -113,11 +120,14 @@ async def _claims(asker: Asker, bare: BarePatches, flavour: str, load: _Load) ->
     async def patch(number: int) -> None:
         await bare.patch(f"unit-{number:05d}")
 
+    before = asker.sent_again
     ours, theirs = await sent_at(times, claim, patch)
-    return {
+    found = {
         name: {f"{state} {kind} p50": some.p50, f"{state} {kind} p99": some.p99}
         for name, some in ((OURS, ours), (BARE_PATCH, theirs))
     }
+    found[OURS][f"{state} {kind} again"] = float(asker.sent_again - before)
+    return found
 
 
 async def _all_ready(asker: Asker, bench: Bench, units: int) -> None:
@@ -129,10 +139,11 @@ async def _all_ready(asker: Asker, bench: Bench, units: int) -> None:
 
 
 async def _settled(asker: Asker, bench: Bench) -> None:
-    """Returns when no unit is on its way any more."""
-    while json.loads(await asker.ask("GET", "/gpu-units?phase=Progressing&limit=1", 200))["data"]:
-        bench.progress.advance("units get ready", 0, 1)
-        await asyncio.sleep(_LOOK_SECONDS)
+    """Returns when no unit is on its way any more, and no stock: an active pod may have pushed some aside."""
+    for collection in ("/gpu-units", "/operator/stock-units"):
+        while json.loads(await asker.ask("GET", f"{collection}?phase=Progressing&limit=1", 200))["data"]:
+            bench.progress.advance("units get ready", 0, 1)
+            await asyncio.sleep(_LOOK_SECONDS)
 
 
 CLAIMS = Scenario("claims", "stock is claimed by POST /gpu-units", False, _contenders, run)

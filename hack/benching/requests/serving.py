@@ -89,7 +89,7 @@ def api_world(directory: Path, units: int) -> Iterator[Served]:
             Children(directory / "processes") as children,
         ):
             access = cluster.access
-            access.kubectl("apply", "--kustomize", str(_ROOT / "manifests"))
+            access.kubectl("apply", "--kustomize", str(_ROOT / "manifests" / "overlays" / "local"))
             access.kubectl("create", "namespace", BARE)
             token = access.kubectl("create", "token", "gpuruntime-manager", "--namespace", _SYSTEM, "--duration=8h")
             kubeconfig = directory / "manager.kubeconfig"

@@ -20,7 +20,7 @@ __all__ = ["COLLECTION", "NAMESPACE", "World", "unit", "unit_world"]
 
 NAMESPACE = "bench"
 COLLECTION = GPUUnit.KIND.path(NAMESPACE)
-_PRIORITIES = Path(__file__).resolve().parents[3] / "manifests" / "priority-classes.yaml"
+_PRIORITIES = Path(__file__).resolve().parents[3] / "manifests" / "platform" / "priority-classes.yaml"
 _UNITS_OF_A_NODE = 100
 _PATIENCE_SECONDS = 60.0
 _EVERYTHING = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}

@@ -1,0 +1,130 @@
+"""What a pool does about units that fail, over hours."""
+
+from datetime import timedelta
+
+from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuruntime.api import reasons
+from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.stockpool import StockPoolStatus
+from gpuruntime.desired.pool import PoolPlan, next_steps, pool_status
+from gpuruntime.desired.pool_units import is_ready_stock, serial_of
+from tests.desired.pool_scenes import NOW, active, claimed, pool, stock
+
+HALF_A_MINUTE = timedelta(seconds=30)
+
+
+class Life:
+    """A pool that is looked at again and again; `fates` say what becomes of each unit, those after them start."""
+
+    def __init__(self, replicas: int, fates: list[str]) -> None:
+        self.owner = pool(replicas)
+        self.units: list[GPUUnit] = []
+        self.now = NOW
+        self.fates = fates
+
+    def look(self) -> PoolPlan:
+        """One reconciliation: all of its plan is done, and every new unit meets its fate at once."""
+        plan = next_steps(self.owner, self.units, (), now=self.now, allowance=10)
+        made = [self._made(serial_of(self.owner, name)) for name in plan.create]
+        self.units = [unit for unit in self.units if unit not in plan.delete] + made
+        self.owner = evolve(self.owner, status=pool_status(self.owner, plan, self.now))
+        return plan
+
+    def rest(self) -> PoolPlan:
+        """The plan of a pool that has nothing to do for now."""
+        while (plan := self.look()).create or plan.delete:
+            pass
+        return plan
+
+    def _made(self, serial: int) -> GPUUnit:
+        return stock(self.owner, serial, self.fates[serial - 1] if serial <= len(self.fates) else "ready")
+
+
+def test_a_unit_that_fails_in_a_full_pool_gives_its_place_up_after_half_a_minute() -> None:
+    owner = pool(2)
+    units = [stock(owner, 1), stock(owner, 2, "failed")]
+
+    first = next_steps(owner, units, (), now=NOW, allowance=10)
+    told = evolve(owner, status=pool_status(owner, first, NOW))
+    early = next_steps(told, units, (), now=NOW + HALF_A_MINUTE / 2, allowance=10)
+    late = next_steps(told, units, (), now=NOW + HALF_A_MINUTE, allowance=10)
+
+    assert (first.create, first.delete, first.retry_at) == ((), (), NOW + HALF_A_MINUTE)
+    assert (early.create, early.delete, early.retry_at) == ((), (), NOW + HALF_A_MINUTE)
+    assert [serial_of(owner, name) for name in late.create] == [3]
+    assert late.delete == (units[1],)
+    assert "1 failed, one more is being tried" in late.message
+
+
+def test_a_pool_of_which_nothing_starts_tries_less_and_less_often_and_says_so() -> None:
+    life = Life(3, ["failed"] * 100)
+
+    waits, plan = [], life.rest()
+    for _ in range(9):
+        plan = life.rest()
+        assert plan.retry_at is not None
+        assert len(life.units) == 3
+        waits.append((plan.retry_at - life.now).total_seconds())
+        life.now = plan.retry_at
+
+    assert waits == [30, 60, 120, 240, 480, 960, 1800, 1800, 1800]
+    assert (plan.failures, plan.reason) == (11, reasons.REFILL_STOPPED)
+    assert "11 failed in a row, the next try is at" in plan.message
+    assert life.owner.status.replaced == 8
+
+
+def test_a_unit_that_starts_at_last_ends_the_row_and_the_rest_follows() -> None:
+    life = Life(3, ["failed"] * 6)
+
+    plan = life.rest()
+    for _ in range(8):
+        life.now = plan.retry_at or life.now
+        plan = life.rest()
+
+    assert [is_ready_stock(unit) for unit in life.units] == [True] * 3
+    assert (plan.failures, plan.reason, life.owner.status.replaced) == (0, reasons.POOL_READY, None)
+
+
+def test_a_new_spec_begins_anew() -> None:
+    tired = StockPoolStatus(
+        failures=9, replaced=8, replaced_serial=8, last_failure_time="2026-01-02T03:04:00Z", observed_generation=2
+    )
+    owner = pool(2, status=tired)
+
+    plan = next_steps(owner, [stock(owner, 9, "failed", old=True)], (), now=NOW, allowance=10)
+
+    assert ([serial_of(owner, name) for name in plan.create], plan.failures) == ([10, 11], 0)
+
+
+def test_a_unit_that_was_claimed_had_started() -> None:
+    owner = pool(3, status=StockPoolStatus(failures=4, replaced=4, replaced_serial=4, observed_generation=3))
+    taken = stock(owner, 5)
+
+    by_claim = next_steps(owner, [claimed(taken)], (), now=NOW, allowance=10)
+    by_active = next_steps(owner, [], (active(taken, bound=True),), now=NOW, allowance=10)
+
+    assert (by_claim.failures, by_active.failures) == (0, 0)
+
+
+def test_no_failed_unit_is_replaced_while_its_place_is_promised() -> None:
+    owner = pool(1, status=StockPoolStatus(last_failure_time="2026-01-02T03:00:00Z", observed_generation=3))
+
+    plan = next_steps(owner, [stock(owner, 1, "failed"), claimed(stock(owner, 2))], (), now=NOW, allowance=10)
+
+    assert (plan.create, plan.delete) == ((), ())
+
+
+@given(replicas=st.integers(1, 5), fates=st.lists(st.sampled_from(["ready", "failed"]), max_size=12))
+def test_a_pool_whose_troubles_end_is_full_in_the_end_and_never_has_too_many(replicas: int, fates: list[str]) -> None:
+    life = Life(replicas, fates)
+
+    for _ in range(3 * len(fates) + 3):
+        plan = life.look()
+        assert len(life.units) <= replicas
+        life.now = plan.retry_at or life.now
+
+    assert [is_ready_stock(unit) for unit in life.units] == [True] * replicas
+    assert next_steps(life.owner, life.units, (), now=life.now, allowance=10).reason == reasons.POOL_READY

@@ -1,0 +1,42 @@
+import asyncio
+import logging
+
+from gpuruntime.api.names import REQUEST_ID
+from gpuruntime.api.operation import CREATE_GPU_UNIT
+from gpuruntime.service.log_context import RequestFields, current_request_id, logged_as, logged_for
+from gpuruntime.service.operation_record import new_operation
+from gpuruntime.service.requests import CreateUnit
+
+REQUEST = CreateUnit("demo", "g1.1", "nginx")
+
+
+def fields(**extra: str) -> tuple[object, object]:
+    record = logging.makeLogRecord(extra)
+    assert RequestFields().filter(record)
+    return getattr(record, "request_id", None), getattr(record, "operation_id", None)
+
+
+async def test_lines_carry_the_names_of_their_request_in_the_block_and_in_tasks_that_began_there() -> None:
+    async def later() -> tuple[object, object]:
+        return fields()
+
+    with logged_as("r-1", "order-1"):
+        inside, task = fields(), asyncio.create_task(later())
+
+    assert (inside, await task) == (("r-1", "order-1"), ("r-1", "order-1"))
+    assert fields() == (None, None)
+
+
+def test_what_a_line_says_itself_is_left_alone() -> None:
+    with logged_as("r-1", "order-1"):
+        assert fields(operation_id="order-2") == ("r-1", "order-2")
+
+
+def test_an_operation_brings_the_names_of_its_request_along() -> None:
+    with logged_as("r-1"):
+        named = {"namespace": "s", "created_by": "me", "request_id": current_request_id.get()}
+        made = new_operation("order-1", CREATE_GPU_UNIT, "hash", REQUEST, **named)
+
+    with logged_for(made):
+        assert fields() == ("r-1", "order-1")
+    assert made.metadata.annotations[REQUEST_ID] == "r-1"
