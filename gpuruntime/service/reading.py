@@ -14,7 +14,7 @@ from attrs import frozen
 from gpuruntime.control import Informer, Store, WaitTimeoutError, deleted, wait_for
 from gpuruntime.control.informers.catching_up import shows
 from gpuruntime.kube.client import Client
-from gpuruntime.kube.errors import NotFoundError
+from gpuruntime.kube.errors import KubeError, NotFoundError
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.names import is_dns_subdomain
 from gpuruntime.meta.objects import TypedObject
@@ -89,6 +89,23 @@ class Reads(Generic[K]):
         except NotFoundError as error:
             raise self._missing(key) from error
         raise self._missing(key)
+
+    async def get_newest(self, key: ObjectKey, at_least: str, is_final: Callable[[K], bool]) -> Seen[K]:
+        """As `get`, and live as long as the cache shows a state that is not final: who asks waits for its end, and may
+        know already that it has come. While the server is away, it is what the cache shows.
+
+        Raises:
+            ObjectNotFoundError, NotRunningError, KubeError: see `get`.
+        """
+        seen = await self.get(key, at_least)
+        if is_final(seen.object):
+            return seen
+        try:
+            return Seen(await self.client.get(self.kind, key.name, key.namespace), 0.0)
+        except NotFoundError as error:
+            raise self._missing(key) from error
+        except KubeError:
+            return seen
 
     async def page(
         self,

@@ -9,6 +9,7 @@ from gpuruntime.api.operation import PENDING, Operation, operation_name
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.service.errors import ObjectNotFoundError
 from gpuruntime.service.installation import Service
+from gpuruntime.service.operation_record import has_ended
 from gpuruntime.service.paging import cursor_of
 from gpuruntime.web.list_queries import JobsQuery, after_cursor
 from gpuruntime.web.reply_headers import of_page, of_seen
@@ -65,7 +66,7 @@ class Jobs:
         operation_id = call.names["operationID"]
         key = ObjectKey(self.service.operations.namespace, operation_name(operation_id))
         try:
-            seen = await self.service.job_reads.get(key, call.at_least)
+            seen = await self.service.job_reads.get_newest(key, call.at_least, has_ended)
         except ObjectNotFoundError as error:
             raise ObjectNotFoundError(f"job {operation_id}: found none of this operationID") from error
         return Reply(200, job_view(seen.object), of_seen(seen))

@@ -9,14 +9,19 @@ from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.control import Cache
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import UnavailableError
+from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.service.reading import Reads
 from gpuruntime.testing.virtual_time import run_virtual
 
 
 class Silent:
-    """A wire that leads nowhere."""
+    """A wire that leads nowhere, and knows what was sent into it."""
+
+    def __init__(self) -> None:
+        self.sent: list[str] = []
 
     async def request(self, method: str, path: str, **_: Any) -> Any:
+        self.sent.append(f"{method} {path}")
         raise UnavailableError(f"{method} {path}: nobody is there")
 
     def stream(self, path: str, **_: Any) -> Any:
@@ -73,5 +78,28 @@ def test_a_list_that_may_lack_something_is_not_taken_from_the_cache(namespace: s
 
         with pytest.raises(UnavailableError):
             await units.page(lambda _: True, limit=10, namespace=namespace, at_least="20")
+
+    run_virtual(story())
+
+
+@pytest.mark.parametrize(("is_final", "asked"), [(True, 0), (False, 1)])
+def test_only_a_state_that_is_not_final_is_asked_for_again_and_stands_while_nobody_answers(
+    is_final: bool, asked: int
+) -> None:
+    async def story() -> None:
+        wire = Silent()
+        informer = Cache(wire).informer(GPUUnit, namespaces=["busy"])
+        draft = informer._parts[0].draft()
+        spec = {"specName": "s", "cpu": "1", "memory": "1Gi", "gpu": 1}
+        draft.put(
+            draft.entry({"metadata": {"name": "x", "namespace": "busy", "resourceVersion": "7"}, "spec": spec}, 1)
+        )
+        await informer._parts[0].replace(draft, "7")
+        units = Reads(informer, Client(wire, field_manager="test"), GPUUnit)
+
+        seen = await units.get_newest(ObjectKey("busy", "x"), "", lambda _: is_final)
+
+        assert seen.object.metadata.resource_version == "7"
+        assert len(wire.sent) == asked
 
     run_virtual(story())
