@@ -4,10 +4,7 @@ import json
 import logging
 import sys
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from typing import Any, Literal, TextIO
-
-from pythonjsonlogger.json import JsonFormatter
 
 from gpuruntime.control.controllers.log_context import ReconcileFields
 
@@ -62,17 +59,11 @@ class _TextFormatter(logging.Formatter):
         return "\n".join(lines)
 
 
-class _JsonFormatter(JsonFormatter):
-    """Times in UTC, as Kubernetes writes them: a local time without its zone cannot be compared with other logs."""
-
-    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802, ARG002 - logging's own
-        moment = datetime.fromtimestamp(record.created, UTC)
-        return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
 def _json_formatter() -> logging.Formatter:
-    renamed = {"asctime": "time", "levelname": "level", "name": "logger"}
-    return _JsonFormatter("{asctime}{levelname}{name}{message}", style="{", rename_fields=renamed)
+    # A library of its own, of which a program that logs otherwise has no use.
+    from gpuruntime.control.operations.json_log_lines import json_formatter  # noqa: PLC0415 - half a megabyte
+
+    return json_formatter()
 
 
 def _shown(value: Any) -> str:
