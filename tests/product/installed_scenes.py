@@ -83,11 +83,12 @@ class Shop:
         return await self.onlooker.ready(ObjectKey(namespace, name), generation)
 
     async def stock(self, number: int) -> list[GPUUnit]:
-        """All stock, once there are so many units of it and all of them are ready."""
+        """All stock, once there are so many units of it and all of them are ready, and the product knows it as well."""
+        stores = (self.onlooker.units.store, self.desk.service.unit_reads.informer.store)
 
         def is_full() -> bool:
-            units = self.onlooker.units.store.list(STOCK_NAMESPACE).items
-            return len(units) == number and all(unit.status.phase == "Ready" for unit in units)
+            seen = [store.list(STOCK_NAMESPACE).items for store in stores]
+            return all([unit.status.phase for unit in units] == ["Ready"] * number for units in seen)
 
         await eventually(is_full)
         return sorted(self.onlooker.units.store.list(STOCK_NAMESPACE).items, key=lambda unit: unit.metadata.name)

@@ -8,7 +8,7 @@ import pytest
 
 from gpuruntime.meta import ObjectKey
 from gpuruntime.testing import AuditLog, ClusterAccess
-from tests.product_scenes import UNITS, Onlooker, create_unit, looking_on, settled
+from tests.product_scenes import UNITS, Onlooker, create_unit, eventually, looking_on, settled
 from tests.reconcilers.unit_scenes import UnitWorld, deployment_of, is_rolled_out, unit_world
 
 NEWER: dict[str, Any] = {"stock_image": "newer/stock", "default_image": "newer/default"}
@@ -59,6 +59,8 @@ async def test_drift_is_repaired_against_the_rendering_that_a_unit_has(
     async with world.operator(**NEWER) as operator:
         await onlooker.deployments.until(lambda _: is_rolled_out(onlooker, key, 3))
         await settled(world.access, operator.controller)
+        # A status may wait for a moment, to be told together with the next one.
+        await eventually(lambda: not len(operator.controller.queue))
 
     assert image_of(onlooker, key) == "busybox:1.36"
     assert await world.writes_of_a_second_pass(**NEWER) == []

@@ -12,9 +12,11 @@ from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.operation import Operation, operation_name
 from gpuruntime.api.roles import Roles
 from gpuruntime.api.stockpool import StockPool, StockPoolSpec
-from gpuruntime.control import Cache, Controller, Informer, Manager, ManagerOptions, wait_for
+from gpuruntime.control import Cache, Controller, Informer, Manager, ManagerOptions, Store, wait_for
+from gpuruntime.control.informers.catching_up import shows
 from gpuruntime.control.informers.waiting import Predicate
 from gpuruntime.control.permissions.nowhere import NOWHERE
+from gpuruntime.desired.pool_units import is_ready_stock
 from gpuruntime.desired.rendering import Rendering
 from gpuruntime.kube import Client, connect
 from gpuruntime.kube.credentials import Credentials
@@ -173,7 +175,21 @@ async def seeded(
     names = sorted(await world.units(world.stock))
     for unit in names:
         await onlooker.ready(ObjectKey(world.stock, unit))
+        await claimable(world, product, ObjectKey(world.stock, unit))
     return names
+
+
+async def claimable(world: ServiceWorld, product: Product, key: ObjectKey) -> None:
+    """Returns when the product sees that a stock unit, which may have been made anew under its name, can be claimed."""
+    given_back = await world.admin.get(GPUUnit, key.name, key.namespace)
+
+    def is_claimable(store: Store[GPUUnit]) -> bool:
+        unit = store.get(key)
+        is_it = unit is not None and unit.metadata.uid == given_back.metadata.uid
+        return is_it and unit is not None and is_ready_stock(unit) and shows(store, key, version)
+
+    version = given_back.metadata.resource_version
+    await product.service.unit_reads.informer.until(is_claimable)
 
 
 async def look_at_everything(controller: Controller[ObjectKey]) -> None:

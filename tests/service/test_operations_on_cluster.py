@@ -6,12 +6,9 @@ from typing import ClassVar
 
 import pytest
 
-from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.operation import CREATE_GPU_UNIT, FAILED, SUCCEEDED, Operation, OperationResult, operation_name
-from gpuruntime.control import NotLeaderError, Store, write_status
-from gpuruntime.control.informers.catching_up import shows
+from gpuruntime.control import NotLeaderError, write_status
 from gpuruntime.control.leadership.fenced_transport import FencedCredentials
-from gpuruntime.desired.pool_units import is_ready_stock
 from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.kube.transport import Transport
 from gpuruntime.meta import ObjectKey
@@ -21,7 +18,7 @@ from gpuruntime.service.operation_record import ended, taken
 from gpuruntime.service.operation_runner import OperationRunner
 from gpuruntime.service.requests import DeleteUnit
 from tests.product_scenes import Onlooker
-from tests.service.service_scenes import QUICK, Product, ServiceWorld, build_product, looking_at, seeded
+from tests.service.service_scenes import QUICK, ServiceWorld, build_product, claimable, looking_at, seeded
 
 NOW = datetime.now(UTC)
 
@@ -173,16 +170,3 @@ async def test_a_unit_that_is_deleted_before_its_hand_over_ends_gives_its_stock_
     assert sorted(await world.units(world.stock)) == names
     assert await world.units(world.active) == {}
     assert await world.writes_of_a_second_pass() == []
-
-
-async def claimable(world: ServiceWorld, product: Product, key: ObjectKey) -> None:
-    """Returns when the product sees that a stock unit, which may have been made anew under its name, can be claimed."""
-    given_back = await world.admin.get(GPUUnit, key.name, key.namespace)
-
-    def is_claimable(store: Store[GPUUnit]) -> bool:
-        unit = store.get(key)
-        is_it = unit is not None and unit.metadata.uid == given_back.metadata.uid
-        return is_it and unit is not None and is_ready_stock(unit) and shows(store, key, version)
-
-    version = given_back.metadata.resource_version
-    await product.service.unit_reads.informer.until(is_claimable)
