@@ -1,18 +1,24 @@
-"""What the commands of processes with a config have in common: their flags, and what their --help tells of the keys."""
+"""What commands of processes with a config have in common: flags, what --help tells of the keys, and how they run."""
 
 import argparse
 import os
 import textwrap
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from gpuruntime.processes.configuration.keys import Key, layout
 from gpuruntime.processes.configuration.notations import FILE
-from gpuruntime.processes.configuration.reading import Effective, read_config
+from gpuruntime.processes.configuration.printing import printed
+from gpuruntime.processes.configuration.reading import ConfigError, Effective, read_config
+from gpuruntime.processes.configuration.sections import Logging
+from gpuruntime.processes.logs import configure_logging
+from gpuruntime.processes.running import refused, run_process
 
-__all__ = ["add_config", "effective_config"]
+__all__ = ["add_config", "effective_config", "run_configured"]
 
 C = TypeVar("C")
+L = TypeVar("L", bound="_Logged")
 _WIDTH: Final = 100
 _COLUMN: Final = 32
 
@@ -51,6 +57,38 @@ def effective_config(arguments: argparse.Namespace, kind: type[C], prefix: str) 
     """
     flags = {} if arguments.kubeconfig is None else {"kubeconfig": arguments.kubeconfig}
     return read_config(kind, arguments.config, os.environ, prefix, flags)
+
+
+class _Logged(Protocol):
+    """A config that says how to log."""
+
+    @property
+    def logging(self) -> Logging: ...
+
+
+def run_configured(
+    arguments: argparse.Namespace,
+    kind: type[L],
+    prefix: str,
+    process: Callable[[L], Coroutine[Any, Any, None]],
+    *mistakes: type[Exception],
+) -> int:
+    """Run a process with its config until a signal comes, or print the config; 1 if that cannot be, which the config or
+    one of `mistakes` tells.
+    """
+    try:
+        effective = effective_config(arguments, kind, prefix)
+        if arguments.print_config:
+            print(printed(effective), end="")
+            return 0
+        config = effective.config
+        configure_logging(level=config.logging.level_number, format=config.logging.lines)
+        run_process(process(config))
+    except ConfigError as error:
+        return refused(*error.problems)
+    except mistakes as error:
+        return refused(error)
+    return 0
 
 
 def _told(key: Key) -> list[str]:

@@ -6,12 +6,8 @@ from typing import Final
 from gpuruntime.control.operations.http_site import ListenError
 from gpuruntime.kube.errors import CredentialsError
 from gpuruntime.processes.cluster_access import NoClusterError
-from gpuruntime.processes.configuration.printing import printed
-from gpuruntime.processes.configuration.reading import ConfigError
 from gpuruntime.processes.configuration.runtime_api import RuntimeApiConfig
-from gpuruntime.processes.configured_command import add_config, effective_config
-from gpuruntime.processes.logs import configure_logging
-from gpuruntime.processes.running import refused, run_process
+from gpuruntime.processes.configured_command import add_config, run_configured
 from gpuruntime.processes.runtime_api import run_runtime_api
 from gpuruntime.web.authentication import UnguardedAddressError
 from gpuruntime.web.authentication_tokens import TokenFileError
@@ -41,16 +37,4 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run until a signal comes; 1 if that cannot be."""
-    try:
-        effective = effective_config(arguments, RuntimeApiConfig, PREFIX)
-        if arguments.print_config:
-            print(printed(effective), end="")
-            return 0
-        config = effective.config
-        configure_logging(level=config.logging.level_number, format=config.logging.lines)
-        run_process(run_runtime_api(config))
-    except ConfigError as error:
-        return refused(*error.problems)
-    except _MISTAKES as error:
-        return refused(error)
-    return 0
+    return run_configured(arguments, RuntimeApiConfig, PREFIX, run_runtime_api, *_MISTAKES)
