@@ -169,7 +169,8 @@ class UnitCreation:
             with suppress(NotFoundError):
                 stock = await hold.client.get(GPUUnit, source.stock.name, source.stock.namespace)
         if stock is not None:
-            await settle_claim(hold.client, stock, active)
+            async with hold.precedence.afterwards():
+                await settle_claim(hold.client, stock, active)
         return outcome
 
     async def _existing(self, client: Client, request: CreateUnit) -> GPUUnit | None:

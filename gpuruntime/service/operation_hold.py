@@ -28,6 +28,7 @@ from gpuruntime.meta.objects import TypedObject
 from gpuruntime.meta.structs import Struct
 from gpuruntime.service.errors import FailedForGoodError
 from gpuruntime.service.operation_record import HoldTiming, ended, has_ended, is_held_by, progressed, renewed
+from gpuruntime.service.precedence import Precedence
 
 __all__ = ["EndedError", "LostHoldError", "OperationHold", "Outcome", "drop_request"]
 
@@ -81,6 +82,7 @@ class OperationHold:
         timing: HoldTiming,
         clock: Callable[[], float] = seconds_since_boot,
         now: Callable[[], datetime] = _utc_now,
+        precedence: Precedence | None = None,
     ) -> None:
         self._operation = operation
         self._owner = owner
@@ -95,6 +97,7 @@ class OperationHold:
         # Whoever waited for it may have gone.
         self.outcome.add_done_callback(lambda outcome: outcome.cancelled() or outcome.exception())
         self.attempt = operation.status.attempts or 1
+        self.precedence = precedence or Precedence()
         self.client = Client(FencedTransport(transport, self._fence), field_manager=field_manager)
 
     @property

@@ -85,5 +85,6 @@ class OperationRunner:
             hold.disappoint(error)
             return "failed"
         hold.announce(outcome)
-        await hold.end(result=outcome.result)
+        async with hold.precedence.afterwards():
+            await hold.end(result=outcome.result)
         return "succeeded"

@@ -43,6 +43,7 @@ from gpuruntime.service.operation_record import (
     taken,
 )
 from gpuruntime.service.operation_runner import OperationRunner
+from gpuruntime.service.precedence import Precedence
 from gpuruntime.service.signs_of_life import ImpatientTransport, SignsOfLife
 
 __all__ = ["Operations", "Performed", "Submitted"]
@@ -76,6 +77,14 @@ class Performed:
     result: OperationResult
     is_replay: bool
     object: TypedObject | None = None
+
+
+@frozen
+class _Running:
+    """An Operation that this process works on."""
+
+    hold: OperationHold
+    task: asyncio.Task[None]
 
 
 class _WithdrawnError(Exception):
@@ -123,8 +132,9 @@ class Operations:
         self._client = Client(transport, field_manager=field_manager, timeout=self.timing.renew)
         # For what a caller waits for, and nobody else.
         self._asker = Client(ImpatientTransport(self._signs), field_manager=field_manager, timeout=self.timing.renew)
+        self._precedence = Precedence()
         self._tasks: asyncio.TaskGroup | None = None
-        self._running: dict[str, asyncio.Task[None]] = {}
+        self._running: dict[str, _Running] = {}
 
     async def run(self) -> None:
         """Own what was submitted, until cancelled; then what is under way has a moment to end, or is left to others."""
@@ -135,7 +145,8 @@ class Operations:
             finally:
                 self._tasks = None
                 if self._running:
-                    await asyncio.wait(self._running.values(), timeout=_GRACE_SECONDS)
+                    tasks_left = [running.task for running in self._running.values()]
+                    await asyncio.wait(tasks_left, timeout=_GRACE_SECONDS)
                 if self._running:
                     _LOG.warning("operations are left to other processes", extra={"operations": sorted(self._running)})
 
@@ -185,7 +196,10 @@ class Operations:
         """
         deadline = self.clock() + within
         while True:
-            submitted = await self.submit(operation_id, type_, request, stored=stored)
+            with self._precedence.awaited():
+                submitted = await self.submit(operation_id, type_, request, stored=stored)
+                if submitted.outcome is not None:
+                    await self._signs.wait(submitted.outcome, deadline - self.clock())
             with suppress(_WithdrawnError):
                 outcome = await self._outcome(submitted, deadline)
                 return Performed(submitted.operation, outcome.result, submitted.is_replay, outcome.object)
@@ -273,15 +287,15 @@ class Operations:
     async def _outcome(self, submitted: Submitted, deadline: float) -> Outcome:
         late = NotFinishedError(f"operation {submitted.operation.spec.operation_id} is under way; ask again")
         if submitted.outcome is not None:
-            if not await self._signs.wait(submitted.outcome, deadline - self.clock()):
+            if not submitted.outcome.done():
                 raise late
             return submitted.outcome.result()
         current: Operation | None = submitted.operation
         while True:
             if current is None or current.metadata.uid != submitted.operation.metadata.uid:
                 raise _WithdrawnError
-            if has_ended(current) and current.status.result is not None:
-                return Outcome(current.status.result)
+            if (result := self._result(current)) is not None:
+                return Outcome(result)
             left = deadline - self.clock()
             if has_ended(current) or left <= 0:
                 raise late
@@ -289,6 +303,16 @@ class Operations:
                 await wait_for(self._informer, current.key, _HAS_ENDED, within=min(left, _LOOK_SECONDS))
             # The cache may be of another time than the server, and does not tell a withdrawn Operation from a late one.
             current = await self.find(current.spec.operation_id)
+
+    def _result(self, operation: Operation) -> OperationResult | None:
+        """What came of an Operation, as far as that is certain; it may not be written down yet."""
+        if has_ended(operation):
+            return operation.status.result
+        running = self._running.get(operation.metadata.name)
+        if running is None or running.hold.operation.metadata.uid != operation.metadata.uid:
+            return None
+        outcome = running.hold.outcome
+        return outcome.result().result if outcome.done() and outcome.exception() is None else None
 
     def _begin(self, operation: Operation, owner: str, began: float) -> tuple[OperationHold, asyncio.Task[None]]:
         if self._tasks is None:
@@ -301,12 +325,13 @@ class Operations:
             field_manager=self._field_manager,
             timing=self.timing,
             clock=self.clock,
+            precedence=self._precedence,
         )
         name = operation.metadata.name
         with logged_for(operation):
             task = self._tasks.create_task(self._runner.carry_out(hold), name=f"operation {name}")
-        self._running[name] = task
-        task.add_done_callback(lambda ended: self._running.pop(name) if self._running.get(name) is ended else None)
+        running = self._running[name] = _Running(hold, task)
+        task.add_done_callback(lambda _: self._running.pop(name) if self._running.get(name) is running else None)
         return hold, task
 
     def _stopping(self, operation: Operation) -> NotRunningError:
