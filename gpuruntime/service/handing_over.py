@@ -103,7 +103,7 @@ class UnitCreation:
     units: Store[GPUUnit]
 
     async def run(self, hold: OperationHold) -> Outcome:
-        """Create the unit; the answer is known from the point of no return on.
+        """Create the unit. The answer is known from the point of no return on; to delete the stock unit is the rest.
 
         Raises:
             InsufficientCapacityError: there is no ready stock.
@@ -118,7 +118,7 @@ class UnitCreation:
         # Without a reason to expect one, the name is tried: a unit that is there refuses it.
         existing = await self._existing(hold.client, request) if hold.is_resumed or key in self.units else None
         if existing is not None and _is_asked_for_by(existing, operation):
-            return await self._finish(hold, existing)
+            return self._made(hold, existing)
         if hold.is_resumed:
             # Whoever deletes the unit ends the Operation first. So a unit that was not found after that is found ended.
             await hold.confirm()
@@ -129,7 +129,7 @@ class UnitCreation:
             if stock is not None:
                 await settle_claim(hold.client, stock, None)
             raise
-        return await self._finish(hold, active, stock)
+        return self._made(hold, active, stock)
 
     async def _stock(self, hold: OperationHold, request: CreateUnit) -> GPUUnit | None:
         if request.cold_start:
@@ -161,17 +161,16 @@ class UnitCreation:
         except (InvalidError, ForbiddenError, BadRequestError, NotFoundError) as error:
             raise refused(f"unit {request.namespace}/{request.name}", error) from error
 
-    async def _finish(self, hold: OperationHold, active: GPUUnit, stock: GPUUnit | None = None) -> Outcome:
-        outcome = Outcome(result_of(active), active)
-        hold.announce(outcome)
+    def _made(self, hold: OperationHold, active: GPUUnit, stock: GPUUnit | None = None) -> Outcome:
+        return Outcome(result_of(active), active, rest=lambda: self._hand_over(hold.client, active, stock))
+
+    async def _hand_over(self, client: Client, active: GPUUnit, stock: GPUUnit | None) -> None:
         source = provenance_of(active.metadata)
         if stock is None and source is not None:
             with suppress(NotFoundError):
-                stock = await hold.client.get(GPUUnit, source.stock.name, source.stock.namespace)
+                stock = await client.get(GPUUnit, source.stock.name, source.stock.namespace)
         if stock is not None:
-            async with hold.precedence.afterwards():
-                await settle_claim(hold.client, stock, active)
-        return outcome
+            await settle_claim(client, stock, active)
 
     async def _existing(self, client: Client, request: CreateUnit) -> GPUUnit | None:
         try:

@@ -6,12 +6,12 @@ tells it: no write begins after the local deadline, and one that is under way is
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final, TypeVar
 
-from attrs import frozen
+from attrs import field, frozen
 
 from gpuruntime.api.operation import Operation, OperationFailure, OperationProgress, OperationResult, OperationStatus
 from gpuruntime.control import write_status
@@ -40,10 +40,14 @@ _TELL_SECONDS: Final = 1.0
 
 @frozen
 class Outcome:
-    """What came of an Operation: how it is written down, and the object itself where somebody has it at hand."""
+    """What came of an Operation: how it is written down, and the object itself where somebody has it at hand.
+
+    `rest` is what is left to do that changes nothing of this. It may be done twice, and by somebody else.
+    """
 
     result: OperationResult
     object: TypedObject | None = None
+    rest: Callable[[], Awaitable[None]] | None = field(default=None, repr=False)
 
 
 class LostHoldError(Exception):
@@ -97,7 +101,7 @@ class OperationHold:
         # Whoever waited for it may have gone.
         self.outcome.add_done_callback(lambda outcome: outcome.cancelled() or outcome.exception())
         self.attempt = operation.status.attempts or 1
-        self.precedence = precedence or Precedence()
+        self.precedence = precedence or Precedence(timing.renew / 2)
         self.client = Client(FencedTransport(transport, self._fence), field_manager=field_manager)
 
     @property
@@ -124,6 +128,8 @@ class OperationHold:
         """Renew the hold, until cancelled or until it is lost; from then on nothing is written any more."""
         while self._fence.remaining() > 0:
             await asyncio.sleep(self._timing.period)
+            if self.outcome.done() and self._fence.remaining() > self._timing.period:
+                continue  # Little is left to do. Signs of life would cost more than that.
             try:
                 await self._renew()
             except EndedError:

@@ -86,5 +86,7 @@ class OperationRunner:
             return "failed"
         hold.announce(outcome)
         async with hold.precedence.afterwards():
+            if outcome.rest is not None:
+                await outcome.rest()
             await hold.end(result=outcome.result)
         return "succeeded"

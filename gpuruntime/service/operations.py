@@ -132,7 +132,7 @@ class Operations:
         self._client = Client(transport, field_manager=field_manager, timeout=self.timing.renew)
         # For what a caller waits for, and nobody else.
         self._asker = Client(ImpatientTransport(self._signs), field_manager=field_manager, timeout=self.timing.renew)
-        self._precedence = Precedence()
+        self._precedence = Precedence(self.timing.renew / 2)
         self._tasks: asyncio.TaskGroup | None = None
         self._running: dict[str, _Running] = {}
 

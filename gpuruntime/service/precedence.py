@@ -8,38 +8,50 @@ __all__ = ["Precedence"]
 
 
 class Precedence:
-    """Lets the rest of an operation wait while callers wait for the answer to theirs.
+    """Lets the rests of operations wait while callers wait for the answers to theirs.
 
-    Guarantees: nothing waits longer than `patience` seconds for callers, but for those of the rest that came before,
-    of which `abreast` are worked on at a time.
+    What a rest writes keeps the API server busy, and all who follow up on it: a deleted unit takes a Deployment, a
+    ReplicaSet and a pod with it. So a rest does not begin in any gap between two callers, but when there was none for
+    `calm` seconds.
+
+    Guarantees: no rest gives way for longer than `patience` seconds. `abreast` are worked on at a time, the oldest
+    first.
     """
 
-    def __init__(self, patience: float = 2.0, abreast: int = 4) -> None:
+    def __init__(self, patience: float, *, calm: float = 0.1, abreast: int = 4) -> None:
         self._patience = patience
+        self._calm = calm
         self._lanes = asyncio.Semaphore(abreast)
         self._callers = 0
-        self._quiet = asyncio.Event()
-        self._quiet.set()
+        self._nobody_waits = asyncio.Event()
+        self._nobody_waits.set()
+        self._left = float("-inf")
 
     @contextmanager
     def awaited(self) -> Iterator[None]:
         """Somebody waits for what happens in the block."""
         self._callers += 1
-        self._quiet.clear()
+        self._nobody_waits.clear()
         try:
             yield
         finally:
             self._callers -= 1
             if self._callers == 0:
-                self._quiet.set()
+                self._left = asyncio.get_running_loop().time()
+                self._nobody_waits.set()
 
     @asynccontextmanager
     async def afterwards(self) -> AsyncIterator[None]:
-        """Nobody waits for what happens in the block, which begins when there is a gap, or when it is overdue."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._patience
+        """Nobody waits for what happens in the block, which begins when it is calm, or when it is overdue."""
+        deadline = asyncio.get_running_loop().time() + self._patience
         async with self._lanes:
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(deadline):
-                    await self._quiet.wait()
+                    await self._is_calm()
             yield
+
+    async def _is_calm(self) -> None:
+        loop = asyncio.get_running_loop()
+        while not self._nobody_waits.is_set() or loop.time() < self._left + self._calm:
+            await self._nobody_waits.wait()
+            await asyncio.sleep(self._left + self._calm - loop.time())

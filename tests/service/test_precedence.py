@@ -29,27 +29,38 @@ class Scene:
 
 def test_the_rest_of_an_operation_begins_at_once_if_nobody_waits() -> None:
     async def story() -> list[tuple[str, float]]:
-        scene = Scene(Precedence())
+        scene = Scene(Precedence(10.0))
         await scene.rest("a", at=1.0)
         return scene.seen
 
     assert run_virtual(story()) == [("a", 1.0)]
 
 
-def test_the_rest_of_an_operation_waits_for_the_first_moment_without_callers() -> None:
+def test_the_rest_of_an_operation_waits_until_there_were_no_callers_for_a_moment() -> None:
     async def story() -> list[tuple[str, float]]:
-        scene = Scene(Precedence(patience=10.0))
+        scene = Scene(Precedence(10.0))
         await asyncio.gather(
             scene.caller(at=0.0, seconds=2.0), scene.caller(at=1.0, seconds=3.0), scene.rest("a", at=0.5)
         )
         return scene.seen
 
-    assert run_virtual(story()) == [("a", 4.0)]
+    assert run_virtual(story()) == [("a", 4.1)]
+
+
+def test_a_gap_between_two_callers_is_no_calm() -> None:
+    async def story() -> list[tuple[str, float]]:
+        scene = Scene(Precedence(10.0, calm=1.0))
+        await asyncio.gather(
+            scene.caller(at=0.0, seconds=2.0), scene.caller(at=2.5, seconds=1.0), scene.rest("a", at=0.5)
+        )
+        return scene.seen
+
+    assert run_virtual(story()) == [("a", 4.5)]
 
 
 def test_callers_that_never_cease_are_given_way_to_for_so_long_and_no_longer() -> None:
     async def story() -> list[tuple[str, float]]:
-        scene = Scene(Precedence(patience=2.0))
+        scene = Scene(Precedence(2.0))
         endless = asyncio.create_task(scene.caller(at=0.0, seconds=1000.0))
         await asyncio.gather(scene.rest("a", at=1.0), scene.rest("b", at=1.5))
         endless.cancel()
@@ -61,7 +72,7 @@ def test_callers_that_never_cease_are_given_way_to_for_so_long_and_no_longer() -
 
 def test_of_the_rests_a_few_are_worked_on_at_a_time_in_order() -> None:
     async def story() -> list[tuple[str, float]]:
-        scene = Scene(Precedence(abreast=2))
+        scene = Scene(Precedence(10.0, abreast=2))
         await asyncio.gather(*[scene.rest(name, at=0.0, seconds=1.0) for name in "abcd"])
         return scene.seen
 
@@ -70,7 +81,7 @@ def test_of_the_rests_a_few_are_worked_on_at_a_time_in_order() -> None:
 
 def test_those_that_wait_in_line_give_way_no_longer_for_that() -> None:
     async def story() -> list[tuple[str, float]]:
-        scene = Scene(Precedence(patience=2.0, abreast=1))
+        scene = Scene(Precedence(2.0, abreast=1))
         endless = asyncio.create_task(scene.caller(at=0.0, seconds=1000.0))
         await asyncio.gather(scene.rest("a", at=1.0), scene.rest("b", at=1.1), scene.rest("c", at=1.2))
         endless.cancel()
@@ -82,7 +93,7 @@ def test_those_that_wait_in_line_give_way_no_longer_for_that() -> None:
 
 def test_a_rest_that_is_cancelled_while_it_waits_leaves_its_place_to_others() -> None:
     async def story() -> list[tuple[str, float]]:
-        scene = Scene(Precedence(patience=100.0, abreast=1))
+        scene = Scene(Precedence(100.0, abreast=1))
         calling = asyncio.create_task(scene.caller(at=0.0, seconds=5.0))
         first = asyncio.create_task(scene.rest("a", at=1.0))
         second = asyncio.create_task(scene.rest("b", at=2.0))
@@ -91,4 +102,4 @@ def test_a_rest_that_is_cancelled_while_it_waits_leaves_its_place_to_others() ->
         await asyncio.wait([calling, first, second])
         return scene.seen
 
-    assert run_virtual(story()) == [("b", 5.0)]
+    assert run_virtual(story()) == [("b", 5.1)]
