@@ -41,6 +41,37 @@ class Flaky:
         return Outcome(OperationResult("GPUUnit", "demo"))
 
 
+class Lingering:
+    """A work that has more to do once the answer is known, and does not get to it for a while."""
+
+    type: ClassVar = "lingering"
+
+    def __init__(self) -> None:
+        self.go_on = asyncio.Event()
+
+    async def run(self, _hold: OperationHold) -> Outcome:
+        async def rest() -> None:
+            await self.go_on.wait()
+
+        return Outcome(OperationResult("GPUUnit", "demo"), rest=rest)
+
+
+async def test_an_answer_that_is_certain_is_given_again_before_the_rest_is_done(world: ServiceWorld) -> None:
+    work = Lingering()
+
+    async with upkeep(world, OperationRunner([work]), HoldTiming()) as operations:
+        first = await operations.perform("order-1", work.type, world.seeds(1), within=30)
+        again = await operations.perform("order-1", work.type, world.seeds(1), within=30)
+        before = [found.status.result for found in await world.operations()]
+        work.go_on.set()
+        async with looking_at(world.access, Operation, world.active) as seen:
+            await seen.until(lambda store: [item.status.state for item in store.list().items] == [SUCCEEDED])
+
+    assert (first.is_replay, again.is_replay) == (False, True)
+    assert first.result == again.result
+    assert before == [None]
+
+
 async def test_what_a_process_gave_up_it_takes_up_again_when_its_hold_has_run_out(world: ServiceWorld) -> None:
     work = Flaky()
     runner = OperationRunner([work])
@@ -79,13 +110,15 @@ def test_what_never_succeeds_is_tried_less_and_less_often(attempts: int, seconds
 
 
 @asynccontextmanager
-async def upkeep(world: ServiceWorld, runner: OperationRunner, **options: Any) -> AsyncIterator[Operations]:
+async def upkeep(
+    world: ServiceWorld, runner: OperationRunner, timing: HoldTiming = QUICK, **options: Any
+) -> AsyncIterator[Operations]:
     """Operations with somebody who looks after them, for the length of the block."""
     credentials = FencedCredentials(from_kubeconfig(world.access.kubeconfig))
     async with Transport(credentials, user_agent="tests") as transport, running(Cache(transport)) as cache:
         records = cache.informer(Operation, namespaces=[world.active])
         operations = Operations(
-            transport, records, runner, namespace=world.active, field_manager="t", identity="me", timing=QUICK
+            transport, records, runner, namespace=world.active, field_manager="t", identity="me", timing=timing
         )
         keeper = OperationUpkeep(records.store, Client(transport, field_manager="t"), operations, runner, **options)
         controller = Controller("upkeep", keeper, [Watch(records, itself())])
