@@ -5,7 +5,7 @@ status here, on a node that nobody plays.
 """
 
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,10 @@ from gpuruntime.api import reasons
 from gpuruntime.meta import ObjectKey, find_condition
 from gpuruntime.testing import AdminClient, AuditLog, ClusterAccess, NodeShape
 from tests.product_scenes import UNITS, Onlooker, create_unit, looking_on, settled
-from tests.reconcilers.unit_scenes import UnitWorld, play_node, unit_world
+from tests.reconcilers.pod_scenes import RUNNING, say, scheduled, silent_node
+from tests.reconcilers.unit_scenes import UnitWorld, unit_world
+
+__all__ = ["silent_node"]
 
 
 @pytest.fixture
@@ -32,19 +35,10 @@ async def onlooker(product: ClusterAccess, kube_namespace: str) -> AsyncIterator
         yield somebody
 
 
-@pytest.fixture
-def silent_node(product: ClusterAccess) -> Iterator[str]:
-    """The product of the GPUs of a node that nobody plays."""
-    name = f"silent-{uuid.uuid4().hex[:8]}"
-    with play_node(product, NodeShape(name, product=name)):
-        yield name
-
-
 def crash(message: str, reason: str = "Error", code: int = 1) -> dict[str, Any]:
     return {"terminated": {"exitCode": code, "reason": reason, "message": message}}
 
 
-RUNNING = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
 BACK_OFF = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 40s restarting failed container"}}
 
 
@@ -248,22 +242,6 @@ async def test_what_the_last_template_left_behind_is_not_held_against_this_one(
 
     assert (waiting.status.phase, waiting.status.stages) == ("Progressing", None)
     assert await world.writes_of_a_second_pass() == []
-
-
-def scheduled(onlooker: Onlooker) -> list[str]:
-    """The names of pods that have a node."""
-    pods = onlooker.pods.store.list().items
-    return [pod.metadata.name for pod in pods if pod.spec.node_name]
-
-
-def say(admin: AdminClient, namespace: str, pod: str, phase: str, *, ready: bool, **container: Any) -> None:
-    """Write the status of a pod as a kubelet does."""
-    status = {"name": "runtime-worker", "ready": ready, "restartCount": 0, "image": "x", "imageID": "", **container}
-    condition = {"type": "Ready", "status": str(ready), "lastTransitionTime": "2026-01-01T00:00:01Z"}
-    path = f"/api/v1/namespaces/{namespace}/pods/{pod}"
-    others = [known for known in admin.get(path)["status"]["conditions"] if known["type"] != "Ready"]
-    body = {"phase": phase, "conditions": [*others, condition], "containerStatuses": [status]}
-    admin.merge(f"{path}/status", {"status": body})
 
 
 def play(admin: AdminClient, node: str, player: str | None) -> None:

@@ -1,0 +1,39 @@
+"""What a kubelet would say of pods, said by a test, on a node that nobody plays."""
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from gpuruntime.testing import AdminClient, ClusterAccess, NodeShape
+from tests.product_scenes import Onlooker
+from tests.reconcilers.unit_scenes import play_node
+
+__all__ = ["RUNNING", "say", "scheduled", "silent_node"]
+
+RUNNING = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
+
+
+@pytest.fixture
+def silent_node(product: ClusterAccess) -> Iterator[str]:
+    """The product of the GPUs of a node that nobody plays."""
+    name = f"silent-{uuid.uuid4().hex[:8]}"
+    with play_node(product, NodeShape(name, product=name)):
+        yield name
+
+
+def scheduled(onlooker: Onlooker) -> list[str]:
+    """The names of pods that have a node and are to stay."""
+    pods = onlooker.pods.store.list().items
+    return [pod.metadata.name for pod in pods if pod.spec.node_name and not pod.metadata.deletion_timestamp]
+
+
+def say(admin: AdminClient, namespace: str, pod: str, phase: str, *, ready: bool, **container: Any) -> None:
+    """Write the status of a pod as a kubelet does."""
+    status = {"name": "runtime-worker", "ready": ready, "restartCount": 0, "image": "x", "imageID": "", **container}
+    condition = {"type": "Ready", "status": str(ready), "lastTransitionTime": "2026-01-01T00:00:01Z"}
+    path = f"/api/v1/namespaces/{namespace}/pods/{pod}"
+    others = [known for known in admin.get(path)["status"]["conditions"] if known["type"] != "Ready"]
+    body = {"phase": phase, "conditions": [*others, condition], "containerStatuses": [status]}
+    admin.merge(f"{path}/status", {"status": body})

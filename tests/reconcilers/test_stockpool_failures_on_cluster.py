@@ -1,0 +1,38 @@
+"""Stock that does not start, on a real control plane."""
+
+from gpuruntime.api import reasons
+from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.control import Store
+from tests.product_scenes import Onlooker
+from tests.reconcilers.pod_scenes import RUNNING, say, scheduled, silent_node
+from tests.service.conftest import onlooker, world
+from tests.service.service_scenes import ServiceWorld
+
+__all__ = ["onlooker", "silent_node", "world"]
+
+
+async def test_stock_that_fails_is_told_of_by_its_pool_and_another_unit_is_tried_in_its_place(
+    world: ServiceWorld, onlooker: Onlooker, silent_node: str
+) -> None:
+    admin = world.access.admin()
+    async with world.product():
+        await world.make_pool(1, gpu=1, gpu_type=silent_node)
+        await onlooker.pods.until(lambda _: bool(scheduled(onlooker)))
+        (first,), (pod,) = await world.units(world.stock), scheduled(onlooker)
+
+        say(admin, world.stock, pod, "Pending", ready=False, state={"waiting": {"reason": "ErrImagePull"}})
+        failed = await world.pool_because(reasons.POD_STARTUP_FAILED, "ErrImagePull")
+        await onlooker.units.until(lambda store: _names(store, world.stock) not in ([], [first]))
+        await onlooker.pods.until(lambda _: scheduled(onlooker) not in ([], [pod]))
+        (second,), (other,) = await world.units(world.stock), scheduled(onlooker)
+        say(admin, world.stock, other, "Running", ready=True, state=RUNNING)
+        filled = await world.pool_because(reasons.POOL_READY)
+
+    assert first != second
+    assert (failed.status.phase, failed.status.available) == ("Failed", 0)
+    assert (filled.status.phase, filled.status.available, filled.status.last_serial) == ("Ready", 1, 2)
+    assert await world.writes_of_a_second_pass() == []
+
+
+def _names(store: Store[GPUUnit], namespace: str) -> list[str]:
+    return [unit.metadata.name for unit in store.list(namespace).items]
