@@ -22,6 +22,7 @@ from gpuruntime.testing.watch_events import WatchEvent, added, deleted, initial_
 __all__ = ["MapServer", "answer"]
 
 _ROOT = "/api/v1/"
+_START = 100
 
 
 def answer(value: Any) -> Answer:
@@ -65,10 +66,10 @@ class MapServer:
     slow: float = 0.0
     shows_deleted: bool = False
     _objects: dict[ObjectKey, dict[str, Any]] = field(factory=dict)
-    _version: int = 100
+    _history: list[tuple[dict[str, Any] | None, dict[str, Any] | None]] = field(factory=list)
     _watches: list[tuple[Scope, asyncio.Queue[WatchEvent]]] = field(factory=list)
     _flowing: asyncio.Event = field(factory=asyncio.Event)
-    _pages: dict[str, list[dict[str, Any]]] = field(factory=dict)
+    _pages: dict[str, tuple[str, list[dict[str, Any]]]] = field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
         self._flowing.set()
@@ -83,7 +84,7 @@ class MapServer:
     @property
     def version(self) -> int:
         """The version of the last change."""
-        return self._version
+        return _START + len(self._history)
 
     def put(
         self, name: str, namespace: str = "a", labels: Mapping[str, str] | None = None, **fields: Any
@@ -91,13 +92,11 @@ class MapServer:
         """Store a new state, as somebody else does: in a new object if there is none. Labels stay unless given."""
         key = ObjectKey(namespace, name)
         known = self._objects.get(key)
-        self._version += 1
-        metadata = (
-            dict(known["metadata"]) if known else {"name": name, "namespace": namespace, "uid": f"u{self._version}"}
-        )
+        version = self.version + 1
+        metadata = dict(known["metadata"]) if known else {"name": name, "namespace": namespace, "uid": f"u{version}"}
         if labels is not None:
             metadata["labels"] = dict(labels)
-        self._objects[key] = {**fields, "metadata": {**metadata, "resourceVersion": str(self._version)}}
+        self._objects[key] = {**fields, "metadata": {**metadata, "resourceVersion": str(version)}}
         self._tell(known, self._objects[key])
         return self._objects[key]
 
@@ -106,9 +105,7 @@ class MapServer:
         key = ObjectKey(namespace, name)
         gone = self._existing(key)
         del self._objects[key]
-        self._version += 1
-        self._tell(gone, None)
-        return self._at_this_version(gone)
+        return self._tell(gone, None)
 
     async def request(
         self, method: str, path: str, *, params: Params = (), body: bytes | None = None, **_options: Any
@@ -131,9 +128,14 @@ class MapServer:
     async def stream(self, path: str, *, params: Params = (), **_options: Any) -> AsyncIterator[AsyncIterator[bytes]]:
         scope = Scope.asked(_place(path)[0], params)
         events: asyncio.Queue[WatchEvent] = asyncio.Queue()
-        for obj in self._of(scope):
-            events.put_nowait(added(obj))
-        events.put_nowait(initial_events_end(str(self._version), kind="ConfigMap"))
+        wanted = dict(params)
+        if "sendInitialEvents" in wanted:
+            for obj in self._of(scope):
+                events.put_nowait(added(obj))
+            events.put_nowait(initial_events_end(str(self.version), kind="ConfigMap"))
+        else:
+            for before, after in self._history[int(wanted["resourceVersion"]) - _START :]:
+                _tell(scope, events, before, after)
         self._watches.append((scope, events))
         yield self._lines(events)
 
@@ -151,16 +153,18 @@ class MapServer:
             details = {"name": name, "uid": gone["metadata"]["uid"]}
             return {"kind": "Status", "status": "Success", "details": details}
         metadata = body["metadata"]
-        chosen = name or metadata.get("name") or f"{metadata['generateName']}{self._version}"
+        chosen = name or metadata.get("name") or f"{metadata['generateName']}{self.version}"
         return self.put(chosen, namespace, metadata.get("labels"), data=body.get("data", {}))
 
     def _list(self, scope: Scope, params: dict[str, str]) -> dict[str, Any]:
-        items = self._pages.pop(params["continue"]) if "continue" in params else self._of(scope)
+        version, items = str(self.version), self._of(scope)
+        if "continue" in params:
+            version, items = self._pages.pop(params["continue"])
         limit = int(params.get("limit", "0")) or len(items)
-        metadata = {"resourceVersion": str(self._version)}
+        metadata = {"resourceVersion": version}
         if len(items) > limit:
             metadata["continue"] = f"from-{items[limit]['metadata']['name']}"
-            self._pages[metadata["continue"]] = items[limit:]
+            self._pages[metadata["continue"]] = (version, items[limit:])
         return {"kind": "ConfigMapList", "metadata": metadata, "items": items[:limit]}
 
     def _existing(self, key: ObjectKey) -> dict[str, Any]:
@@ -171,17 +175,25 @@ class MapServer:
     def _of(self, scope: Scope) -> list[dict[str, Any]]:
         return [obj for _, obj in sorted(self._objects.items()) if scope.has(obj)]
 
-    def _tell(self, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
-        """A watch hears of objects that come into its scope, change there and leave it."""
+    def _tell(self, before: dict[str, Any] | None, after: dict[str, Any] | None) -> dict[str, Any]:
+        """Tell of a change, which makes a version; gives the last state of the object, at that version."""
+        version = str(self.version + 1)
+        last = before and {**before, "metadata": {**before["metadata"], "resourceVersion": version}}
+        self._history.append((last, after))
         for scope, events in self._watches:
-            was, is_ = scope.has(before), scope.has(after)
-            if after is not None and is_:
-                events.put_nowait((modified if was else added)(after))
-            elif before is not None and was:
-                events.put_nowait(deleted(self._at_this_version(before)))
+            _tell(scope, events, last, after)
+        return last or {}
 
-    def _at_this_version(self, obj: dict[str, Any]) -> dict[str, Any]:
-        return {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self._version)}}
+
+def _tell(
+    scope: Scope, events: asyncio.Queue[WatchEvent], before: dict[str, Any] | None, after: dict[str, Any] | None
+) -> None:
+    """A watch hears of objects that come into its scope, change there and leave it."""
+    was, is_ = scope.has(before), scope.has(after)
+    if after is not None and is_:
+        events.put_nowait((modified if was else added)(after))
+    elif before is not None and was:
+        events.put_nowait(deleted(before))
 
 
 def _place(path: str) -> tuple[str, str]:

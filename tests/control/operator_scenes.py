@@ -1,6 +1,6 @@
 """What tests of metrics, probes and debug pages have in common."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -16,9 +16,9 @@ from gpuruntime.control.queueing.workqueue import WorkQueue
 from gpuruntime.kube.credentials import Authorization, Endpoint
 from gpuruntime.kube.transport import Transport
 from gpuruntime.meta.identity import ObjectKey
-from gpuruntime.testing.scripted_answers import Answer, Stall, watch_stream
+from gpuruntime.testing.scripted_answers import Stall, Step, respond, watch_stream
 from gpuruntime.testing.scripted_server import ScriptedServer
-from gpuruntime.testing.watch_events import added, initial_events_end
+from gpuruntime.testing.watch_events import WatchEvent
 
 MAPS = "/api/v1/configmaps"
 
@@ -47,14 +47,20 @@ async def scripted_cache() -> AsyncIterator[tuple[ScriptedServer, Cache]]:
         yield server, Cache(transport)
 
 
-def two_maps() -> Answer:
-    """A watch that begins with two config maps, of which the second cannot be read, and says nothing more."""
-    return watch_stream(
-        added({"metadata": {"name": "good", "namespace": "a", "resourceVersion": "5"}}),
-        added({"metadata": {"name": "odd", "namespace": "a", "resourceVersion": "6"}, "data": 7}),
-        initial_events_end("9", kind="ConfigMap"),
-        Stall(),
-    )
+def serve(
+    server: ScriptedServer, path: str, kind: str, objects: Sequence[dict[str, Any]], *later: WatchEvent | Step
+) -> None:
+    """A collection of these objects at version 9, and what a watch of it tells."""
+    listing = {"kind": f"{kind}List", "metadata": {"resourceVersion": "9"}, "items": objects}
+    server.on("GET", path, watch=False).answer(respond(200, listing))
+    server.on("GET", path, watch=True).answer(watch_stream(*later, Stall()))
+
+
+def serve_two_maps(server: ScriptedServer, path: str = MAPS) -> None:
+    """Two config maps, of which the second cannot be read, and to which nothing happens."""
+    good = {"metadata": {"name": "good", "namespace": "a", "resourceVersion": "5"}}
+    odd = {"metadata": {"name": "odd", "namespace": "a", "resourceVersion": "6"}, "data": 7}
+    serve(server, path, "ConfigMap", [good, odd])
 
 
 @frozen

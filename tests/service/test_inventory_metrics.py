@@ -8,10 +8,7 @@ from gpuruntime.api.names import CLAIM_ID
 from gpuruntime.api.roles import Roles
 from gpuruntime.service.inventory import Inventory
 from gpuruntime.service.inventory_metrics import InventoryCollector
-from gpuruntime.testing.scripted_answers import Stall, watch_stream
-from gpuruntime.testing.scripted_server import ScriptedServer
-from gpuruntime.testing.watch_events import added, initial_events_end
-from tests.control.operator_scenes import scripted_cache
+from tests.control.operator_scenes import scripted_cache, serve
 from tests.control.scenes import running
 
 OURS = "/apis/runtime.lokiwager.io/v1alpha1"
@@ -39,12 +36,6 @@ def node(name: str, gpus: int, ready: str) -> dict[str, Any]:
         "metadata": {"name": name, "uid": name, "resourceVersion": "1", "labels": labels},
         "status": {"capacity": resources, "allocatable": resources, "conditions": conditions},
     }
-
-
-def serve(server: ScriptedServer, path: str, kind: str, objects: list[dict[str, Any]]) -> None:
-    server.on("GET", path, watch=True).answer(
-        watch_stream(*map(added, objects), initial_events_end("9", kind=kind), Stall())
-    )
 
 
 @asynccontextmanager

@@ -2,13 +2,19 @@
 
 The rules, in order of what can happen:
 
-- The first state is streamed (WatchList): objects are collected on the side and shown all at once when the server says
-  that they are complete; the same stream then goes on as the watch. A server that cannot do that is listed in pages.
+- The full state is fetched in pages, the next under way while one is taken in. Objects are collected on the side and
+  shown all at once when they are complete, and the watch begins where they end. Pages that expire before the last
+  lead to one request for everything.
+- Where it is asked for, the state is streamed (WatchList): the server says when the objects are complete, and the same
+  stream goes on as the watch. A server that cannot do that is listed in pages.
 - A watch that ends is opened again where it stopped. One that delivered an event or lived five seconds is opened again
   at once, at most once a second; a shorter one, and every error, backs off.
 - 410 means that the server forgot the place: the state is fetched anew, not older than what is known, and compared.
-- Anything else (403, 404, 429, 5xx, an HTML page, half a line) is no reason to fetch anew: the place is still good.
-  Only a stream that breaks at the same place three times in a row is.
+- 404 to a watch means that the kind is not served. It may come back as another one: the state is fetched anew once it
+  does. Until then what is known stays, for nobody said that an object is gone.
+- Anything else (403, 429, 5xx, an HTML page, half a line) is no reason to fetch anew: the place is still good. Only a
+  stream that breaks at the same place three times in a row is.
+- A state that took many requests is not fetched again before a second has passed for each.
 - Nothing ends this but cancellation.
 """
 
@@ -20,21 +26,22 @@ from contextlib import ExitStack
 from random import Random
 from typing import Any
 
-import orjson
 from attrs import field, frozen
 
 from gpuruntime.aio.backoff import Backoff
 from gpuruntime.aio.collector import relaxed_collector
+from gpuruntime.control.informers.paging import Page, PagesAhead, PageSize, read_page
 from gpuruntime.control.informers.reflection import Collection, ReflectorHealth, ReflectorSettings, Sink
 from gpuruntime.control.informers.shelf import Shelf
+from gpuruntime.kube.answers import Answer
 from gpuruntime.kube.errors import (
     BadRequestError,
     ExpiredError,
     InvalidError,
     KubeError,
+    NotFoundError,
     TooLargeResourceVersionError,
     UnavailableError,
-    UnexpectedAnswerError,
 )
 from gpuruntime.kube.watching import BrokenStreamError, Lines, WatchEvent, parse_event
 from gpuruntime.kube.wire import Wire
@@ -82,7 +89,8 @@ class _Run:
         # When a stream was opened that went on from a known place; collecting a first state is no watching.
         self._watching_since = math.inf
         self._breaks = 0
-        self._streams_lists = True
+        self._next_sync = -math.inf
+        self._streams_lists = reflector.settings.stream_lists
 
     async def forever(self) -> None:
         loop = asyncio.get_running_loop()
@@ -95,13 +103,16 @@ class _Run:
                 else:
                     await self._watch()
             except KubeError as failure:
-                error = failure
+                # Its traceback would keep alive what was collected before it.
+                error = failure.with_traceback(None)
                 self._learn_from(failure)
             self._health.last_error = error
             await asyncio.sleep(self._pause(began, loop.time(), error))
 
     def _pause(self, began: float, now: float, error: KubeError | None) -> float:
         wanted = getattr(error, "retry_after", None) or 0.0
+        if self._relist_cause is not None:
+            wanted = max(wanted, self._next_sync - now)
         watched = now - self._watching_since
         broken_off = error is None or isinstance(error, UnavailableError)
         if broken_off and (self._progress or watched >= self._settings.worthwhile_seconds):
@@ -122,6 +133,8 @@ class _Run:
             # The server's history starts anew below what we saw: it was restored from a backup.
             self._version = ""
             self._relist_cause = self._relist_cause or "restored"
+        elif isinstance(error, NotFoundError):
+            self._relist_cause = self._relist_cause or "vanished"
         elif isinstance(error, BrokenStreamError):
             self._breaks = 0 if self._progress else self._breaks + 1
             if self._breaks >= self._settings.breaks_before_relist:
@@ -129,7 +142,14 @@ class _Run:
                 self._relist_cause = self._relist_cause or "broken"
 
     async def _sync(self) -> None:
-        """Fetch the full state and go on watching on the same stream where the server can do that."""
+        """Fetch the full state and go on watching."""
+        began, asked = asyncio.get_running_loop().time(), self._health.requests
+        try:
+            await self._fetch_and_watch()
+        finally:
+            self._next_sync = began + self._settings.resume_seconds * (self._health.requests - asked)
+
+    async def _fetch_and_watch(self) -> None:
         if self._streams_lists:
             try:
                 await self._stream_list()
@@ -143,6 +163,7 @@ class _Run:
                 return
         with relaxed_collector():
             await self._page_list()
+        await self._watch()
 
     def _synced(self, version: str) -> None:
         cause, self._relist_cause = self._relist_cause, None
@@ -174,7 +195,7 @@ class _Run:
                             relaxation.close()
                         elif event.type != "BOOKMARK":
                             # Initial objects come in any order: their versions say nothing about how far we are.
-                            _collect(draft, event)
+                            _put(draft, event.raw, event.size, gone=event.type == "DELETED")
 
                     def contact() -> None:
                         # Moving a timer costs as much as reading a chunk: once in a while is enough.
@@ -191,31 +212,35 @@ class _Run:
                 raise _SilentStartError from None
 
     async def _page_list(self) -> None:
-        draft = self._sink.draft()
-        params = {"limit": str(self._settings.page_size)}
-        pages = 0
-        while True:
-            try:
-                answer = await self._list(params)
-            except ExpiredError:
-                if pages == 0:
-                    raise
-                # The pages took longer than the server remembers. One request for everything cannot expire.
-                draft = self._sink.draft()
-                answer = await self._list({})
-            pages += 1
-            metadata = answer["metadata"]
-            for item in answer.get("items") or ():
-                if isinstance(item, dict):
-                    _collect(draft, WatchEvent("ADDED", item, len(orjson.dumps(item))))
-            if not metadata.get("continue"):
-                version = str(metadata["resourceVersion"])
-                await self._sink.replace(draft, version)
-                self._synced(version)
-                return
-            params = {"limit": str(self._settings.page_size), "continue": metadata["continue"]}
+        draft, version = self._sink.draft(), ""
+        size = PageSize(self._settings.page_size, self._settings.page_bytes)
+        try:
+            async with PagesAhead(self._list, size) as pages:
+                async for page in pages:
+                    version = page.version
+                    await self._collect_page(draft, page)
+        except ExpiredError:
+            if not version:
+                raise
+            version = ""
+        if not version:
+            # The pages took longer than the server remembers. One request for everything cannot expire.
+            draft, page = self._sink.draft(), read_page(await self._list({}))
+            version = page.version
+            await self._collect_page(draft, page)
+        await self._sink.replace(draft, version)
+        self._synced(version)
 
-    async def _list(self, params: dict[str, str]) -> dict[str, Any]:
+    async def _collect_page(self, draft: Shelf, page: Page) -> None:
+        loop = asyncio.get_running_loop()
+        slice_end = loop.time() + self._settings.slice_seconds
+        for raw, size in page.items:
+            _put(draft, raw, size)
+            if loop.time() > slice_end:
+                await asyncio.sleep(0)
+                slice_end = loop.time() + self._settings.slice_seconds
+
+    async def _list(self, params: dict[str, str]) -> Answer:
         self._health.requests += 1
         answer = await self._wire.request(
             "GET",
@@ -225,15 +250,7 @@ class _Run:
             timeout=self._settings.list_seconds,
         )
         self._contact()
-        content = answer.json_object()
-        metadata, items = content.get("metadata"), content.get("items")
-        # A gateway that answers with a page of its own must not be taken for an empty collection.
-        is_list = str(content.get("kind", "")).endswith("List") and (items is None or isinstance(items, list))
-        if not is_list or not isinstance(metadata, dict) or not metadata.get("resourceVersion"):
-            raise UnexpectedAnswerError(
-                f"GET {self._collection.path}: expected a list with a version, got something else"
-            )
-        return content
+        return answer
 
     async def _watch(self) -> None:
         await self._follow({}, self._take, lambda: None)
@@ -289,13 +306,13 @@ class _Run:
         self._health.last_error = None
 
 
-def _collect(draft: Shelf, event: WatchEvent) -> None:
+def _put(draft: Shelf, raw: dict[str, Any], size: int, *, gone: bool = False) -> None:
     try:
-        entry = draft.entry(event.raw, event.size)
+        entry = draft.entry(raw, size)
     except ValueError as error:
         _LOG.warning("object without a name passed over", extra={"error": str(error)})
         return
-    if event.type == "DELETED":
+    if gone:
         draft.drop(entry.key)
     else:
         draft.put(entry)

@@ -14,7 +14,7 @@ from gpuruntime.control.informers.informer import Informer, InformerScope
 __all__ = ["InformerCollector", "InformerLabels"]
 
 # Shown before they happen, so that a rate can be taken of the first one.
-_CAUSES: Final = ("start", "expired", "restored", "broken")
+_CAUSES: Final = ("start", "expired", "restored", "vanished", "broken")
 
 
 class InformerLabels(NamedTuple):

@@ -65,12 +65,16 @@ class _Sender:
         if request.path == "/ready":
             self._ready.set()
             return web.Response()
-        if request.path != "/api/v1/configmaps" or request.query.get("watch") != "true":
+        if request.path != "/api/v1/configmaps":
             return web.Response(status=404)
+        if request.query.get("watch") != "true":
+            listing = {"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {"resourceVersion": "1000"}}
+            return web.json_response({**listing, "items": [_map(0)]})
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         response.enable_chunked_encoding()
         await response.prepare(request)
-        await response.write(line_of(added(_map(0))) + line_of(initial_events_end("1000", kind="ConfigMap")))
+        if request.query.get("sendInitialEvents") == "true":
+            await response.write(line_of(added(_map(0))) + line_of(initial_events_end("1000", kind="ConfigMap")))
         await self._ready.wait()
         for number in range(1, self._events + 1):
             await asyncio.sleep(random.uniform(*_GAP_SECONDS))

@@ -149,9 +149,7 @@ def test_synced_waits_for_all_that_were_asked_for_and_their_subscribers() -> Non
 
 def test_what_is_not_synced_in_time_is_named() -> None:
     async def story() -> tuple[float, str]:
-        server = MapServer()
-        server.hold()
-        cache = Cache(server)
+        cache = Cache(MapServer(slow=5))
         cache.informer(ConfigMap)
         async with running(cache):
             with pytest.raises(NotSyncedError) as caught:

@@ -35,6 +35,7 @@ async def lagging(*names: str, **scope: Any) -> AsyncIterator[tuple[MapServer, I
     async with running(cache):
         await informer.synced()
         server.hold()
+        server.asked.clear()
         yield server, informer
 
 

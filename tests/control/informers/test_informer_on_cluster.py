@@ -1,6 +1,5 @@
 """Informers on a healthy API server."""
 
-import json
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -17,7 +16,7 @@ from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.kube.forms import dynamic, metadata_only
 from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.kube.transport import Params, Transport
-from gpuruntime.meta.identity import ObjectKey, ResourceKind
+from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.testing import AdminClient, ClusterAccess
 from gpuruntime.testing.plugin import AccountFactory
 from tests.control.scenes import open_transport, running, watch
@@ -87,7 +86,7 @@ async def test_those_who_ask_for_the_same_share_one_watch_and_late_subscribers_h
 
             assert first is second
             assert ("added", "there") in late.changes
-            assert first.health[0].requests == 1
+            assert first.health[0].requests == 2
             with pytest.raises(CacheError, match="without the index label:app"):
                 cache.informer(ConfigMap, namespaces=[kube_namespace], indexes=[by_label("app")])
 
@@ -120,14 +119,45 @@ async def test_selectors_namespaces_metadata_and_projections_narrow_what_is_kept
             assert {"kube-system", kube_namespace} <= {key.namespace for key in everywhere.store}
 
 
-async def test_without_streamed_lists_a_collection_is_listed_in_pages(
+async def test_a_state_is_the_same_in_pages_and_streamed(kube_cluster: ClusterAccess, kube_namespace: str) -> None:
+    admin, kind = kube_cluster.admin(), ConfigMap.KIND
+    for number in range(7):
+        create_map(admin, kube_namespace, f"map-{number}", data={"a": str(number)})
+
+    async def state(transport: Transport, settings: ReflectorSettings) -> tuple[list[Any], list[int]]:
+        cache = Cache(transport, settings=settings)
+        forms: list[Storage[Any]] = [
+            eager(ConfigMap),
+            compact(ConfigMap),
+            eager(dynamic(kind)),
+            eager(metadata_only(kind)),
+            projected(kind, lambda raw: {name: raw.get(name) for name in ("apiVersion", "kind", "data")}),
+        ]
+        informers = [cache.informer(form, namespaces=[kube_namespace]) for form in forms]
+        async with running(cache):
+            await cache.synced(within=30)
+            contents = [informer.store.list().items for informer in informers]
+            return contents, [informer.health[0].requests for informer in informers]
+
+    async with open_transport(kube_cluster) as transport:
+        pages, asked_in_pages = await state(transport, ReflectorSettings(page_size=3))
+        stream, asked_in_streams = await state(transport, ReflectorSettings(stream_lists=True))
+
+    assert [len(items) for items in pages] == [8] * 5
+    assert pages == stream
+    # Three pages and a watch, or one stream for all of it.
+    assert (asked_in_pages, asked_in_streams) == ([4] * 5, [1] * 5)
+
+
+async def test_where_streamed_lists_are_refused_a_collection_is_listed_in_pages(
     kube_cluster: ClusterAccess, kube_namespace: str
 ) -> None:
     admin = kube_cluster.admin()
     for number in range(7):
         create_map(admin, kube_namespace, f"map-{number}")
     async with open_transport(kube_cluster) as transport:
-        cache = Cache(WithoutStreamedLists(transport), settings=ReflectorSettings(page_size=3))
+        settings = ReflectorSettings(page_size=3, stream_lists=True)
+        cache = Cache(WithoutStreamedLists(transport), settings=settings)
         informer = cache.informer(ConfigMap, namespaces=[kube_namespace])
         witness = await watch(informer)
         async with running(cache):
@@ -162,48 +192,3 @@ async def test_an_account_without_rights_is_named_as_what_holds_the_cache_up_and
             await informer.synced()
 
             assert len(informer.store) == 1
-
-
-async def test_a_kind_may_appear_vanish_and_come_back(kube_cluster: ClusterAccess, kube_namespace: str) -> None:
-    group = f"{kube_namespace}.example.org"
-    kind = ResourceKind(group, "v1", "Widget", "widgets", namespaced=True)
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    crd = {
-        "metadata": {"name": f"widgets.{group}"},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {"kind": "Widget", "plural": "widgets"},
-            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}],
-        },
-    }
-    crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    admin = kube_cluster.admin()
-
-    def install() -> None:
-        admin.create(crds, crd)
-        kube_cluster.kubectl("wait", f"crd/widgets.{group}", "--for=condition=Established", "--timeout=30s")
-
-    def create(name: str) -> None:
-        widget = {"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": {"name": name}}
-        kube_cluster.kubectl("create", "-n", kube_namespace, "-f", "-", input_text=json.dumps(widget))
-
-    async with open_transport(kube_cluster) as transport:
-        cache = Cache(transport)
-        informer = cache.informer(dynamic(kind))
-        witness = await watch(informer)
-        async with running(cache):
-            with pytest.raises(NotSyncedError, match="404"):
-                await cache.synced(within=0.5)
-
-            install()
-            create("first")
-            await witness.until(lambda changes: ("added", "first") in changes)
-            kube_cluster.kubectl("delete", f"crd/widgets.{group}", "--wait=true")
-            await witness.until(lambda changes: ("deleted", "first") in changes)
-            install()
-            create("second")
-            await witness.until(lambda changes: ("added", "second") in changes)
-
-            assert [key.name for key in informer.store] == ["second"]
-    kube_cluster.kubectl("delete", f"crd/widgets.{group}", "--wait=false")

@@ -33,12 +33,18 @@ def create_map(admin: AdminClient, name: str) -> Any:
     return admin.create(MAPS, {"metadata": {"name": name}})
 
 
-@pytest.mark.parametrize("watch_list", ["true", "false"])
-async def test_an_api_server_that_dies_and_comes_back_costs_no_change(cluster: LocalCluster, watch_list: str) -> None:
+@pytest.mark.parametrize(
+    ("streaming", "watch_list", "requests"),
+    [(False, "true", 2), (True, "true", 1), (True, "false", 3)],
+    ids=["in pages", "streamed", "streaming refused"],
+)
+async def test_an_api_server_that_dies_and_comes_back_costs_no_change(
+    cluster: LocalCluster, streaming: bool, watch_list: str, requests: int
+) -> None:
     admin = cluster.access.admin()
     create_map(admin, "before")
     async with open_transport(cluster.access) as transport:
-        cache = Cache(transport)
+        cache = Cache(transport, settings=ReflectorSettings(stream_lists=streaming))
         informer = cache.informer(ConfigMap, namespaces=["default"])
         witness = await watch(informer)
         async with running(cache):
@@ -51,9 +57,13 @@ async def test_an_api_server_that_dies_and_comes_back_costs_no_change(cluster: L
             await asyncio.to_thread(create_map, admin, "after")
             await asyncio.to_thread(admin.delete, f"{MAPS}/before")
             await witness.until(lambda changes: ("deleted", "before") in changes)
+            newcomer = cache.informer(ConfigMap, namespaces=["default"], fields="metadata.name=after")
+            await newcomer.synced()
 
             ours = [change for change in witness.changes if change[1] in {"before", "after"}]
             assert ours == [("added", "before"), ("added", "after"), ("deleted", "before")]
+            assert [key.name for key in newcomer.store] == ["after"]
+            assert newcomer.health[0].requests == requests
 
 
 async def test_a_hung_api_server_is_noticed_and_nothing_is_missed(cluster: LocalCluster) -> None:

@@ -6,7 +6,7 @@ from gpuruntime.control.queueing.workqueue import WorkQueue
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.testing.scripted_answers import kube_status
 from gpuruntime.testing.virtual_time import run_virtual
-from tests.control.operator_scenes import MAPS, Inspected, scripted_cache, two_maps
+from tests.control.operator_scenes import Inspected, scripted_cache, serve_two_maps
 from tests.control.scenes import running
 
 
@@ -48,7 +48,7 @@ async def test_failures_and_figures_of_a_controller_are_shown() -> None:
 
 async def test_an_informer_shows_its_scope_its_contents_and_its_watches() -> None:
     async with scripted_cache() as (server, cache):
-        server.on("GET", MAPS, watch=True).answer(two_maps())
+        serve_two_maps(server)
         informer = cache.informer(ConfigMap, labels="app=web")
         async with running(cache):
             await cache.synced()
@@ -71,13 +71,13 @@ async def test_an_informer_shows_its_scope_its_contents_and_its_watches() -> Non
         "age_seconds": 42.0,
         "events": 0,
         "handler_failures": 0,
-        "watches": [{"namespace": "", "age_seconds": 42.0, "requests": 1, "relists": {"start": 1}, "last_error": None}],
+        "watches": [{"namespace": "", "age_seconds": 42.0, "requests": 2, "relists": {"start": 1}, "last_error": None}],
     }
 
 
 async def test_an_informer_of_two_namespaces_shows_what_is_wrong_with_each() -> None:
     async with scripted_cache() as (server, cache):
-        server.on("GET", "/api/v1/namespaces/a/configmaps", watch=True).answer(two_maps())
+        serve_two_maps(server, "/api/v1/namespaces/a/configmaps")
         server.on("GET", "/api/v1/namespaces/b/configmaps").answer(kube_status(403, "Forbidden", "go away"))
         informer = cache.informer(ConfigMap, namespaces=["b", "a"])
         async with running(cache):

@@ -16,7 +16,7 @@ from gpuruntime.control.operations.watchdog import LoopWatchdog
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.testing.scripted_answers import kube_status
 from gpuruntime.testing.virtual_time import run_virtual
-from tests.control.operator_scenes import MAPS, scripted_cache, two_maps
+from tests.control.operator_scenes import MAPS, scripted_cache, serve_two_maps
 from tests.control.scenes import running
 
 
@@ -147,7 +147,7 @@ async def test_failing_and_recovering_are_logged_once_each(caplog: pytest.LogCap
 
 async def test_caches_are_synced_once_they_hold_a_full_state() -> None:
     async with scripted_cache() as (server, cache):
-        server.on("GET", MAPS, watch=True).answer(two_maps())
+        serve_two_maps(server)
         cache.informer(ConfigMap)
         health = HealthChecks()
         health.add("caches", caches_synced(cache))
@@ -190,7 +190,7 @@ async def test_a_cache_of_a_kind_that_is_not_served_says_what_to_do() -> None:
 
 async def test_caches_are_fresh_while_the_server_is_heard_of() -> None:
     async with scripted_cache() as (server, cache):
-        server.on("GET", MAPS, watch=True).answer(two_maps())
+        serve_two_maps(server)
         informer = cache.informer(ConfigMap)
         with pytest.raises(NotHealthyError, match=r"within 90 s: v1 ConfigMap \(none yet; no error\)"):
             caches_fresh(cache, 90)()

@@ -7,9 +7,9 @@ from gpuruntime.control.informers.changes import Change
 from gpuruntime.control.informers.storage import compact
 from gpuruntime.control.operations.informer_metrics import InformerCollector, InformerLabels
 from gpuruntime.kube.builtin.core import ConfigMap
-from gpuruntime.testing.scripted_answers import Hold, Stall, watch_stream
-from gpuruntime.testing.watch_events import added, initial_events_end
-from tests.control.operator_scenes import MAPS, scripted_cache, two_maps
+from gpuruntime.testing.scripted_answers import Hold
+from gpuruntime.testing.watch_events import added
+from tests.control.operator_scenes import MAPS, scripted_cache, serve, serve_two_maps
 from tests.control.scenes import running, watch
 
 EVERYTHING = {"kind": "v1 ConfigMap", "namespaces": "", "selector": ""}
@@ -26,7 +26,7 @@ def value(registry: CollectorRegistry, name: str, **labels: str) -> float | None
 async def test_an_informer_shows_what_it_holds_and_how_fresh_that_is() -> None:
     registry = CollectorRegistry()
     async with scripted_cache() as (server, cache):
-        server.on("GET", MAPS, watch=True).answer(two_maps())
+        serve_two_maps(server)
         informer = cache.informer(ConfigMap)
         InformerCollector(registry, cache, lambda: informer.health[0].last_contact + 42)
         async with running(cache):
@@ -37,7 +37,7 @@ async def test_an_informer_shows_what_it_holds_and_how_fresh_that_is() -> None:
             assert value(registry, "bytes") == informer.store.size > 0
             assert value(registry, "quarantined") == 1
             assert value(registry, "last_contact_age_seconds") == pytest.approx(42)
-            assert value(registry, "requests_total") == 1
+            assert value(registry, "requests_total") == 2
             assert value(registry, "relists_total", cause="start") == 1
             assert value(registry, "relists_total", cause="expired") == 0
             assert value(registry, "events_total") == 0
@@ -45,11 +45,9 @@ async def test_an_informer_shows_what_it_holds_and_how_fresh_that_is() -> None:
 
 async def test_events_and_subscribers_that_fail_are_counted() -> None:
     registry = CollectorRegistry()
-    late = {"metadata": {"name": "late", "namespace": "a", "resourceVersion": "8"}}
+    late = {"metadata": {"name": "late", "namespace": "a", "resourceVersion": "10"}}
     async with scripted_cache() as (server, cache):
-        server.on("GET", MAPS, watch=True).answer(
-            watch_stream(initial_events_end("7", kind="ConfigMap"), Hold(), added(late), Stall())
-        )
+        serve(server, MAPS, "ConfigMap", [], Hold(), added(late))
         informer = cache.informer(ConfigMap)
         InformerCollector(registry, cache, asyncio.get_running_loop().time)
         await informer.subscribe(failing)
@@ -78,7 +76,7 @@ async def test_an_informer_that_never_heard_of_the_server_is_infinitely_old() ->
 async def test_informers_that_differ_in_form_only_are_shown_as_one() -> None:
     registry = CollectorRegistry()
     async with scripted_cache() as (server, cache):
-        server.on("GET", MAPS, watch=True).answer(two_maps())
+        serve_two_maps(server)
         InformerCollector(registry, cache, asyncio.get_running_loop().time)
         cache.informer(ConfigMap)
         async with running(cache):
