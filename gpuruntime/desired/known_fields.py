@@ -40,6 +40,8 @@ def _attributes(cls: type[Struct]) -> tuple[tuple[str, str, Any, Any], ...]:
 
 
 def _form(value: Any) -> Any:
+    if type(value) is str:
+        return value
     if isinstance(value, Struct):
         return known_fields(value)
     if isinstance(value, tuple):

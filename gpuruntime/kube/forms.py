@@ -7,10 +7,10 @@ from typing import Any, Final, Protocol, TypeVar, cast
 
 from attrs import frozen
 
-from gpuruntime.meta.codec import decode
 from gpuruntime.meta.dynamic import DynamicObject, PartialObject
 from gpuruntime.meta.identity import ResourceKind
 from gpuruntime.meta.objects import KubeObject, TypedObject
+from gpuruntime.meta.sharing import decode_sharing_spec
 from gpuruntime.meta.struct_hooks import require_decodable
 
 __all__ = ["Form", "as_form", "class_of", "dynamic", "form_of", "metadata_only", "typed"]
@@ -70,7 +70,7 @@ class _Typed(_Whole[K]):
         return self.cls.KIND
 
     def decode(self, raw: dict[str, Any]) -> K:
-        return decode(self.cls, raw)
+        return decode_sharing_spec(self.cls, raw)
 
 
 @frozen

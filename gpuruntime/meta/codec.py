@@ -36,6 +36,8 @@ CONVERTER: Final = _make_converter()
 def decode(cls: type[S], value: Any, *, at: tuple[str | int, ...] = ()) -> S:
     """The typed form of a JSON value, deeply immutable. `at` is where the value sits in a document, for messages.
 
+    A part of the value may be in its typed form already.
+
     Raises:
         DecodeError: the value does not fit the type.
         UnsupportedTypeError: the type itself cannot be decoded; a mistake in its declaration.

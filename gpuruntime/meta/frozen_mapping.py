@@ -91,6 +91,8 @@ def freeze(value: Any) -> Any:
 
 def thaw(value: Any) -> Any:
     """A deep, mutable copy of a frozen JSON value: plain dicts and lists."""
+    if type(value) in _SCALARS:
+        return value
     if isinstance(value, dict):
         return {key: thaw(item) for key, item in cast("dict[str, Any]", value).items()}
     if isinstance(value, list | tuple):

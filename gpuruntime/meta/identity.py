@@ -1,11 +1,15 @@
 """Which kind, and which object of it: the two identities that everything else is keyed by."""
 
-from typing import NamedTuple, Self
+import re
+from typing import Final, NamedTuple, Self
 from urllib.parse import quote
 
 from attrs import frozen
 
 __all__ = ["ObjectKey", "ResourceKind"]
+
+# Nothing in it needs quoting, and to see that is quicker than to quote.
+_PLAIN: Final = re.compile(r"[A-Za-z0-9._~-]+")
 
 
 @frozen
@@ -87,6 +91,8 @@ class ObjectKey(NamedTuple):
 def _segment(text: str, kind: ResourceKind) -> str:
     # The server decodes the path before it routes, so an encoded slash or dot-dot would still climb out of the
     # segment; no valid name has one.
+    if _PLAIN.fullmatch(text) and text not in {".", ".."}:
+        return text
     if not text or text in {".", ".."} or "/" in text or "%" in text:
         raise ValueError(f"expected a part of the path of {kind} without '/' and '%', got {text!r}")
     return quote(text, safe="")

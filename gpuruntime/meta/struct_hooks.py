@@ -25,7 +25,6 @@ from gpuruntime.meta.value_hooks import (
 
 __all__ = ["register_struct_hooks", "require_decodable"]
 
-# A value of exactly one of these types is its own decoded form: no hook is called for it.
 _EXACT = frozenset({str, int, float, bool})
 
 
@@ -142,6 +141,11 @@ class _Encoder:
         rows = self._compile() if self._rows is None else self._rows
         extra = struct.extra
         encoded: dict[str, Any] = dict(self._type_fields)
+        if not extra:
+            for (wire, hook, default), value in zip(rows, self._values_of(struct), strict=False):
+                if value is not default and (default is None or value != default):
+                    encoded[wire] = value if hook is None else hook(value)
+            return encoded
         for (wire, hook, default), value in zip(rows, self._values_of(struct), strict=False):
             if value is default or (default is not None and value == default):
                 if wire in extra:
@@ -204,12 +208,18 @@ def _fields_of(cls: type[Struct]) -> list[_Field]:
                 attribute=attribute.name,
                 wire=wire_name(attribute),
                 target=target,
-                exact=members.pop() if len(members) == 1 and members <= _EXACT else None,
+                exact=_exact(members),
                 default=default_of(attribute),
                 sensitive=is_sensitive(attribute),
             )
         )
     return found
+
+
+def _exact(members: set[Any]) -> type | None:
+    """The one type whose values are their own decoded form: a scalar, or a Struct that was decoded before."""
+    only = members.pop() if len(members) == 1 else None
+    return only if only in _EXACT or is_struct(only) else None
 
 
 def _type_fields(cls: type[Struct]) -> dict[str, str]:

@@ -1,3 +1,5 @@
+from urllib.parse import quote
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,6 +28,16 @@ names = st.from_regex(r"[a-z0-9]([-a-z0-9.]{0,20}[a-z0-9])?", fullmatch=True)
 )
 def test_a_kind_knows_its_paths(path: str, expected: str) -> None:
     assert path == expected
+
+
+@given(st.text(min_size=1, max_size=6).filter(lambda text: text not in {".", ".."} and not set(text) & set("/%")))
+def test_every_name_is_one_segment_of_the_path(name: str) -> None:
+    try:
+        expected = quote(name, safe="")
+    except UnicodeEncodeError:
+        return  # half of a surrogate pair is no name
+
+    assert NODE.path(None, name) == f"/api/v1/nodes/{expected}"
 
 
 @pytest.mark.parametrize(

@@ -142,6 +142,15 @@ def test_one_field_of_the_wrong_type_is_the_one_that_is_named(value: dict[str, A
     assert caught.value.failures[0].endswith(f"got 1.5 @ $.{wire_field}")
 
 
+def test_a_part_that_was_decoded_before_is_taken_as_it_is() -> None:
+    port = decode(Port, {"number": 80, "target": "http", "x-new": 1})
+
+    tree = decode(Tree, {"name": "a", "first": port})
+
+    assert tree.first is port
+    assert encode(tree)["first"] == {"number": 80, "target": "http", "x-new": 1}
+
+
 def test_all_failures_are_reported_at_once() -> None:
     value = {
         "label": 1,

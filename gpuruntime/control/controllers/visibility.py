@@ -23,6 +23,9 @@ def covers(scope: InformerScope[Any], written: Written) -> bool:
     if scope.namespaces and written.namespace not in scope.namespaces:
         return False
     kind = scope.storage.kind
+    # Every write is held against every informer, and most have nothing to do with each other.
+    if not written.collection.endswith(kind.plural):
+        return False
     return kind.path(written.namespace if kind.namespaced else None) == written.collection
 
 

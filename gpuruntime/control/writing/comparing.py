@@ -125,7 +125,7 @@ class _Comparison:
         if _is_absent(place, live):
             if not _is_absent(place, desired):
                 yield place.path
-        elif isinstance(desired, Mapping) and isinstance(live, Mapping):
+        elif isinstance(desired, dict) and isinstance(live, dict):
             yield from self._maps(place, desired, live)
         elif _is_list(desired) and _is_list(live):
             yield from self._lists(place, desired, live)
@@ -202,7 +202,7 @@ def _by_key(name: str, desired: Sequence[Any], live: Sequence[Any]) -> tuple[Jso
 def _keyed(fields: tuple[str, ...], elements: Sequence[Any]) -> Json | None:
     keyed: dict[str, Any] = {}
     for element in elements:
-        if not isinstance(element, Mapping) or fields[0] not in element:
+        if not isinstance(element, dict) or fields[0] not in element:
             return None
         key = ",".join(f"{field}={element.get(field) or KEY_DEFAULTS.get(field)}" for field in fields)
         if key in keyed:
@@ -212,9 +212,9 @@ def _keyed(fields: tuple[str, ...], elements: Sequence[Any]) -> Json | None:
 
 
 def _is_absent(place: _Place, value: Any) -> bool:
-    if value is None or (_is_list(value) and not value):
+    if value is None or (not value and _is_list(value)):
         return True
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         if place.name not in FREE_MAPS and place.name not in OMITTED_STRUCTS:
             return False
         return all(_is_absent(place.field(name), inner) for name, inner in value.items())
@@ -247,4 +247,4 @@ def _is_same(place: _Place, desired: Any, live: Any) -> bool:
 
 
 def _is_list(value: Any) -> bool:
-    return isinstance(value, list | tuple)
+    return isinstance(value, (list, tuple))

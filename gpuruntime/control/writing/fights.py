@@ -30,6 +30,7 @@ _BOOKKEEPING = frozenset({"resourceVersion", "managedFields", "generation", "uid
 _REVISION = "deployment.kubernetes.io/revision"
 _STATUS = "/status"
 _FIELDS_NAMED = 5
+_DIGEST_SIZE = 16
 
 
 @frozen
@@ -167,18 +168,27 @@ def _fingerprint(method: str, path: str, body: bytes) -> bytes | None:
     """What is written, apart from what differs in every write; None for what may well be written often."""
     if method not in _REPEATABLE:
         return None
+    if body.startswith(b"["):
+        return _digest(body)  # a JSON patch
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
         return None
-    if isinstance(value, dict):
-        value["metadata"] = _lasting(value.get("metadata") or {})
-        if method == "POST" and not value["metadata"].get("name"):
-            return None
-        if method == "PUT":
-            status = value.pop("status", None)
-            value = status if path.endswith(_STATUS) else value
-    return blake2b(orjson.dumps(value, option=orjson.OPT_SORT_KEYS), digest_size=16).digest()
+    if not isinstance(value, dict):
+        return _digest(body)
+    metadata = value.get("metadata") or {}
+    if method == "POST":
+        # The server has yet to add what differs.
+        return _digest(body) if metadata.get("name") else None
+    value["metadata"] = _lasting(metadata)
+    if method == "PUT":
+        status = value.pop("status", None)
+        value = status if path.endswith(_STATUS) else value
+    return _digest(orjson.dumps(value, option=orjson.OPT_SORT_KEYS))
+
+
+def _digest(text: bytes) -> bytes:
+    return blake2b(text, digest_size=_DIGEST_SIZE).digest()
 
 
 def _lasting(metadata: Mapping[str, Any]) -> dict[str, Any]:

@@ -89,9 +89,9 @@ def _status_of(obj: TypedObject | DynamicObject) -> dict[str, Any]:
 
 def _pruned(value: Any) -> Any:
     """The value without what is the same when it is absent; None if nothing is left."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         kept = {name: inner for name, item in value.items() if (inner := _pruned(item)) is not None}
         return kept or None
-    if isinstance(value, list | tuple):
+    if isinstance(value, list):
         return [_pruned(item) for item in value] or None
     return None if value == "" else value
