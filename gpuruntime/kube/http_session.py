@@ -3,6 +3,7 @@
 No environment, no netrc, no cookies, no compression, no limit of connections, and no request is ever sent twice.
 """
 
+import asyncio
 import socket
 from collections.abc import Callable
 from typing import Any, Final
@@ -29,6 +30,12 @@ class Sending:
 
     tried: bool = False
     started: bool = False
+    _connection: asyncio.Transport | None = None
+
+    def begin(self, connection: asyncio.Transport | None) -> None:
+        """Some of it leaves from here on."""
+        self.started = True
+        self._connection = connection
 
     async def once(
         self, request: aiohttp.ClientRequest, handler: Callable[[aiohttp.ClientRequest], Any]
@@ -38,22 +45,30 @@ class Sending:
         # all of it. It does so for errors of these types only.
         if isinstance(request, _NotedRequest):
             request.sending = self
+        # A request before this one, on the same account, has left its connection to others.
+        self._connection = None
         try:
             response: aiohttp.ClientResponse = await handler(request)
         except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
             raise ConnectionLostError from error
+        except asyncio.CancelledError:
+            # aiohttp closes the connection, and TLS then says goodbye in the background. Nobody waits for that: a loop
+            # that ends soon would leave the socket open.
+            if self._connection is not None:
+                self._connection.abort()
+            raise
         return response
 
 
 class _NotedRequest(aiohttp.ClientRequest):
-    """Tells when it is about to be sent. A tracing session could tell as well, for a tenth of the CPU of a request."""
+    """Tells when it is about to be sent. Tracing could tell as well, but has a hook for every step of every request."""
 
     sending: Sending | None = None
 
     async def send(self, conn: Connection) -> aiohttp.ClientResponse:
         # Before the first byte is handed over: what did not start was certainly not received.
         if self.sending is not None:
-            self.sending.started = True
+            self.sending.begin(conn.transport)
         return await super().send(conn)
 
 

@@ -19,9 +19,9 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
-from gpuruntime.api.operation import FAILED, Operation, OperationResult, operation_name
+from gpuruntime.api.operation import FAILED, SUCCEEDED, Operation, OperationResult, operation_name
 from gpuruntime.control import Informer, WaitTimeoutError, wait_for, write_status
 from gpuruntime.control.informers.waiting import Predicate
 from gpuruntime.control.leadership.fence import seconds_since_boot
@@ -158,6 +158,13 @@ class Operations:
     def is_running(self, name: str) -> bool:
         """Whether this process works on the Operation of this name."""
         return name in self._running
+
+    def as_known(self, operation: Operation) -> Operation:
+        """The Operation with what came of it, if this process knows that and has not written it down yet."""
+        result = None if has_ended(operation) else self._result(operation)
+        if result is None:
+            return operation
+        return evolve(operation, status=evolve(operation.status, state=SUCCEEDED, result=result))
 
     async def find(self, operation_id: str) -> Operation | None:
         """The Operation of an operationID, live; None if there is none."""

@@ -49,17 +49,20 @@ class Jobs:
         """
         query: JobsQuery = call.query
         after = after_cursor(query.cursor)
+        as_known = self.service.operations.as_known
 
         def matches(operation: Operation) -> bool:
             is_asked_for = query.type in {None, operation.spec.type}
-            is_so_far = query.status in {None, operation.status.state or PENDING}
+            is_so_far = query.status in {None, as_known(operation).status.state or PENDING}
             return is_asked_for and is_so_far and (after is None or _place(operation) < after)
 
         everything = await self.service.job_reads.page(matches, limit=_EVERYTHING, at_least=call.at_least)
         newest = nlargest(query.limit + 1, everything.items, key=_place)
         shown = newest[: query.limit]
         following = cursor_of(_place(shown[-1])) if len(newest) > len(shown) else ""
-        return Reply(200, Page(tuple(job_view(operation) for operation in shown), following), of_page(everything))
+        return Reply(
+            200, Page(tuple(job_view(as_known(operation)) for operation in shown), following), of_page(everything)
+        )
 
     async def get(self, call: Call) -> Reply:
         """How far a request is. That it succeeded means that what it asks for is stored, not that it is ready."""
@@ -69,7 +72,7 @@ class Jobs:
             seen = await self.service.job_reads.get_newest(key, call.at_least, has_ended)
         except ObjectNotFoundError as error:
             raise ObjectNotFoundError(f"job {operation_id}: found none of this operationID") from error
-        return Reply(200, job_view(seen.object), of_seen(seen))
+        return Reply(200, job_view(self.service.operations.as_known(seen.object)), of_seen(seen))
 
 
 def _place(operation: Operation) -> ObjectKey:

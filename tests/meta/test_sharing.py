@@ -38,8 +38,8 @@ def raw(spec: Any, version: str = "1") -> dict[str, Any]:
     return {"metadata": {"name": "a", "namespace": "b", "resourceVersion": version}, "spec": spec}
 
 
-def kinds(version: str) -> dict[str, str]:
-    return {"apiVersion": "example.org/v1", "kind": version}
+def type_of(kind: str) -> dict[str, str]:
+    return {"apiVersion": "example.org/v1", "kind": kind}
 
 
 def test_two_states_of_an_object_have_one_spec() -> None:
@@ -80,7 +80,7 @@ def test_whatever_was_decoded_before_an_object_is_what_it_is_by_itself(specs: li
         held.append(beside)
 
         assert repr(beside) == repr(alone)
-        assert isinstance(beside, str) or encode(beside) == {**kinds("Widget"), **raw(spec)}
+        assert isinstance(beside, str) or encode(beside) == {**type_of("Widget"), **raw(spec)}
 
 
 def test_what_is_no_json_is_refused_even_if_its_text_is_known() -> None:

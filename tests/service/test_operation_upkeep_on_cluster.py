@@ -62,14 +62,16 @@ async def test_an_answer_that_is_certain_is_given_again_before_the_rest_is_done(
     async with upkeep(world, OperationRunner([work]), HoldTiming()) as operations:
         first = await operations.perform("order-1", work.type, world.seeds(1), within=30)
         again = await operations.perform("order-1", work.type, world.seeds(1), within=30)
-        before = [found.status.result for found in await world.operations()]
+        (written,) = await world.operations()
+        known = operations.as_known(written)
         work.go_on.set()
         async with looking_at(world.access, Operation, world.active) as seen:
             await seen.until(lambda store: [item.status.state for item in store.list().items] == [SUCCEEDED])
 
     assert (first.is_replay, again.is_replay) == (False, True)
     assert first.result == again.result
-    assert before == [None]
+    assert (written.status.state, written.status.result) == (None, None)
+    assert (known.status.state, known.status.result) == (SUCCEEDED, first.result)
 
 
 async def test_what_a_process_gave_up_it_takes_up_again_when_its_hold_has_run_out(world: ServiceWorld) -> None:
