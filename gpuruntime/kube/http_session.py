@@ -26,16 +26,13 @@ class ConnectionLostError(Exception):
 
 @define(eq=False)
 class Sending:
-    """How far a request got: whether it was tried at all, and whether any of it may have left this machine."""
+    """How far a request got: whether it was tried at all, whether any of it may have left this machine, and by which
+    connection.
+    """
 
     tried: bool = False
     started: bool = False
-    _connection: asyncio.Transport | None = None
-
-    def begin(self, connection: asyncio.Transport | None) -> None:
-        """Some of it leaves from here on."""
-        self.started = True
-        self._connection = connection
+    connection: asyncio.Transport | None = None
 
     async def once(
         self, request: aiohttp.ClientRequest, handler: Callable[[aiohttp.ClientRequest], Any]
@@ -45,8 +42,6 @@ class Sending:
         # all of it. It does so for errors of these types only.
         if isinstance(request, _NotedRequest):
             request.sending = self
-        # A request before this one, on the same account, has left its connection to others.
-        self._connection = None
         try:
             response: aiohttp.ClientResponse = await handler(request)
         except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
@@ -54,8 +49,8 @@ class Sending:
         except asyncio.CancelledError:
             # aiohttp closes the connection, and TLS then says goodbye in the background. Nobody waits for that: a loop
             # that ends soon would leave the socket open.
-            if self._connection is not None:
-                self._connection.abort()
+            if self.connection is not None:
+                self.connection.abort()
             raise
         return response
 
@@ -68,7 +63,7 @@ class _NotedRequest(aiohttp.ClientRequest):
     async def send(self, conn: Connection) -> aiohttp.ClientResponse:
         # Before the first byte is handed over: what did not start was certainly not received.
         if self.sending is not None:
-            self.sending.begin(conn.transport)
+            self.sending.started, self.sending.connection = True, conn.transport
         return await super().send(conn)
 
 

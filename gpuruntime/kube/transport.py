@@ -230,7 +230,8 @@ class Transport:
         if request.body is not None:
             headers["Content-Type"] = request.content_type
         large = request.body is not None and len(request.body) >= _LARGE_BODY
-        sending.tried, sending.started = True, False
+        # After a 401 it is told of a second request; the connection of the first may be somebody else's by now.
+        sending.tried, sending.started, sending.connection = True, False, None
         return await self._session.request(
             request.method,
             _url(endpoint.server, request),
