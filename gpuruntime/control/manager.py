@@ -30,6 +30,7 @@ from gpuruntime.control.crew import Crew
 from gpuruntime.control.events.recorder import Recorder
 from gpuruntime.control.informers.cache import Cache
 from gpuruntime.control.informers.catching_up import catch_up
+from gpuruntime.control.informers.reflection import ReflectorSettings
 from gpuruntime.control.leadership.election import LeaseElection
 from gpuruntime.control.leadership.election_terms import ElectionTiming, Term
 from gpuruntime.control.leadership.fence import Fence
@@ -82,6 +83,8 @@ class ManagerOptions:
             who send requests need time to hear of it.
         signals: stop on SIGTERM and SIGINT, and die of a second one. Off, because a loop may belong to somebody else.
         stall: seconds after which a blocked loop is reported.
+        stream_lists: have informers ask for streamed lists (WatchList) instead of pages. It takes longer, but spares the
+            etcd of servers before 1.34.
     """
 
     name: str
@@ -91,6 +94,7 @@ class ManagerOptions:
     drain: float = 0.0
     signals: bool = False
     stall: float = 0.25
+    stream_lists: bool = False
 
 
 class Manager:
@@ -119,7 +123,7 @@ class Manager:
         writes: Wire = self._transport if options.election is None else FencedTransport(self._transport, self._fence)
         guarded = FightGuard(writes, options.name)
         self.client = Client(JournalingTransport(guarded), field_manager=options.name)
-        self.cache = Cache(self._transport)
+        self.cache = Cache(self._transport, settings=ReflectorSettings(stream_lists=options.stream_lists))
         instance = options.election.identity if options.election else socket.gethostname()
         self.recorder = Recorder(
             Client(self._transport, field_manager=options.name), controller=options.name, instance=instance
