@@ -83,8 +83,8 @@ class ManagerOptions:
             who send requests need time to hear of it.
         signals: stop on SIGTERM and SIGINT, and die of a second one. Off, because a loop may belong to somebody else.
         stall: seconds after which a blocked loop is reported.
-        stream_lists: have informers ask for streamed lists (WatchList) instead of pages. It takes longer, but spares the
-            etcd of servers before 1.34.
+        stream_lists: have informers ask for streamed lists (WatchList) instead of pages. It takes longer, but spares
+            the etcd of servers before 1.34.
     """
 
     name: str

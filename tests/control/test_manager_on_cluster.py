@@ -55,9 +55,15 @@ class Mirror:
 
 
 def mirror_manager(
-    credentials: Credentials, namespace: str, *, election: Election | None = None, http: HttpAddress | None = None
+    credentials: Credentials,
+    namespace: str,
+    *,
+    election: Election | None = None,
+    http: HttpAddress | None = None,
+    stream_lists: bool = False,
 ) -> tuple[Manager, Controller[ObjectKey]]:
-    manager = Manager(credentials, ManagerOptions("mirror", http=http, election=election, grace=5.0))
+    options = ManagerOptions("mirror", http=http, election=election, grace=5.0, stream_lists=stream_lists)
+    manager = Manager(credentials, options)
     maps = manager.cache.informer(ConfigMap, namespaces=[namespace])
     secrets = manager.cache.informer(Secret, namespaces=[namespace])
     controller = manager.add_controller(
@@ -104,6 +110,28 @@ async def test_a_controller_makes_repairs_and_then_writes_nothing(
     writes = [(write.verb, write.resource) for write in seen.writes(user=account.username)]
     assert writes == [("create", "secrets"), ("update", "secrets")] * 2
     assert controller.counters.errors == 0
+
+
+@pytest.mark.parametrize(("stream_lists", "verbs"), [(False, ["list", "watch"]), (True, ["watch"])])
+async def test_a_state_is_listed_or_streamed_as_the_options_say(
+    stream_lists: bool,
+    verbs: list[str],
+    kube_cluster: ClusterAccess,
+    kube_namespace: str,
+    kube_account: AccountFactory,
+    kube_audit: AuditLog,
+) -> None:
+    account = kube_account(rules=RULES)
+    admin = kube_cluster.admin()
+    manager, _ = mirror_manager(from_kubeconfig(account.kubeconfig), kube_namespace, stream_lists=stream_lists)
+    create_map(admin, kube_namespace, "one")
+
+    with kube_audit.recording() as seen:
+        async with managing(manager):
+            await eventually(lambda: is_marked(admin, kube_namespace))
+
+    ours = [request for request in seen.requests if request.user == account.username]
+    assert [request.verb for request in ours if request.resource == "configmaps"] == verbs
 
 
 async def test_probes_metrics_and_debug_pages_tell_what_goes_on(
