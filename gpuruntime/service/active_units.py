@@ -58,11 +58,13 @@ class ActiveUnits:
         """
         check_create(request, self.roles, self.namespaces)
         wanted = WantedStock(request.stock_namespace, request.spec_name, request.stock_name)
-        # Those who ask again and again until there is capacity should cost no write each time.
-        is_hopeless = not request.cold_start and not self.claims.may_succeed(wanted)
-        if is_hopeless and await self.operations.find(operation_id) is None:
-            self.claims.counters.turned_away()
-            raise no_capacity(wanted)
+        # Those who ask again and again until there is capacity should cost no write each time. The second look is for
+        # stock that has just got ready: the cache hears of it while the server is asked.
+        if self._is_hopeless(request, wanted):
+            known = await self.operations.find(operation_id)
+            if known is None and self._is_hopeless(request, wanted):
+                self.claims.counters.turned_away()
+                raise no_capacity(wanted)
         performed = await self.operations.perform(operation_id, CREATE_GPU_UNIT, request, within=within)
         if isinstance(performed.object, GPUUnit):
             return UnitAnswer(performed.object, performed)
@@ -96,6 +98,9 @@ class ActiveUnits:
             noted = evolve(asked, uid=unit.metadata.uid, returned=stock_to_return(unit))
         performed = await self.operations.perform(operation_id, DELETE_GPU_UNIT, asked, stored=noted, within=within)
         return UnitAnswer(None, performed)
+
+    def _is_hopeless(self, request: CreateUnit, wanted: WantedStock) -> bool:
+        return not request.cold_start and not self.claims.may_succeed(wanted)
 
     async def _read(self, name: str, namespace: str) -> GPUUnit | None:
         try:

@@ -106,6 +106,7 @@ async def refuse(shop: Shop) -> None:
     shop.admin.create(DEPLOYMENTS.format(INSTANCE_NAMESPACE), body)
     create_unit(shop.admin, INSTANCE_NAMESPACE, "blocked")
     await shop.onlooker.because(ObjectKey(INSTANCE_NAMESPACE, "blocked"), reasons.FOREIGN_OBJECT)
+    await shop.stock(1)
     with pytest.raises(NameTakenError):
         await shop.desk.service.units.create("taken", CreateUnit("cold", "g1.1", "nginx"))
     await shop.stock(1)

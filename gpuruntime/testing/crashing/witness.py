@@ -79,7 +79,10 @@ class Witness:
         return [group.create_task(self._follow(*stream, versions[stream][1])) for stream in self._streams]
 
     async def catch_up(self) -> World:
-        """The world as it is in the API server now; returns when every change up to now has been seen."""
+        """The world as it is in the API server now; returns when all of it has been seen.
+
+        Caveat: an object that came and went before now may be still to be seen.
+        """
         now: dict[Place, Mapping[str, Any]] = {}
         for kind, namespace in self._streams:
             items, version = await self._list(kind, namespace)

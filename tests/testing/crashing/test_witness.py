@@ -32,6 +32,10 @@ async def proxy(kube_cluster: ClusterAccess) -> AsyncIterator[FaultProxy]:
         yield proxy
 
 
+def names_of(witness: Witness) -> list[tuple[str, str]]:
+    return [(event.type, event.place.name) for event in witness.events]
+
+
 async def test_states_that_last_for_a_moment_are_seen_in_order_across_kinds(
     kube_cluster: ClusterAccess, kube_namespace: str, proxy: FaultProxy
 ) -> None:
@@ -42,6 +46,8 @@ async def test_states_that_last_for_a_moment_are_seen_in_order_across_kinds(
             admin.create(f"{home}/configmaps", {"metadata": {"name": f"map-{number}"}})
             admin.create(f"{home}/secrets", {"metadata": {"name": f"secret-{number}"}})
             admin.delete(f"{home}/configmaps/map-{number}")
+        # Of what came and went, nothing is on the server that could be caught up with.
+        await proxy.changes.until(lambda: ("DELETED", "map-4") in names_of(witness))
         last = await witness.catch_up()
 
     told = list(moments(witness.start, witness.events))
