@@ -126,7 +126,8 @@ async def test_a_unit_that_no_node_takes_has_the_scheduler_s_words_and_an_event_
     condition = find_condition(unit.status.conditions, "Ready")
     assert condition is not None
     assert unit.status.phase == "Progressing"
-    assert events_of(admin, key) == [("Warning", reasons.UNSCHEDULABLE, condition.message)]
+    # The scheduler counts nodes, and those of other tests come and go.
+    assert ("Warning", reasons.UNSCHEDULABLE, condition.message) in events_of(admin, key)
     assert await world.writes_of_a_second_pass() == []
 
 
