@@ -223,8 +223,8 @@ class Operations:
         status = taken(operation.status, owner, datetime.now(UTC))
         written = await write_status(self._client, operation, status)
         self._runner.counters.taken_over[operation.spec.type] += 1
-        task = self._begin(written or operation, owner, began)[1]
-        await asyncio.wait([task])
+        running = self._begin(written or operation, owner, began)
+        await asyncio.wait([running.task])
 
     async def _record(self, operation_id: str, type_: str, digest: str, stored: Struct) -> Submitted | None:
         """The recorded request; None if an Operation of its operationID came and went meanwhile."""
@@ -272,8 +272,8 @@ class Operations:
             # A server that asked us to try again may have stored the first try.
             if operation.metadata.annotations.get(CREATED_BY) != owner:
                 return operation
-        hold, _ = self._begin(operation, owner, began)
-        return Submitted(operation, is_replay=False, outcome=hold.outcome)
+        running = self._begin(operation, owner, began)
+        return Submitted(operation, is_replay=False, outcome=running.hold.outcome)
 
     async def _replayed(self, found: Operation, type_: str, digest: str) -> Submitted | None:
         if (found.spec.type, found.spec.request_hash) != (type_, digest):
@@ -321,7 +321,7 @@ class Operations:
         outcome = running.hold.outcome
         return outcome.result().result if outcome.done() and outcome.exception() is None else None
 
-    def _begin(self, operation: Operation, owner: str, began: float) -> tuple[OperationHold, asyncio.Task[None]]:
+    def _begin(self, operation: Operation, owner: str, began: float) -> _Running:
         if self._tasks is None:
             raise self._stopping(operation)
         hold = OperationHold(
@@ -339,7 +339,7 @@ class Operations:
             task = self._tasks.create_task(self._runner.carry_out(hold), name=f"operation {name}")
         running = self._running[name] = _Running(hold, task)
         task.add_done_callback(lambda _: self._running.pop(name) if self._running.get(name) is running else None)
-        return hold, task
+        return running
 
     def _stopping(self, operation: Operation) -> NotRunningError:
         return NotRunningError(f"operation {operation.spec.operation_id} is left to others: this process is stopping")
