@@ -40,8 +40,8 @@ class Claim:
     """A stock unit is being handed to the active unit `claimed_for`, by the Operation of this name and UID.
 
     The UID keeps two Operations apart that had one operationID, one after the other. `pool` is the pool that supplied
-    the unit, "" if none did. Where somebody else wrote the claim, or spoilt it, `claimed_for` is None, and a name that
-    no object can have is "".
+    the unit, "" if none did. Where the unit is being given up, or somebody else wrote the claim, or spoilt it,
+    `claimed_for` is None, and a name that no object can have is "".
     """
 
     id: str
@@ -51,12 +51,9 @@ class Claim:
 
     def annotations(self, now: datetime) -> dict[str, str]:
         """What the claim writes on the stock unit."""
-        written = {
-            CLAIM_ID: self.id,
-            CLAIMED_AT: format_seconds(now),
-            CLAIMED_BY: self.operation,
-            CLAIMED_FOR: str(self.claimed_for),
-        }
+        written = {CLAIM_ID: self.id, CLAIMED_AT: format_seconds(now), CLAIMED_BY: self.operation}
+        if self.claimed_for is not None:
+            written[CLAIMED_FOR] = str(self.claimed_for)
         return written | ({SOURCE_POOL: self.pool} if self.pool else {})
 
 

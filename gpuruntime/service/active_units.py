@@ -57,6 +57,16 @@ class ActiveUnits:
             NotRunningError, KubeError: not now; ask again with the same operationID.
         """
         check_create(request, self.roles, self.namespaces)
+        return await self.create_checked(operation_id, request, within=within)
+
+    async def create_checked(
+        self, operation_id: str, request: CreateUnit, *, within: float = _PATIENCE_SECONDS
+    ) -> UnitAnswer:
+        """As `create`, for a request that the product itself has put together: it may set labels of the product's own.
+
+        Raises:
+            see `create`
+        """
         wanted = WantedStock(request.stock_namespace, request.spec_name, request.stock_name)
         # Those who ask again and again until there is capacity should cost no write each time. The second look is for
         # stock that has just got ready: the cache hears of it while the server is asked.
@@ -83,6 +93,7 @@ class ActiveUnits:
             StaleVersionError: it is not; nothing was stored.
             ObjectNotFoundError: there is no such unit, and the operationID deleted none.
             OperationConflictError: the operationID was used for another request.
+            RefusedError: the API server does not delete it; nothing was stored.
             NotFinishedError: it will be deleted; ask again.
             NotRunningError, KubeError: not now; ask again with the same operationID.
         """

@@ -10,6 +10,7 @@ gone stays gone, because it is deleted by UID. A stock unit is not made twice, b
 that stands for its capacity also when another active unit has taken it over since.
 """
 
+import logging
 from contextlib import suppress
 from typing import ClassVar, Final
 
@@ -21,7 +22,15 @@ from gpuruntime.api.operation import DELETE_GPU_UNIT, OperationResult
 from gpuruntime.api.unit_template import UnitTemplate
 from gpuruntime.desired.provenance import claim_of, provenance_of
 from gpuruntime.kube.client import Client
-from gpuruntime.kube.errors import AlreadyExistsError, ConflictError, NotFoundError, UnavailableError
+from gpuruntime.kube.errors import (
+    AlreadyExistsError,
+    BadRequestError,
+    ConflictError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+    UnavailableError,
+)
 from gpuruntime.meta.frozen_mapping import FrozenDict
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.objects import ObjectMeta
@@ -29,11 +38,13 @@ from gpuruntime.service.capacity_names import CapacityNames
 from gpuruntime.service.changing import read_or_none
 from gpuruntime.service.creation_ends import end_creation
 from gpuruntime.service.operation_hold import OperationHold, Outcome
+from gpuruntime.service.refusing import refused
 from gpuruntime.service.releasing import release
 from gpuruntime.service.requests import DeleteUnit, ReturnedStock
 
 __all__ = ["UnitDeletion", "stock_to_return"]
 
+_LOG = logging.getLogger(__name__)
 _ATTEMPTS: Final = 5
 
 
@@ -59,14 +70,25 @@ class UnitDeletion:
     async def run(self, hold: OperationHold) -> Outcome:
         """Delete the unit and give its stock back.
 
+        Stock that the API server refuses, by a quota for instance, is given back when it does not any more. Whoever
+        deletes a unit does not wait for that.
+
         Raises:
+            RefusedError: the API server does not delete the unit.
             KubeError: it is not known what came of it, or the server is away.
         """
         request = hold.request(DeleteUnit)
+        result = OperationResult(GPUUnit.KIND.kind, request.name, request.namespace, request.uid)
         is_ours = await self._delete(hold, request) and not hold.is_resumed
-        if request.returned is not None:
-            await self._give_back(hold.client, request, request.returned, is_ours=is_ours)
-        return Outcome(OperationResult(GPUUnit.KIND.kind, request.name, request.namespace, request.uid))
+        stock = request.returned
+        if stock is not None:
+            try:
+                await self._give_back(hold.client, request, stock, is_ours=is_ours)
+            except (ForbiddenError, InvalidError, BadRequestError) as error:
+                about = {"stock": f"{stock.namespace}/{stock.name}", "error": str(error)}
+                _LOG.warning("stock is refused, and will be given back later", extra=about)
+                return Outcome(result, rest=lambda: self._give_back(hold.client, request, stock, is_ours=False))
+        return Outcome(result)
 
     async def _delete(self, hold: OperationHold, request: DeleteUnit) -> bool:
         """Delete the unit; false if it was gone, by whoever's hand."""
@@ -76,7 +98,10 @@ class UnitDeletion:
         await end_creation(hold, current)
         # A conflict means that another unit has the name by now: ours is gone.
         with suppress(NotFoundError, ConflictError):
-            await hold.client.delete(GPUUnit, request.name, request.namespace, uid=request.uid)
+            try:
+                await hold.client.delete(GPUUnit, request.name, request.namespace, uid=request.uid)
+            except (ForbiddenError, InvalidError, BadRequestError) as error:
+                raise refused(f"the deletion of unit {current.key}", error) from error
             return True
         return False
 

@@ -41,7 +41,7 @@ from gpuruntime.service.errors import NameTakenError, RefusedError
 from gpuruntime.service.operation_hold import OperationHold, Outcome
 from gpuruntime.service.refusing import refused
 from gpuruntime.service.releasing import settle_claim
-from gpuruntime.service.requests import CreateUnit
+from gpuruntime.service.requests import CreateUnit, Envelope
 
 __all__ = ["UnitCreation", "active_unit", "result_of"]
 
@@ -61,10 +61,7 @@ def active_unit(request: CreateUnit, operation: Operation, stock: GPUUnit | None
             runtime_class_name=reserved.runtime_class_name,
         )
     else:
-        asked = request.envelope
-        spec = GPUUnitSpec(request.spec_name)
-        if asked is not None:
-            spec = evolve(spec, cpu=asked.cpu, memory=asked.memory, gpu=asked.gpu, gpu_type=asked.gpu_type)
+        spec = (request.envelope or Envelope(request.spec_name)).spec()
     annotations = {
         OPERATION_ID: operation.spec.operation_id,
         REQUEST_HASH: operation.spec.request_hash,

@@ -107,7 +107,9 @@ class Stock(Struct):
     spec_name: str
     """Name of the flavour."""
     status: str
-    """creating, available, allocated (a VM has it, or is about to) or failed."""
+    """creating, available, allocated (a VM has it, or is about to), failed, or deleted in the answer to a request that
+    is sent again after its end.
+    """
     gpu_num: int
     """GPUs."""
     gpu_type: str | None = None
@@ -122,6 +124,8 @@ class Stock(Struct):
     """Why it is not available, where that is known."""
     created_at: Annotated[str | None, Format("date-time")] = None
     """When it was made."""
+    deleted: bool = False
+    """Whether it is gone by now."""
 
 
 @frozen
@@ -235,6 +239,20 @@ def no_stock(request: NewVM) -> InsufficientCapacityError:
     """What is said when there is no stock for a VM."""
     wanted = f"stockID {request.stock_id!r}" if request.stock_id else f"spec {request.spec_name!r}"
     return InsufficientCapacityError(f"no available stock for {wanted}; create stocks first")
+
+
+def gone_stock(name: str, request: NewStocks) -> Stock:
+    """A stock that a request made and that is gone by now."""
+    return Stock(
+        name,
+        request.spec_name,
+        DELETED,
+        request.gpu_num,
+        gpu_type=request.gpu_type,
+        cpu=request.cpu,
+        memory=request.memory,
+        deleted=True,
+    )
 
 
 def tenant_labels(request: NewVM) -> FrozenDict[str, str]:

@@ -1,13 +1,13 @@
 """Stocks and VMs as they are in the cluster: stock units and active units in other words."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from attrs import frozen
 
-from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
-from gpuruntime.api.operation import CREATE_GPU_UNIT, SEED_STOCK_UNITS
+from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.operation import SEED_STOCK_UNITS
 from gpuruntime.api.reasons import FAILED as PHASE_FAILED
 from gpuruntime.api.reasons import READY_CONDITION
 from gpuruntime.api.roles import INSTANCE_NAMESPACE, STOCK_NAMESPACE
@@ -18,13 +18,10 @@ from gpuruntime.desired.rendering import Rendering
 from gpuruntime.meta.conditions import find_condition
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.service.active_units import ActiveUnits
-from gpuruntime.service.claiming import WantedStock
 from gpuruntime.service.errors import (
     FailedForGoodError,
     InsufficientCapacityError,
-    InvalidRequestError,
     NotFinishedError,
-    ObjectNotFoundError,
     RefusedError,
 )
 from gpuruntime.service.machines import (
@@ -45,16 +42,16 @@ from gpuruntime.service.machines import (
     NewVM,
     Stock,
     check_vm,
+    gone_stock,
     no_stock,
     tenant_labels,
     vm_name,
 )
 from gpuruntime.service.operations import Operations
 from gpuruntime.service.reading import Reads
-from gpuruntime.service.requests import CreateUnit, DeleteUnit, Envelope, SeedStock
-from gpuruntime.service.spec_checks import unit_problems
+from gpuruntime.service.requests import CreateUnit, DeleteUnit, Envelope, SeedStock, check_seed
 from gpuruntime.service.stock_names import batch_name, stock_name
-from gpuruntime.service.stock_reduction import REDUCE_STOCK, DoomedUnit, ReduceStock, superfluous
+from gpuruntime.service.stock_reduction import REDUCE_STOCK, ReduceStock
 
 __all__ = ["ClusterMachines", "stock_of", "stocks_of", "vm_of"]
 
@@ -124,10 +121,6 @@ def vm_of(unit: GPUUnit) -> VM:
     )
 
 
-def _created(unit: GPUUnit, *, is_replay: bool) -> CreatedVM:
-    return CreatedVM(vm_of(unit), is_replay, unit.metadata.resource_version)
-
-
 def _is_ready(unit: GPUUnit) -> bool:
     ready = find_condition(unit.status.conditions, READY_CONDITION)
     is_current = unit.status.observed_generation == unit.metadata.generation
@@ -153,9 +146,9 @@ class ClusterMachines:
     async def create_stocks(self, operation_id: str, request: NewStocks) -> CreatedStocks:
         """See `Machines`. The stocks are waited for up to twenty seconds."""
         envelope = Envelope(request.spec_name, request.cpu, request.memory, request.gpu_num, request.gpu_type)
-        _check_envelope(envelope)
-        deadline = asyncio.get_running_loop().time() + _PATIENCE_SECONDS
         seed = SeedStock(envelope, request.number, self.stock_namespace)
+        check_seed(seed, self.units.roles)
+        deadline = asyncio.get_running_loop().time() + _PATIENCE_SECONDS
         batch = batch_name(request.spec_name, operation_id)
         names = [stock_name(batch, ordinal) for ordinal in range(1, request.number + 1)]
         try:
@@ -164,25 +157,15 @@ class ClusterMachines:
             return CreatedStocks(self._named(names), is_ready=False)
         except FailedForGoodError as error:
             raise RefusedError(str(error)) from error
+        if performed.is_replay:
+            return await self._made_before(names, request, deadline)
         is_ready = await self._usable(names, deadline)
-        return CreatedStocks(self._named(names), is_ready, performed.is_replay)
+        return CreatedStocks(self._named(names), is_ready)
 
     async def delete_stocks(self, operation_id: str, request: DeleteStocks) -> DeletedStocks:
         """See `Machines`. Stocks of a pool do not count: the pool would make others."""
         asked = ReduceStock(request.spec_name, request.number, self.stock_namespace)
-        self.reads.require_synced()
-        free = superfluous(self._store, self.stock_namespace, request.spec_name)
-        if len(free) < request.number and await self.operations.find(operation_id) is None:
-            raise InsufficientCapacityError(
-                f"spec {request.spec_name!r} has {len(free)} stocks that nobody uses and no pool keeps, expected"
-                f" {request.number} to delete; nothing was deleted"
-            )
-        doomed = tuple(DoomedUnit(unit.metadata.name, unit.metadata.uid) for unit in free[: request.number])
-        noted = ReduceStock(request.spec_name, request.number, self.stock_namespace, doomed)
-        try:
-            await self.operations.perform(operation_id, REDUCE_STOCK, asked, stored=noted, within=_PATIENCE_SECONDS)
-        except FailedForGoodError as error:
-            raise InsufficientCapacityError(str(error)) from error
+        await self.operations.perform(operation_id, REDUCE_STOCK, asked, within=_PATIENCE_SECONDS)
         return DeletedStocks(request.spec_name, request.number, DELETED)
 
     def age(self) -> float:
@@ -206,20 +189,14 @@ class ClusterMachines:
             stock_name=request.stock_id or "",
             labels=tenant_labels(request),
         )
-        stock = WantedStock(self.stock_namespace, wanted.spec_name, wanted.stock_name)
-        if not self.units.claims.may_succeed(stock) and await self.operations.find(operation_id) is None:
-            # Those who ask again and again until there is stock should cost no write each time.
-            self.units.claims.counters.turned_away()
-            raise no_stock(request)
-        performed = await self.operations.perform(operation_id, CREATE_GPU_UNIT, wanted, within=_PATIENCE_SECONDS)
-        if isinstance(performed.object, GPUUnit):
-            return _created(performed.object, is_replay=performed.is_replay)
         try:
-            seen = await self.reads.get(ObjectKey(self.namespace, wanted.name))
-        except ObjectNotFoundError:
-            gone = VM(wanted.name, wanted.spec_name, DELETED, 0, deleted=True)
-            return CreatedVM(gone, performed.is_replay)
-        return _created(seen.object, is_replay=performed.is_replay)
+            answer = await self.units.create_checked(operation_id, wanted, within=_PATIENCE_SECONDS)
+        except InsufficientCapacityError as error:
+            raise no_stock(request) from error
+        is_replay = answer.performed.is_replay
+        if answer.unit is None:
+            return CreatedVM(VM(wanted.name, wanted.spec_name, DELETED, 0, deleted=True), is_replay)
+        return CreatedVM(vm_of(answer.unit), is_replay, answer.unit.metadata.resource_version)
 
     async def delete_vm(self, operation_id: str, vm_id: str, version: str = "") -> None:
         """See `Machines`."""
@@ -243,6 +220,19 @@ class ClusterMachines:
         wanted = set(names)
         return tuple(stock for stock in stocks_of(self._store.list().items, self.stock_namespace) if stock.id in wanted)
 
+    async def _made_before(self, names: Sequence[str], request: NewStocks, deadline: float) -> CreatedStocks:
+        """The stocks of a request that was sent before. What is there and cannot be used yet is waited for."""
+        # The cache cannot tell what is gone from what it has not heard of. In this order: what is taken over between the
+        # two looks is found by the second one.
+        stock = (await self.reads.client.list(GPUUnit, self.stock_namespace)).items
+        active, _ = await self.reads.list_live()
+        found = {one.id: one for one in stocks_of((*stock, *active), self.stock_namespace)}
+        late = [name for name in names if name in found and found[name].status not in _IN_SERVICE]
+        is_ready = await self._usable(late, deadline)
+        found |= {one.id: one for one in self._named(late)}
+        stocks = tuple(found.get(name) or gone_stock(name, request) for name in names)
+        return CreatedStocks(stocks, is_ready, is_replay=True)
+
     async def _usable(self, names: Iterable[str], deadline: float) -> bool:
         """Whether each of these stocks was available, or in use already, at some moment before the deadline."""
         waiting = set(names) - {stock.id for stock in self._named(names) if stock.status in _IN_SERVICE}
@@ -264,12 +254,3 @@ class ClusterMachines:
         except TimeoutError:
             return False
         return True
-
-
-def _check_envelope(envelope: Envelope) -> None:
-    spec = GPUUnitSpec(
-        envelope.spec_name, cpu=envelope.cpu, memory=envelope.memory, gpu=envelope.gpu, gpu_type=envelope.gpu_type
-    )
-    problems = unit_problems(spec)
-    if problems:
-        raise InvalidRequestError(tuple(problems))

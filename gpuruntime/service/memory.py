@@ -30,6 +30,7 @@ from gpuruntime.service.machines import (
     NewVM,
     Stock,
     check_vm,
+    gone_stock,
     no_stock,
     vm_name,
 )
@@ -74,7 +75,7 @@ class MemoryMachines:
     async def create_stocks(self, operation_id: str, request: NewStocks) -> CreatedStocks:
         """See `Machines`."""
         names, is_replay = self._once(operation_id, request, lambda: self._add(operation_id, request))
-        stocks = tuple(self._stocks[name] for name in names if name in self._stocks)
+        stocks = tuple(self._stocks.get(name) or gone_stock(name, request) for name in names)
         return CreatedStocks(stocks, is_ready=True, is_replay=is_replay)
 
     async def delete_stocks(self, operation_id: str, request: DeleteStocks) -> DeletedStocks:

@@ -14,7 +14,14 @@ from gpuruntime.api.operation import DELETE_STOCK_UNIT, DELETE_STOCKPOOL, Operat
 from gpuruntime.api.stockpool import StockPool
 from gpuruntime.desired.provenance import claim_of
 from gpuruntime.kube.client import Client
-from gpuruntime.kube.errors import ConflictError, NotFoundError, UnavailableError
+from gpuruntime.kube.errors import (
+    BadRequestError,
+    ConflictError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+    UnavailableError,
+)
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.objects import TypedObject
 from gpuruntime.meta.structs import Struct
@@ -23,6 +30,7 @@ from gpuruntime.service.creation_ends import end_creation
 from gpuruntime.service.errors import ClaimedError, ObjectNotFoundError, ServiceError
 from gpuruntime.service.operation_hold import OperationHold, Outcome
 from gpuruntime.service.operations import Operations, Performed
+from gpuruntime.service.refusing import refused
 
 __all__ = ["POOL_REMOVAL", "STOCK_REMOVAL", "ObjectRemoval", "Removals", "RemoveObject"]
 
@@ -56,8 +64,11 @@ def _free(unit: GPUUnit) -> None:
         ClaimedError: somebody has.
     """
     claim = claim_of(unit.metadata)
-    if claim is not None:
-        raise ClaimedError(f"stock unit {unit.key} is promised to unit {claim.claimed_for}; delete that instead")
+    if claim is None:
+        return
+    if claim.claimed_for is None:
+        raise ClaimedError(f"stock unit {unit.key} is being given up by operation {claim.operation}")
+    raise ClaimedError(f"stock unit {unit.key} is promised to unit {claim.claimed_for}; delete that instead")
 
 
 @frozen
@@ -74,6 +85,7 @@ class ObjectRemoval(Generic[K]):
         Raises:
             ClaimedError: it is a stock unit that is being handed out.
             StaleVersionError: it is not in the state that the request names.
+            RefusedError: the API server does not delete it.
             KubeError: it is not known what came of it, or the server is away.
         """
         request = hold.request(RemoveObject)
@@ -97,6 +109,8 @@ class ObjectRemoval(Generic[K]):
                 continue
             except NotFoundError:
                 pass
+            except (ForbiddenError, InvalidError, BadRequestError) as error:
+                raise refused(f"the deletion of {self.kind.KIND.kind} {request.key}", error) from error
             return Outcome(result)
         raise UnavailableError(f"{self.kind.KIND.kind} {request.key} changes all the time; it is deleted later")
 
@@ -126,7 +140,7 @@ class Removals:
 
         Raises:
             ObjectNotFoundError: there is none, and the operationID deleted none.
-            ClaimedError, StaleVersionError: see `ObjectRemoval`; nothing was stored.
+            ClaimedError, StaleVersionError, RefusedError: see `ObjectRemoval`; nothing was stored.
             OperationConflictError: the operationID was used for another request.
             NotFinishedError: it will be deleted; ask again.
             NotRunningError, KubeError: not now; ask again with the same operationID.

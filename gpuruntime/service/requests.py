@@ -6,7 +6,7 @@ have one hash.
 
 from collections.abc import Collection
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from gpuruntime.api.gpuunit import GPUUnitSpec, UnitAccess
 from gpuruntime.api.placement import PullSecret
@@ -31,6 +31,10 @@ class Envelope(Struct):
     memory: int | str | None = None
     gpu: int = 0
     gpu_type: str | None = None
+
+    def spec(self) -> GPUUnitSpec:
+        """The spec of a unit with this envelope and nothing in it."""
+        return GPUUnitSpec(self.spec_name, cpu=self.cpu, memory=self.memory, gpu=self.gpu, gpu_type=self.gpu_type)
 
 
 @frozen
@@ -102,7 +106,7 @@ def check_seed(request: SeedStock, roles: Roles) -> None:
         problems.append(f"replicas: expected 1 to {LARGEST_BATCH}, got {request.replicas}")
     if not roles.is_stock(request.namespace):
         problems.append(f"namespace: expected a stock namespace ({_listed(roles)}), got {request.namespace!r}")
-    _refuse(problems)
+    _refuse(problems + unit_problems(request.envelope.spec()))
 
 
 def check_create(request: CreateUnit, roles: Roles, namespaces: Collection[str] = ()) -> None:
@@ -128,9 +132,10 @@ def check_create(request: CreateUnit, roles: Roles, namespaces: Collection[str] 
         problems.append("envelope: expected one with coldStart, got none")
     if not request.cold_start and request.envelope is not None:
         problems.append("envelope: expected none without coldStart, the stock unit has it")
+    envelope = request.envelope or Envelope(request.spec_name)
     problems += unit_problems(
-        GPUUnitSpec(
-            request.spec_name,
+        evolve(
+            envelope.spec(),
             image=request.image,
             template=request.template,
             access=request.access,

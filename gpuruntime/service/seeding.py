@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 
 from attrs import frozen
 
-from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
+from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.names import OPERATION_ID, REQUEST_HASH, STOCK_ORDINAL, STOCK_REPLICAS
 from gpuruntime.api.operation import SEED_STOCK_UNITS, Operation, OperationResult
 from gpuruntime.kube.client import Client
@@ -50,10 +50,7 @@ def seeded_unit(request: SeedStock, operation: Operation, ordinal: int) -> GPUUn
             }
         ),
     )
-    spec = GPUUnitSpec(
-        envelope.spec_name, cpu=envelope.cpu, memory=envelope.memory, gpu=envelope.gpu, gpu_type=envelope.gpu_type
-    )
-    return GPUUnit(metadata, spec)
+    return GPUUnit(metadata, envelope.spec())
 
 
 def batch_result(request: SeedStock, operation: Operation) -> OperationResult:

@@ -1,62 +1,58 @@
 """Giving up so many stock units of a spec, whichever: all of what is asked for, or nothing.
 
-Where the process dies, and what happens then: which units are to go is noted in the Operation, so whoever takes it over
-deletes those that are left, and no others.
+::
+
+    claim one after the other ── too few, or refused? ──> release them: nothing came of it
+              │ all are claimed
+    note that in the Operation ──> delete them
+
+Where the process dies, and what happens then: the claims tell whoever takes the Operation over which units are its own.
+Before the note, it goes on claiming; after the note, it deletes what is left. Claims of an Operation that is gone are
+released by the reaper.
 """
 
-from collections.abc import Iterable
-from enum import Enum, auto
+import asyncio
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
 from typing import ClassVar, Final
 
-from attrs import frozen
+from attrs import field, frozen
 
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.operation import OperationResult
-from gpuruntime.control import Store
 from gpuruntime.desired.pool_units import is_ready_stock
-from gpuruntime.desired.provenance import claim_of
+from gpuruntime.desired.provenance import Claim, claim_of
 from gpuruntime.kube.client import Client
-from gpuruntime.kube.errors import ConflictError, NotFoundError
-from gpuruntime.meta.identity import ObjectKey
+from gpuruntime.kube.errors import BadRequestError, ConflictError, ForbiddenError, InvalidError, NotFoundError
 from gpuruntime.meta.owners import controller_of
 from gpuruntime.meta.structs import Struct
-from gpuruntime.service.changing import read_or_none
-from gpuruntime.service.errors import FailedForGoodError, InsufficientCapacityError
+from gpuruntime.service.claiming import claim_patch
+from gpuruntime.service.errors import InsufficientCapacityError
 from gpuruntime.service.operation_hold import OperationHold, Outcome
-from gpuruntime.service.unit_index import units_of_spec
+from gpuruntime.service.refusing import refused
+from gpuruntime.service.releasing import settle_claim
 
-__all__ = ["REDUCE_STOCK", "DoomedUnit", "ReduceStock", "StockReduction", "superfluous"]
+__all__ = ["REDUCE_STOCK", "ReduceStock", "StockReduction", "dispensable"]
 
 REDUCE_STOCK: Final = "reduce_stock"
-
-
-@frozen
-class DoomedUnit(Struct):
-    """A stock unit that is to go, and no other that gets its name."""
-
-    name: str
-    uid: str
+_ROUNDS: Final = 5
 
 
 @frozen
 class ReduceStock(Struct):
-    """Delete so many stock units of a spec. The caller says how many; which ones is noted with the Operation."""
+    """Delete so many stock units of a spec."""
 
     spec_name: str
     number: int
     namespace: str
-    units: tuple[DoomedUnit, ...] = ()
 
 
-def superfluous(units: Store[GPUUnit], namespace: str, spec_name: str) -> list[GPUUnit]:
+def dispensable(units: Iterable[GPUUnit]) -> list[GPUUnit]:
     """The units that can go, those first that nobody misses: what is not ready, then the youngest.
 
     Units of a pool are not among them: the pool would make others.
     """
-    return _dispensable(units_of_spec(units, namespace, spec_name))
-
-
-def _dispensable(units: Iterable[GPUUnit]) -> list[GPUUnit]:
     free = [
         unit
         for unit in units
@@ -70,71 +66,99 @@ def _dispensable(units: Iterable[GPUUnit]) -> list[GPUUnit]:
 
 @frozen
 class StockReduction:
-    """The work of a reduce_stock operation."""
+    """The work of a reduce_stock operation.
+
+    Caveats:
+        Two replicas that run after the same units at the same time may both be told that there are too few.
+    """
 
     type: ClassVar = REDUCE_STOCK
+    _turn: asyncio.Lock = field(factory=asyncio.Lock, init=False, repr=False)
 
     async def run(self, hold: OperationHold) -> Outcome:
-        """Delete the units, and another one for each that others deleted. One that is claimed at the last moment stays.
+        """Claim the units, so that nobody else gets them, and delete them once there are enough.
 
         Raises:
-            InsufficientCapacityError: the first one was claimed, or there was none left, so nothing was deleted.
-            FailedForGoodError: that was so with a later one.
+            InsufficientCapacityError: there are not as many; nothing was deleted.
+            RefusedError: the API server deletes no such unit.
             KubeError: it is not known what came of it, or the server is away.
         """
         request = hold.request(ReduceStock)
-        waiting, done = list(request.units), 0
-        passed = {unit.uid for unit in waiting}
-        while waiting:
-            unit = waiting.pop(0)
-            fate = await _delete(hold.client, ObjectKey(request.namespace, unit.name), unit.uid)
-            # What is gone when we come was deleted by others, and is none of ours; unless we are not the first to come.
-            if fate is _Fate.DELETED or (fate is _Fate.WAS_GONE and hold.is_resumed):
-                done += 1
-                await hold.report(done, request.number)
-                continue
-            another = await _another(hold.client, request, passed) if fate is _Fate.WAS_GONE else None
-            if another is None:
-                why = "deleted by others" if fate is _Fate.WAS_GONE else "claimed"
-                message = f"stock unit {unit.name} was {why} meanwhile; {done} of {request.number} were deleted"
-                if done == 0 and not hold.is_resumed:
-                    raise InsufficientCapacityError(message)
-                raise FailedForGoodError(InsufficientCapacityError.code, message)
-            passed.add(another.uid)
-            waiting.append(another)
+        if hold.operation.status.progress is None:
+            async with self._turn:
+                mine = await self._decide(hold, request)
+        else:
+            mine = await _claimed(hold, request)
+        for done, unit in enumerate(mine, request.number - len(mine) + 1):
+            await _delete(hold.client, unit)
+            await hold.report(done, request.number)
         return Outcome(OperationResult(GPUUnit.KIND.kind, request.spec_name, request.namespace))
 
-
-class _Fate(Enum):
-    """What became of a unit that was to go."""
-
-    DELETED = auto()
-    WAS_GONE = auto()
-    CLAIMED = auto()
-
-
-async def _another(client: Client, request: ReduceStock, passed: set[str]) -> DoomedUnit | None:
-    """A unit that can go and was not chosen before, live; None if there is none."""
-    listed = (await client.list(GPUUnit, request.namespace)).items
-    for unit in _dispensable(unit for unit in listed if unit.spec.spec_name == request.spec_name):
-        if unit.metadata.uid not in passed:
-            return DoomedUnit(unit.metadata.name, unit.metadata.uid)
-    return None
-
-
-async def _delete(client: Client, key: ObjectKey, uid: str) -> _Fate:
-    """Delete a unit in the state in which it is seen, unless somebody has claimed it."""
-    while True:
-        current = await read_or_none(client, GPUUnit, key)
-        if current is None or current.metadata.uid != uid:
-            return _Fate.WAS_GONE
-        if claim_of(current.metadata) is not None:
-            return _Fate.CLAIMED
+    async def _decide(self, hold: OperationHold, request: ReduceStock) -> list[GPUUnit]:
+        """Claim as many units as are asked for, and note that they are to go; or release them."""
         try:
-            version = current.metadata.resource_version
-            await client.delete(GPUUnit, key.name, key.namespace, uid=uid, resource_version=version)
-        except ConflictError:
-            continue
-        except NotFoundError:
-            return _Fate.WAS_GONE
-        return _Fate.DELETED
+            mine = await self._claim(hold, request)
+            # Why none may be deleted is found out before the first one is.
+            await _delete(hold.client, mine[0], rehearsal=True)
+        except (ForbiddenError, InvalidError, BadRequestError) as error:
+            await _release(hold.client, await _claimed(hold, request))
+            raise refused(f"the deletion of stock units of spec {request.spec_name!r}", error) from error
+        await hold.report(0, request.number)
+        await hold.confirm()
+        return mine
+
+    async def _claim(self, hold: OperationHold, request: ReduceStock) -> list[GPUUnit]:
+        mine: list[GPUUnit] = []
+        for _ in range(_ROUNDS):
+            listed = await _listed(hold.client, request)
+            mine = [unit for unit in listed if _is_claimed_by(unit, hold)]
+            contested = False
+            for unit in dispensable(listed):
+                if len(mine) >= request.number:
+                    break
+                # A unit that changed meanwhile may still be free: it is looked at again in the next round.
+                try:
+                    mine.append(await _claim_one(hold, unit))
+                except (ConflictError, NotFoundError):
+                    contested = True
+            if len(mine) >= request.number:
+                return mine
+            if not contested:
+                break
+        await _release(hold.client, mine)
+        raise InsufficientCapacityError(
+            f"spec {request.spec_name!r} has {len(mine)} stocks that nobody uses and no pool keeps, expected"
+            f" {request.number} to delete; nothing was deleted"
+        )
+
+
+async def _listed(client: Client, request: ReduceStock) -> list[GPUUnit]:
+    found = (await client.list(GPUUnit, request.namespace)).items
+    return [unit for unit in found if unit.spec.spec_name == request.spec_name]
+
+
+async def _claimed(hold: OperationHold, request: ReduceStock) -> list[GPUUnit]:
+    return [unit for unit in await _listed(hold.client, request) if _is_claimed_by(unit, hold)]
+
+
+def _is_claimed_by(unit: GPUUnit, hold: OperationHold) -> bool:
+    claim = claim_of(unit.metadata)
+    return claim is not None and claim.id == hold.operation.metadata.uid
+
+
+async def _claim_one(hold: OperationHold, unit: GPUUnit) -> GPUUnit:
+    meta = hold.operation.metadata
+    patch = claim_patch(unit, Claim(meta.uid, meta.name, None), datetime.now(UTC))
+    return await hold.client.patch(GPUUnit, unit.metadata.name, unit.metadata.namespace, patch)
+
+
+async def _release(client: Client, units: Sequence[GPUUnit]) -> None:
+    for unit in units:
+        await settle_claim(client, unit, None)
+
+
+async def _delete(client: Client, unit: GPUUnit, *, rehearsal: bool = False) -> None:
+    meta = unit.metadata
+    # Somebody else may have deleted it, and another one may have its name.
+    with suppress(NotFoundError, ConflictError):
+        await client.delete(GPUUnit, meta.name, meta.namespace, uid=meta.uid, dry_run=rehearsal or None)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.names import CLAIM_ID, POOL_LABEL, label_value
-from gpuruntime.control import Cache, Index, Informer, Store, by_field, by_label
+from gpuruntime.control import Cache, Index, Informer, Store, by_label
 from gpuruntime.desired.provenance import Provenance
 from gpuruntime.meta.identity import ObjectKey
 
@@ -17,7 +17,6 @@ __all__ = [
     "units_claimed_by",
     "units_from_pool",
     "units_of_pool",
-    "units_of_spec",
     "units_that_took",
     "watch_units",
 ]
@@ -26,11 +25,6 @@ __all__ = [
 def watch_units(cache: Cache, namespaces: Sequence[str] = ()) -> Informer[GPUUnit]:
     """The informer of the units of these namespaces, of all of them if there are none."""
     return cache.informer(GPUUnit, namespaces=namespaces, indexes=_INDEXES)
-
-
-def units_of_spec(units: Store[GPUUnit], namespace: str, spec_name: str) -> tuple[GPUUnit, ...]:
-    """The units of a flavour in a namespace."""
-    return units.list(namespace, where={_OF_SPEC.name: spec_name}).items
 
 
 def units_of_pool(units: Store[GPUUnit], pool: ObjectKey) -> tuple[GPUUnit, ...]:
@@ -81,9 +75,8 @@ def _claims(raw: Mapping[str, Any]) -> Iterable[str]:
     return (annotations[CLAIM_ID],) if CLAIM_ID in annotations else ()
 
 
-_OF_SPEC: Final = by_field("spec.specName")
 _OF_POOL: Final = by_label(POOL_LABEL)
 _FROM_POOL: Final = Index("source pool", _source_pools)
 _CLAIMED_BY: Final = Index("claim", _claims)
 _TAKEN_FROM: Final = Index("source stock unit", _source_units)
-_INDEXES: Final = (_OF_SPEC, _OF_POOL, _FROM_POOL, _CLAIMED_BY, _TAKEN_FROM)
+_INDEXES: Final = (_OF_POOL, _FROM_POOL, _CLAIMED_BY, _TAKEN_FROM)

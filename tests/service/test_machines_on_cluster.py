@@ -91,10 +91,27 @@ async def test_two_who_delete_stocks_at_once_delete_those_of_both_or_one_is_told
 
     refused = [error for error in one if isinstance(error, BaseException)]
     assert [deleted.number for deleted in both] == [2, 2]
-    assert [(type(error), "0 of 2 were deleted" in str(error)) for error in refused] == [
+    assert [(type(error), "nothing was deleted" in str(error)) for error in refused] == [
         (InsufficientCapacityError, True)
     ]
     assert await world.units(world.stock) == {}
+
+
+async def test_stocks_that_are_gone_are_told_as_deleted_at_once_when_their_request_is_sent_again(
+    world: ServiceWorld,
+) -> None:
+    async with world.product() as product:
+        machines = machines_of(world, product)
+        first, second = (await machines.create_stocks("seed", PAIR)).stocks
+        await machines.delete_stocks("less", DeleteStocks("g1.1", 1))
+
+        again = await asyncio.wait_for(machines.create_stocks("seed", PAIR), 10)
+
+    assert (again.is_ready, again.is_replay) == (True, True)
+    assert [(stock.id, stock.status, stock.deleted) for stock in again.stocks] == [
+        (first.id, "available", False),
+        (second.id, "deleted", True),
+    ]
 
 
 @pytest.mark.parametrize("name", ["foo/status", "..", "a?b"])

@@ -50,6 +50,15 @@ def test_a_batch_that_cannot_be_made_is_refused(wrong: SeedStock) -> None:
         check_seed(wrong, ROLES)
 
 
+def test_capacity_that_no_unit_can_have_is_refused_before_it_is_stored() -> None:
+    absurd = Envelope("g1.1", memory="1e30")
+
+    with pytest.raises(InvalidRequestError, match="memory"):
+        check_seed(evolve(SEED, envelope=absurd), ROLES)
+    with pytest.raises(InvalidRequestError, match="memory"):
+        check_create(evolve(CREATE, cold_start=True, envelope=absurd), ROLES)
+
+
 def test_an_envelope_without_a_cold_start_is_refused_because_the_stock_unit_has_it() -> None:
     wrong = evolve(CREATE, envelope=Envelope("g1.1"))
 

@@ -1,30 +1,96 @@
 """Giving up stock on a real control plane."""
 
-from gpuruntime.api.operation import SUCCEEDED
+from datetime import UTC, datetime
+
+import pytest
+
+from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.operation import SUCCEEDED, Operation, OperationProgress, OperationStatus
+from gpuruntime.control import write_status
+from gpuruntime.desired.provenance import Claim, claim_of
 from gpuruntime.meta import ObjectKey
-from gpuruntime.service.stock_reduction import REDUCE_STOCK, DoomedUnit, ReduceStock, superfluous
+from gpuruntime.service.claiming import claim_patch
+from gpuruntime.service.errors import InsufficientCapacityError, RefusedError
+from gpuruntime.service.stock_reduction import REDUCE_STOCK, ReduceStock, dispensable
 from tests.product_scenes import Onlooker
+from tests.service.admission import denying_deletions
 from tests.service.service_scenes import ServiceWorld, seeded
 
+WITHIN = 20.0
 
-async def test_whoever_takes_over_deletes_what_was_chosen_and_nothing_that_got_its_name_since(
+
+async def claim(world: ServiceWorld, operation: Operation, name: str) -> None:
+    """Claim a stock unit in the name of an Operation that gives it up."""
+    stock = await world.admin.get(GPUUnit, name, world.stock)
+    meta = operation.metadata
+    patch = claim_patch(stock, Claim(meta.uid, meta.name, None), datetime.now(UTC))
+    await world.admin.patch(GPUUnit, name, world.stock, patch)
+
+
+async def test_whoever_takes_over_before_the_decision_goes_on_with_what_was_claimed(
     world: ServiceWorld, onlooker: Onlooker
 ) -> None:
     async with world.product() as product:
         first, second, third = await seeded(world, product, onlooker, 3)
-    units = await world.units(world.stock)
-    doomed = (
-        DoomedUnit("gone-already", "uid"),
-        DoomedUnit(first, units[first].metadata.uid),
-        DoomedUnit(second, "the uid of one that had this name"),
-    )
-    await world.abandon("less", REDUCE_STOCK, ReduceStock("g1.1", 3, world.stock, doomed))
+    operation = await world.abandon("less", REDUCE_STOCK, ReduceStock("g1.1", 2, world.stock))
+    await claim(world, operation, first)
 
     async with world.product() as product:
         ended = await world.ended(product, "less")
 
     assert (ended.status.state, ended.status.attempts) == (SUCCEEDED, 2)
+    assert ended.status.progress == OperationProgress(2, 2)
+    assert sorted(await world.units(world.stock)) == [second]
+    assert third != second
+
+
+async def test_whoever_takes_over_after_the_decision_deletes_what_is_left_and_nothing_else(
+    world: ServiceWorld, onlooker: Onlooker
+) -> None:
+    async with world.product() as product:
+        first, second, third = await seeded(world, product, onlooker, 3)
+    operation = await world.abandon("less", REDUCE_STOCK, ReduceStock("g1.1", 2, world.stock))
+    await claim(world, operation, first)
+    await write_status(world.admin, operation, OperationStatus(progress=OperationProgress(0, 2)))
+
+    async with world.product() as product:
+        ended = await world.ended(product, "less")
+
+    assert (ended.status.state, ended.status.progress) == (SUCCEEDED, OperationProgress(2, 2))
     assert sorted(await world.units(world.stock)) == [second, third]
+
+
+async def test_where_there_are_too_few_all_stay_free_and_nothing_is_recorded(
+    world: ServiceWorld, onlooker: Onlooker
+) -> None:
+    async with world.product() as product:
+        names = await seeded(world, product, onlooker, 2)
+
+        with pytest.raises(InsufficientCapacityError, match=r"has 2 stocks .* expected 3 .* nothing was deleted"):
+            await product.service.operations.perform(
+                "less", REDUCE_STOCK, ReduceStock("g1.1", 3, world.stock), within=WITHIN
+            )
+
+    units = await world.units(world.stock)
+    assert [(name, claim_of(unit.metadata)) for name, unit in sorted(units.items())] == [(name, None) for name in names]
+    assert "less" not in {operation.spec.operation_id for operation in await world.operations()}
+
+
+async def test_where_the_cluster_deletes_no_unit_all_stay_free_and_the_caller_is_told_why(
+    world: ServiceWorld, onlooker: Onlooker
+) -> None:
+    async with world.product() as product:
+        names = await seeded(world, product, onlooker, 2)
+
+        async with denying_deletions(world, world.stock, "stock is frozen"):
+            with pytest.raises(RefusedError, match="stock is frozen"):
+                await product.service.operations.perform(
+                    "less", REDUCE_STOCK, ReduceStock("g1.1", 2, world.stock), within=WITHIN
+                )
+
+    units = await world.units(world.stock)
+    assert [(name, claim_of(unit.metadata)) for name, unit in sorted(units.items())] == [(name, None) for name in names]
+    assert "less" not in {operation.spec.operation_id for operation in await world.operations()}
 
 
 async def test_units_of_a_pool_and_units_in_use_are_not_superfluous_and_the_youngest_go_first(
@@ -38,7 +104,7 @@ async def test_units_of_a_pool_and_units_in_use_are_not_superfluous_and_the_youn
         units = product.service.unit_reads.informer
         await units.until(lambda store: ObjectKey(world.stock, second) not in store)
 
-        found = superfluous(units.store, world.stock, "g1.1")
+        found = dispensable(units.store.list(world.stock).items)
 
     assert made.unit is not None
     assert [unit.metadata.name for unit in found] == [third, first]
