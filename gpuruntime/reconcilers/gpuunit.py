@@ -36,6 +36,7 @@ from gpuruntime.control import (
     Controller,
     ControllerOptions,
     Manager,
+    QuarantinedError,
     Recorder,
     Result,
     Store,
@@ -45,12 +46,16 @@ from gpuruntime.control import (
     write_status,
 )
 from gpuruntime.control.permissions.declarations import Declaration, owns, records_events, uses, writes_status
+from gpuruntime.desired.problems import told
 from gpuruntime.desired.rendering import Rendering
 from gpuruntime.desired.unit_names import child_name
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.builtin.core import Service
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import KubeError, NotFoundError
+from gpuruntime.kube.forms import dynamic
+from gpuruntime.meta.codec import encode
+from gpuruntime.meta.dynamic import DynamicObject
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.objects import TypedObject
 from gpuruntime.meta.owners import is_controlled_by
@@ -59,13 +64,14 @@ from gpuruntime.reconcilers.unit_caches import UnitCaches
 from gpuruntime.reconcilers.unit_hindrances import Obstacle, obstacle
 from gpuruntime.reconcilers.unit_renderings import UnitRendering, UnitRenderings
 from gpuruntime.reconcilers.unit_status import Findings, Hindrance, can_wait, transition, unit_status
+from gpuruntime.reconcilers.unreadable_units import status_of, unreadable_status
 
 __all__ = ["GPUUnitOptions", "GPUUnitReconciler", "install_gpuunit"]
 
 _LOG = logging.getLogger(__name__)
 W = TypeVar("W", bound=TypedObject)
 _ACTION: Final = "Reconcile"
-_FAULTS_LIMIT: Final = 8192
+_UNREADABLE: Final = "used when a unit was stored that this version cannot read"
 _CHANGED_ROLE: Final = "used when a namespace of active units becomes one for stock"
 
 
@@ -91,6 +97,7 @@ def install_gpuunit(manager: Manager, options: GPUUnitOptions | None = None) -> 
         owns(Deployment, by=GPUUnit),
         *_serving(chosen),
         writes_status(GPUUnit),
+        uses(GPUUnit, "get", rare=_UNREADABLE),
         records_events(GPUUnit),
     )
     workers = ControllerOptions(concurrency=chosen.concurrency)
@@ -129,6 +136,7 @@ class GPUUnitReconciler:
         - An unchanged unit costs no write.
         - A spec that makes no sense changes no child.
         - What is not the unit's own is left alone, and named.
+        - A unit that was stored under other rules and cannot be read is told so; its children are left alone.
         - A pod template that was rendered for this spec stays, whatever the operator of today would render.
         - A Service is looked after even if the Deployment is refused.
         - An event is recorded for each transition of the Ready condition, when the status that tells of it is written.
@@ -144,7 +152,11 @@ class GPUUnitReconciler:
 
     async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
         """See `Reconciler`."""
-        unit = self.caches.units.store.get(key)
+        try:
+            unit = self.caches.units.store.get(key)
+        except QuarantinedError as error:
+            await self._tell_unreadable(key, str(error))
+            return Result.done()
         if unit is None or unit.metadata.deletion_timestamp is not None:
             self.stages.forget(key)
             return Result.done()
@@ -155,7 +167,7 @@ class GPUUnitReconciler:
             add_log_fields(operation_id=unit.metadata.annotations[OPERATION_ID])
         rendered = self.renderings.of(unit)
         if rendered.problems:
-            invalid = Hindrance("; ".join(map(str, rendered.problems))[:_FAULTS_LIMIT], INVALID_SPEC)
+            invalid = Hindrance(told(rendered.problems), INVALID_SPEC)
             await self._tell(unit, own_deployment, own_service, unit.status.access_url, invalid)
             return Result.done()
         deployment = await _attempt(
@@ -218,14 +230,24 @@ class GPUUnitReconciler:
         later = can_wait(unit.status, status, now) if status is not unit.status else 0.0
         try:
             if not later and await write_status(self.client, unit, status) is not None:
-                self._record(unit, status)
+                self._record(unit, unit.status, status)
                 self.stages.told(unit, status, role)
         except NotFoundError:
             return 0.0  # the unit was deleted meanwhile: there is nobody to tell
         return later
 
-    def _record(self, unit: GPUUnit, status: GPUUnitStatus) -> None:
-        news = transition(unit.status, status)
+    async def _tell_unreadable(self, key: ObjectKey, fault: str) -> None:
+        """Say of a unit that it cannot be read; a readable one that came meanwhile brings a run of its own."""
+        try:
+            stored = await self.client.get(dynamic(GPUUnit.KIND), key.name, key.namespace)
+            status = unreadable_status(stored, fault, self.now())
+            if await write_status(self.client, stored, encode(status)) is not None:
+                self._record(stored, status_of(stored), status)
+        except NotFoundError:
+            pass  # the unit was deleted meanwhile: there is nobody to tell
+
+    def _record(self, unit: GPUUnit | DynamicObject, before: GPUUnitStatus, status: GPUUnitStatus) -> None:
+        news = transition(before, status)
         if news is not None:
             _LOG.info("unit told otherwise", extra={"phase": phase_of(news.reason), "reason": news.reason})
             is_bad = phase_of(news.reason) == FAILED or news.reason == UNSCHEDULABLE

@@ -17,6 +17,7 @@ from gpuruntime.control import (
     Change,
     Informer,
     Source,
+    Timer,
     Trigger,
     Watch,
     annotations_changed,
@@ -41,6 +42,8 @@ __all__ = ["UnitCaches"]
 
 _BY_UNIT: Final = by_label(UNIT_LABEL)
 _BY_NODE: Final = by_field("spec.nodeName")
+_UNREADABLE_SECONDS: Final = 10.0
+_UNREADABLE_AT_A_TIME: Final = 100
 
 
 @frozen
@@ -70,7 +73,8 @@ class UnitCaches:
         )
 
     def sources(self) -> tuple[Source[ObjectKey], ...]:
-        """What makes a unit be looked at: its spec and its annotations, its children, its pods, their nodes.
+        """What makes a unit be looked at: its spec and its annotations, its children, its pods, their nodes;
+        and, every ten seconds, that it cannot be read.
 
         The status of a unit is not among it as long as the reconciler is who writes it.
         """
@@ -80,6 +84,8 @@ class UnitCaches:
             Watch(self.services, owner(GPUUnit.KIND)),
             Watch(self.pods, self._units_of_pod(), [_says_something_new]),
             Watch(self.nodes, self._units_on_node(), [_says_something_new]),
+            # No change tells of what cannot be read.
+            Timer(_UNREADABLE_SECONDS, self._unreadable, "unreadable units", (self.units,)),
         )
 
     def pods_of(self, unit: ObjectKey) -> tuple[PodSummary, ...]:
@@ -108,6 +114,9 @@ class UnitCaches:
             return [key for pod in pods for key in self._labelled(pod.namespace, pod.unit)]
 
         return keys
+
+    def _unreadable(self) -> Iterable[ObjectKey]:
+        return [key for key, _ in self.units.store.faults(_UNREADABLE_AT_A_TIME)]
 
     def _labelled(self, namespace: str, label: str) -> Iterable[ObjectKey]:
         """The units for which a label value stands: the value is the name, but for names that are too long for one."""

@@ -1,0 +1,43 @@
+"""Units that cannot be read: stored under other rules than today's, or for another version of the operator.
+
+What such a unit asks for is not known. So its children stay as they are, and its status says why nothing happens.
+"""
+
+from datetime import datetime
+from typing import Final
+
+from attrs import evolve
+
+from gpuruntime.api.gpuunit import GPUUnitStatus
+from gpuruntime.api.reasons import INVALID_SPEC, READY_CONDITION, phase_of
+from gpuruntime.meta.codec import decode
+from gpuruntime.meta.conditions import Condition, set_condition
+from gpuruntime.meta.decode_errors import DecodeError
+from gpuruntime.meta.dynamic import DynamicObject
+from gpuruntime.meta.frozen_mapping import thaw
+from gpuruntime.meta.timestamps import format_seconds
+
+__all__ = ["status_of", "unreadable_status"]
+
+_LIMIT: Final = 8192
+
+
+def status_of(stored: DynamicObject) -> GPUUnitStatus:
+    """The status that a unit has; an empty one if that cannot be read, either."""
+    try:
+        return decode(GPUUnitStatus, thaw(stored.body.get("status") or {}))
+    except DecodeError:
+        return GPUUnitStatus()
+
+
+def unreadable_status(stored: DynamicObject, fault: str, now: datetime) -> GPUUnitStatus:
+    """The status of a unit whose spec cannot be read: what it says of the children is left as it is.
+
+    It is equal to the one that the unit has, if that says so already.
+    """
+    before = status_of(stored)
+    condition = Condition(
+        READY_CONDITION, "False", INVALID_SPEC, fault[:_LIMIT], observed_generation=stored.metadata.generation
+    )
+    after = evolve(before, phase=phase_of(INVALID_SPEC), conditions=set_condition(before.conditions, condition, now))
+    return before if after == before else evolve(after, last_sync_time=format_seconds(now))
