@@ -86,7 +86,6 @@ SCENARIO = Scenario(
 )
 
 
-@pytest.mark.soak
 async def test_a_sample_of_crashes_failures_and_lags_ends_in_the_same_state(
     product: ClusterAccess, tmp_path: Path
 ) -> None:

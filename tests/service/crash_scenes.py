@@ -1,4 +1,4 @@
-"""The story that the product is killed in: seed, claim, delete, claim from a pool, by a customer who never gives up."""
+"""A story that the product is killed in: seed, claim, delete, claim from a pool, by a customer who never gives up."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -16,35 +16,42 @@ from gpuruntime.service.errors import ServiceError
 from gpuruntime.service.operation_hold import LostHoldError
 from gpuruntime.service.operation_record import HoldTiming, has_ended
 from gpuruntime.service.requests import CreateUnit, DeleteUnit, Envelope, SeedStock
-from gpuruntime.testing.crashing import Launch, Moment, Scenario, Stage, World
+from gpuruntime.testing.crashing import Launch, Moment, Operator, Scenario, Stage, World
 from tests.service.service_scenes import Product, build_product
 
-__all__ = ["HAND_OVER", "run_product"]
+__all__ = ["HAND_OVER", "serving", "shopping", "state_of_units"]
 
+Steps = Sequence[Callable[[], Awaitable[Any]]]
 _IMPATIENT = HoldTiming(lease=3.0, renew=2.5, period=0.8)
 _SEEDED, _POOLED = "g2.1", "g1.1"
 
 
-async def run_product(launch: Launch) -> None:
-    """The operator under test: all reconcilers, all use cases, and a customer beside them."""
-    active, stock = launch.namespace("active"), launch.namespace("stock")
-    product = build_product(launch.credentials, active, stock, timing=_IMPATIENT)
+def serving(steps: Callable[[Product, str, str], Steps]) -> Operator:
+    """The operator under test: all reconcilers, all use cases, and a customer beside them who wants these steps done in
+    the namespaces for active units and for stock.
+    """
 
-    async def customer() -> None:
-        for step in _shopping(product, active, stock):
-            while True:
-                try:
-                    await step()
-                    break
-                except (ServiceError, KubeError, LostHoldError):
-                    await asyncio.sleep(0.2)
-        await asyncio.get_running_loop().create_future()
+    async def run(launch: Launch) -> None:
+        active, stock = launch.namespace("active"), launch.namespace("stock")
+        product = build_product(launch.credentials, active, stock, timing=_IMPATIENT)
 
-    product.manager.add(customer, "customer", group="always")
-    await product.manager.run()
+        async def customer() -> None:
+            for step in steps(product, active, stock):
+                while True:
+                    try:
+                        await step()
+                        break
+                    except (ServiceError, KubeError, LostHoldError):
+                        await asyncio.sleep(0.2)
+            await asyncio.get_running_loop().create_future()
+
+        product.manager.add(customer, "customer", group="always")
+        await product.manager.run()
+
+    return run
 
 
-def _shopping(product: Product, active: str, stock: str) -> Sequence[Callable[[], Awaitable[Any]]]:
+def shopping(product: Product, active: str, stock: str) -> Steps:
     """What the customer asks for, one after the other; a customer of a new process asks for all of it again."""
     batches, units = product.service.stock, product.service.units
     return (
@@ -87,8 +94,8 @@ def _broken_promise(moment: Moment) -> str | None:
     return None
 
 
-async def _state(stage: Stage) -> Any:
-    """Who has what in the end; which of the pool's units was claimed does not matter."""
+async def state_of_units(stage: Stage) -> Any:
+    """Who has what in the end; what stock is called, and which of a pool's units was claimed, does not matter."""
     found = []
     for role in ("active", "stock"):
         for unit in (await stage.client.list(GPUUnit, stage.namespace(role))).items:
@@ -98,13 +105,14 @@ async def _state(stage: Stage) -> Any:
                     role,
                     unit.metadata.name if role == "active" else "",
                     unit.spec.spec_name,
+                    unit.spec.image,
                     unit.status.phase,
                     claim_of(unit.metadata) is not None and role == "stock",
                     "" if source is None else source.pool,
                     [owner.name for owner in unit.metadata.owner_references],
                 ]
             )
-    return sorted(found)
+    return sorted(found, key=str)
 
 
 HAND_OVER = Scenario(
@@ -113,7 +121,7 @@ HAND_OVER = Scenario(
     act=_make_pool,
     settled=_is_settled,
     never=_broken_promise,
-    observe=_state,
+    observe=state_of_units,
     namespaces=("active", "stock"),
     aside=("leases", "events"),
     # Longer than an Operation waits until somebody takes it over.
