@@ -7,7 +7,7 @@ import asyncio
 from hashlib import sha256
 from typing import Final
 
-from attrs import frozen
+from attrs import field, frozen
 
 from gpuruntime.control.recently_used import RecentlyUsed
 from gpuruntime.kube.builtin.authentication import TokenReview, TokenReviewSpec, UserInfo
@@ -26,12 +26,21 @@ _FRESH_SECONDS: Final = 10.0
 _USABLE_SECONDS: Final = 120.0
 _REVIEW_SECONDS: Final = 1.0
 _REMEMBERED: Final = 4096
+_AT_A_TIME: Final = 8
 
 
 @frozen
 class _Verdict:
     user: UserInfo | None
     at: float
+
+
+@frozen
+class _Circle:
+    """Those who are alike: what was said of them lately, and how many of them may be asked about at a time."""
+
+    verdicts: RecentlyUsed[str, _Verdict] = field(factory=lambda: RecentlyUsed(_REMEMBERED))
+    slots: asyncio.Semaphore = field(factory=lambda: asyncio.Semaphore(_AT_A_TIME))
 
 
 class TokenReviews:
@@ -42,13 +51,18 @@ class TokenReviews:
         how long a token outlives its end; while the API server cannot be asked, a user that it knew counts for up to
         two minutes. It has a second to answer. Tokens are not kept, only their hashes. However many requests come with
         one token at a time, it is reviewed once.
+
+        However many tokens are tried, at most eight that belong to nobody known are under review at a time, and whoever
+        is known neither waits for them nor is forgotten for them. What is not reviewed for want of a place within the
+        second counts as not answered.
     """
 
     def __init__(self, client: Client, grants: Grants, audience: str = AUDIENCE) -> None:
         self._client = client
         self._grants = grants
         self._audience = audience
-        self._verdicts: RecentlyUsed[str, _Verdict] = RecentlyUsed(_REMEMBERED)
+        self._known = _Circle()
+        self._strangers = _Circle()
         self._asking: dict[str, SharedRun[_Verdict]] = {}
 
     async def authenticate(self, token: str) -> Caller | None:
@@ -57,8 +71,10 @@ class TokenReviews:
         Raises:
             UnavailableError: the API server does not say, or does not let us ask; that is no word about the request.
         """
-        key = sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
-        known = self._verdicts.get(key)
+        if not token.isascii():
+            return None
+        key = sha256(token.encode()).hexdigest()
+        known = self._known.verdicts.get(key) or self._strangers.verdicts.get(key)
         if known is None or _age(known) >= _FRESH_SECONDS:
             known = await self._ask_again(token, key, known)
         if known.user is None:
@@ -78,8 +94,9 @@ class TokenReviews:
 
     async def _review(self, token: str, key: str) -> _Verdict:
         asked = TokenReview(spec=TokenReviewSpec(token, (self._audience,)))
+        circle = self._known if key in self._known.verdicts else self._strangers
         try:
-            async with asyncio.timeout(_REVIEW_SECONDS):
+            async with asyncio.timeout(_REVIEW_SECONDS), circle.slots:
                 status = (await self._client.create(asked)).status
         except TimeoutError:
             raise UnavailableError(f"a caller's token was not reviewed within {_REVIEW_SECONDS:g} s") from None
@@ -88,7 +105,9 @@ class TokenReviews:
         # A server that knows nothing of audiences names none, and has then not looked at them.
         believed = status.authenticated and self._audience in status.audiences and status.user.username != ""
         verdict = _Verdict(status.user if believed else None, _now())
-        self._verdicts.put(key, verdict)
+        theirs, other = (self._known, self._strangers) if believed else (self._strangers, self._known)
+        other.verdicts.discard(key)
+        theirs.verdicts.put(key, verdict)
         return verdict
 
 

@@ -1,18 +1,11 @@
 """Tokens of the cluster: when the API server is asked, and what its word is worth."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager
-from typing import Any
 
-import orjson
 import pytest
-from attrs import define, field
-from multidict import CIMultiDict, CIMultiDictProxy
 
-from gpuruntime.kube.answers import Answer
-from gpuruntime.kube.client import Client, connect
-from gpuruntime.kube.errors import ForbiddenError, KubeError, Status, UnavailableError
+from gpuruntime.kube.client import connect
+from gpuruntime.kube.errors import ForbiddenError, Status, UnavailableError
 from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.testing.access import ClusterAccess
 from gpuruntime.testing.plugin import AccountFactory
@@ -20,39 +13,7 @@ from gpuruntime.testing.virtual_time import run_virtual
 from gpuruntime.web.authentication_kubernetes import TokenReviews
 from gpuruntime.web.identity import parse_grants
 from gpuruntime.web.routing import Caller, Scope
-
-GRANTS = parse_grants("user:alice=write")
-ALICE = Caller("alice", Scope.WRITE)
-
-
-@define
-class Reviewer:
-    """A wire to a server that knows one token, and the server at once."""
-
-    asked: list[dict[str, Any]] = field(factory=list)
-    failure: KubeError | None = None
-    seconds: float = 0.1
-    status: dict[str, Any] = field(
-        factory=lambda: {"authenticated": True, "user": {"username": "alice"}, "audiences": ["gpuruntime"]}
-    )
-
-    async def request(self, method: str, path: str, *, body: bytes | None = None, **_: Any) -> Answer:
-        assert (method, path) == ("POST", "/apis/authentication.k8s.io/v1/tokenreviews")
-        await asyncio.sleep(self.seconds)
-        if self.failure is not None:
-            raise self.failure
-        asked = orjson.loads(body or b"")
-        self.asked.append(asked["spec"])
-        known = asked["spec"]["token"] == "alices"
-        status = self.status if known else {"authenticated": False}
-        return Answer(200, CIMultiDictProxy(CIMultiDict()), orjson.dumps({**asked, "metadata": {}, "status": status}))
-
-    def stream(self, path: str, **_: Any) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        raise NotImplementedError(path)
-
-
-def reviews(server: Reviewer) -> TokenReviews:
-    return TokenReviews(Client(server, field_manager="test"), GRANTS)
+from tests.web.review_scenes import ALICE, Reviewer, reviews
 
 
 def test_a_token_is_reviewed_for_our_audience_once_in_ten_seconds() -> None:
@@ -152,6 +113,78 @@ def test_a_server_that_does_not_let_us_ask_says_nothing_about_the_request() -> N
 
         with pytest.raises(UnavailableError, match="tokenreviews is forbidden"):
             await reviews(server).authenticate("alices")
+
+    run_virtual(story())
+
+
+@pytest.mark.parametrize("token", ["\udcff", "\xe9", "alices\udcff"])
+def test_a_token_that_no_cluster_can_have_made_is_nobodys_and_not_asked_about(token: str) -> None:
+    async def story() -> None:
+        server = Reviewer()
+
+        assert await reviews(server).authenticate(token) is None
+        assert server.asked == []
+
+    run_virtual(story())
+
+
+def test_however_many_tokens_are_tried_few_are_under_review_at_a_time() -> None:
+    async def story() -> None:
+        server = Reviewer()
+        tokens = reviews(server)
+        callers = await asyncio.gather(*(tokens.authenticate(f"guess-{number}") for number in range(64)))
+
+        assert set(callers) == {None}
+        assert (len(server.asked), server.most_under_way) == (64, 8)
+
+    run_virtual(story())
+
+
+def test_a_token_that_gets_no_place_in_time_is_as_one_that_is_not_answered() -> None:
+    async def story() -> None:
+        server = Reviewer(seconds=0.9)
+        tokens = reviews(server)
+        guesses = (tokens.authenticate(f"guess-{number}") for number in range(20))
+        told = await asyncio.gather(*guesses, return_exceptions=True)
+
+        assert (told.count(None), sum(isinstance(one, UnavailableError) for one in told)) == (8, 12)
+        assert asyncio.get_running_loop().time() == pytest.approx(1)
+
+    run_virtual(story())
+
+
+def test_who_is_known_waits_for_no_stranger() -> None:
+    async def story() -> None:
+        server = Reviewer(seconds=0.5)
+        tokens = reviews(server)
+        await tokens.authenticate("alices")
+        await asyncio.sleep(10)
+        strangers = [asyncio.create_task(tokens.authenticate(f"guess-{number}")) for number in range(100)]
+        await asyncio.sleep(0)
+        began = asyncio.get_running_loop().time()
+
+        known = await tokens.authenticate("alices")
+        seconds = asyncio.get_running_loop().time() - began
+        await asyncio.wait(strangers)
+
+        assert (known, server.asked.count(server.asked[0])) == (ALICE, 2)
+        assert seconds == pytest.approx(0.5)
+        assert {isinstance(stranger.exception(), UnavailableError) for stranger in strangers} == {True, False}
+
+    run_virtual(story())
+
+
+def test_who_is_known_is_not_forgotten_for_strangers() -> None:
+    async def story() -> None:
+        server = Reviewer(seconds=0.0001)
+        tokens = reviews(server)
+        await tokens.authenticate("alices")
+        await asyncio.gather(*(tokens.authenticate(f"guess-{number}") for number in range(5000)))
+        server.failure = UnavailableError("connection refused")
+        await asyncio.sleep(60)
+
+        assert len(server.asked) == 5001
+        assert await tokens.authenticate("alices") == ALICE
 
     run_virtual(story())
 

@@ -1,0 +1,59 @@
+"""A server that reviews tokens."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import orjson
+from attrs import define, field
+from multidict import CIMultiDict, CIMultiDictProxy
+
+from gpuruntime.kube.answers import Answer
+from gpuruntime.kube.client import Client
+from gpuruntime.kube.errors import KubeError
+from gpuruntime.web.authentication_kubernetes import TokenReviews
+from gpuruntime.web.identity import parse_grants
+from gpuruntime.web.routing import Caller, Scope
+
+__all__ = ["ALICE", "Reviewer", "reviews"]
+
+GRANTS = parse_grants("user:alice=write")
+ALICE = Caller("alice", Scope.WRITE)
+
+
+@define
+class Reviewer:
+    """A wire to a server that knows one token, and the server at once."""
+
+    asked: list[dict[str, Any]] = field(factory=list)
+    failure: KubeError | None = None
+    seconds: float = 0.1
+    under_way: int = 0
+    most_under_way: int = 0
+    status: dict[str, Any] = field(
+        factory=lambda: {"authenticated": True, "user": {"username": "alice"}, "audiences": ["gpuruntime"]}
+    )
+
+    async def request(self, method: str, path: str, *, body: bytes | None = None, **_: Any) -> Answer:
+        assert (method, path) == ("POST", "/apis/authentication.k8s.io/v1/tokenreviews")
+        self.under_way += 1
+        self.most_under_way = max(self.most_under_way, self.under_way)
+        try:
+            await asyncio.sleep(self.seconds)
+        finally:
+            self.under_way -= 1
+        if self.failure is not None:
+            raise self.failure
+        asked = orjson.loads(body or b"")
+        self.asked.append(asked["spec"])
+        known = asked["spec"]["token"] == "alices"
+        status = self.status if known else {"authenticated": False}
+        return Answer(200, CIMultiDictProxy(CIMultiDict()), orjson.dumps({**asked, "metadata": {}, "status": status}))
+
+    def stream(self, path: str, **_: Any) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        raise NotImplementedError(path)
+
+
+def reviews(server: Reviewer) -> TokenReviews:
+    return TokenReviews(Client(server, field_manager="test"), GRANTS)
