@@ -45,6 +45,9 @@ class Follower:
         while True:
             replica = self._callers.random.choice(self._callers.replicas)
             headers = {"Last-Event-ID": self._last} if self._last else {}
+            if not headers:
+                # Of a new follower nobody knows what it has seen.
+                self._newest.clear()
             patience = aiohttp.ClientTimeout(total=None, sock_read=60)
             url = f"{replica.url}/api/v1/gpu-units?watch=1"
             try:
@@ -61,10 +64,12 @@ class Follower:
         left = self._callers.random.randrange(1, _LONGEST_VISIT)
         fields: dict[str, str] = {}
         async for line in response.content:
-            name, _, text = line.decode().rstrip("\n").partition(": ")
+            name, _, text = line.decode().rstrip("\n").partition(":")
             if name:
-                fields[name] = text
+                fields[name] = text.removeprefix(" ")
             elif "event" in fields:
+                # As browsers have it: an empty id is one, too, and takes back the one before.
+                self._last = fields.get("id", self._last)
                 self._take(fields["event"], fields.get("id", ""), json.loads(fields["data"]))
                 fields = {}
                 # A visit that ends within a full state would begin with it for ever.
@@ -74,7 +79,6 @@ class Follower:
 
     def _take(self, event: str, place: str, data: Any) -> None:
         version = int(place or data["resourceVersion"])
-        self._last = place or self._last
         if event == "reset":
             self._fresh = {}
         elif event == "synced":

@@ -91,7 +91,8 @@ class ChangeLog(Generic[K]):
     @property
     def version(self) -> str:
         """The version up to which all that happened is in the log, or before its beginning."""
-        return self._informer.store.version_in(self._parts[0] if self.can_resume else None)
+        versions = [self._informer.store.version_in(part) for part in self._parts]
+        return next((one for one in versions if all(is_at_least(other, one) for other in versions)), "")
 
     def snapshot(self) -> Snapshot[K]:
         """Everything as it is now.
@@ -137,7 +138,8 @@ class ChangeLog(Generic[K]):
         events = sum(map(self._informer.events_in, self._parts))
         is_event = events != self._events
         self._events = events
-        version = self.version
+        # That of its own watch: another one may be far behind.
+        version = self._informer.store.version_in(change.key.namespace)
         if change.initial or not (is_event or self._is_namesake(change, version)):
             self._begin_anew(version)
             return

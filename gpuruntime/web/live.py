@@ -8,11 +8,15 @@
 
 Whoever comes back with an id (header Last-Event-ID, which browsers send by themselves) is told everything that happened
 since, if that is not too long ago, and else the full state. No state is ever followed by an older one, also if the
-follower comes back to another replica.
+follower comes back to another replica. Who drops within a full state, between `reset` and `synced`, has no id any more
+and comes back as a new follower.
+
+Units of several namespaces have several watches, which are not in step: then there are no ids, and whoever names a
+version gets a full state that is not older.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from typing import Final
 
@@ -21,7 +25,9 @@ from attrs import frozen
 
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.roles import Roles
-from gpuruntime.service.change_log import ChangeLog
+from gpuruntime.meta.frozen_mapping import EMPTY
+from gpuruntime.meta.identity import ObjectKey
+from gpuruntime.service.change_log import ChangeLog, Step
 from gpuruntime.service.reading import Reads, is_at_least
 from gpuruntime.web.live_events import LiveEvents, heartbeat
 from gpuruntime.web.views_units import unit_view
@@ -38,11 +44,19 @@ _CHUNK_BYTES: Final = 64 * 1024
 
 @frozen
 class _Start:
-    """How a stream begins: what is told first, the place in the log to go on from, and what has been seen by then."""
+    """How a stream begins: what is told first, the place in the log to go on from, and what has been seen by then:
+    everything up to a version, and some units in a newer state.
+    """
 
     events: Iterable[bytes]
     place: int
     beyond: str = ""
+    newer: Mapping[ObjectKey, str] = EMPTY
+
+    def seen_of(self, step: Step[GPUUnit]) -> str:
+        """Up to which version the unit of a step has been seen."""
+        unit = step.before if step.after is None else step.after
+        return self.beyond if unit is None else self.newer.get(unit.key, self.beyond)
 
 
 @frozen
@@ -58,14 +72,13 @@ class LiveUnits:
     ) -> web.StreamResponse:
         """Answer with the units that match, from a version on, until the follower goes or the process stops.
 
-        A full state is not older than `at_least`.
+        A full state is older than neither that version nor `at_least`.
 
         Raises:
             NotRunningError, KubeError: not now; nothing was answered yet.
         """
         events = LiveEvents(matches, lambda unit: unit_view(unit, self.roles), self.log.can_resume)
-        known = request.headers.get("Last-Event-ID") or since
-        start = await self._anew(events, at_least) if known is None else await self._start(known, events)
+        start = await self._start(events, request.headers.get("Last-Event-ID") or since or "", at_least)
         response = web.StreamResponse(
             headers={
                 "Content-Type": "text/event-stream; charset=utf-8",
@@ -90,41 +103,58 @@ class LiveUnits:
                 request.transport.abort()
         return response
 
-    async def _start(self, since: str, events: LiveEvents[GPUUnit]) -> _Start:
+    async def _start(self, events: LiveEvents[GPUUnit], since: str, at_least: str) -> _Start:
+        if self.log.place_of(since) is None and not await self._shows(since, at_least):
+            return await self._live(events)
+        # Another replica may have known more than we did; by now we may have come to that.
         place = self.log.place_of(since)
-        if place is None and self._is_ahead(since) and await self.reads.caught_up(since, _CATCH_UP_SECONDS):
-            place = self.log.place_of(since)
-        return await self._anew(events, since) if place is None else _Start((), place)
+        return self._cached(events) if place is None else _Start((), place)
 
     async def _anew(self, events: LiveEvents[GPUUnit], seen: str) -> _Start:
         """The full state, not older than what the follower has seen."""
-        if self._is_ahead(seen) and not await self.reads.caught_up(seen, _CATCH_UP_SECONDS):
-            place = self.log.snapshot().place
-            items, version = await self.reads.list_live()
-            return _Start(events.of_state(items, version), place, version)
+        return self._cached(events) if await self._shows(seen) else await self._live(events)
+
+    def _cached(self, events: LiveEvents[GPUUnit]) -> _Start:
+        """The full state as it is known here."""
         now = self.log.snapshot()
         return _Start(events.of_state(now.items, now.version), now.place)
 
-    def _is_ahead(self, version: str) -> bool:
-        """Whether a version is one that we have not come to; another replica may know more than we do."""
-        return self.log.can_resume and is_at_least(version, "1") and not is_at_least(self.log.version, version)
+    async def _live(self, events: LiveEvents[GPUUnit]) -> _Start:
+        """The full state as the server has it now."""
+        place = self.log.snapshot().place
+        units, version = await self.reads.list_live()
+        # Of several namespaces one is read after the other, and the version is that of the first.
+        found = ((unit.key, unit.metadata.resource_version) for unit in units)
+        newer = {key: state for key, state in found if not is_at_least(version, state)}
+        return _Start(events.of_state(units, version), place, version, newer)
+
+    async def _shows(self, *versions: str) -> bool:
+        """Whether the cache has come to these versions, or comes to them soon; what is no version does not count.
+
+        Of several watches one may be quiet for a minute: for that nobody waits.
+        """
+        patience = _CATCH_UP_SECONDS if self.log.can_resume else 0.0
+        for version in versions:
+            if is_at_least(version, "1") and not await self.reads.caught_up(version, patience):
+                return False
+        return True
 
     async def _chunks(self, start: _Start, events: LiveEvents[GPUUnit]) -> AsyncGenerator[bytes, None]:
         loop = asyncio.get_running_loop()
         end = loop.time() + _LONGEST_SECONDS
         for chunk in _gathered(start.events):
             yield chunk
-        place, beyond = start.place, start.beyond
+        place = start.place
         while self.log.is_following and loop.time() < end:
             steps = self.log.since(place)
             if steps is None:
-                anew = await self._anew(events, beyond)
-                place, beyond = anew.place, anew.beyond
-                for chunk in _gathered(anew.events):
+                start = await self._anew(events, start.beyond)
+                place = start.place
+                for chunk in _gathered(start.events):
                     yield chunk
                 continue
             place += len(steps)
-            for chunk in _gathered(events.of_step(step, beyond) for step in steps):
+            for chunk in _gathered(events.of_step(step, start.seen_of(step)) for step in steps):
                 yield chunk
             if not steps:
                 await self.log.more(place, _HEARTBEAT_SECONDS)

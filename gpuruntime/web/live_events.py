@@ -27,10 +27,10 @@ class ResetView(Struct):
     """How many objects there are."""
 
 
-def event_bytes(name: str, data: Struct, version: str = "") -> bytes:
-    """One event on the wire. Without a version it is no place to come back to."""
-    place = f"id: {version}\n" if version else ""
-    return f"event: {name}\n{place}data: ".encode() + orjson.dumps(encode(data)) + b"\n\n"
+def event_bytes(name: str, data: Struct, version: str | None = None) -> bytes:
+    """One event on the wire. Without a version it is no place to come back to; "" takes back the places before it."""
+    place = b"" if version is None else f"id: {version}\n".encode() if version else b"id:\n"
+    return f"event: {name}\n".encode() + place + b"data: " + orjson.dumps(encode(data)) + b"\n\n"
 
 
 def heartbeat(age: float) -> bytes:
@@ -53,19 +53,23 @@ class LiveEvents(Generic[K]):
     with_ids: bool
 
     def of_state(self, items: Iterable[K], version: str) -> Iterator[bytes]:
-        """The full state: `reset`, everything as added, `synced`. Only after the last one is it all there."""
+        """The full state: `reset`, everything as added, `synced`. Only after the last one is it all there.
+
+        `reset` takes back the id that the follower had: who drops before `synced` has only a part of the state, and
+        must begin anew.
+        """
         found = [item for item in items if self.matches(item)]
         summary = ResetView(version, len(found))
-        yield event_bytes("reset", summary)
+        yield event_bytes("reset", summary, "" if self.with_ids else None)
         for item in found:
             yield event_bytes("added", self.view(item))
-        yield event_bytes("synced", summary, version if self.with_ids else "")
+        yield event_bytes("synced", summary, version if self.with_ids else None)
 
     def of_step(self, step: Step[K], beyond: str) -> bytes:
         """One step; b"" if it is none for this follower, or is in what it has seen up to version `beyond`."""
         if beyond and is_at_least(beyond, step.version):
             return b""
-        version = step.version if self.with_ids else ""
+        version = step.version if self.with_ids else None
         before = step.before if step.before is not None and self.matches(step.before) else None
         if step.after is not None and self.matches(step.after):
             return event_bytes("added" if before is None else "modified", self.view(step.after), version)

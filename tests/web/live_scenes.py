@@ -37,7 +37,7 @@ class Replica:
         """The units of the namespace, from the event with this id on."""
         headers = {"Last-Event-ID": last} if last else {}
         async with self.client.get("/", headers=headers, timeout=ClientTimeout(total=None)) as response:
-            yield Events(response)
+            yield Events(response, last)
 
     async def sees(self, version: str) -> None:
         """Returns when the replica has come to a version."""
@@ -46,22 +46,24 @@ class Replica:
 
 @asynccontextmanager
 async def replica(
-    credentials: Credentials, namespace: str, kept: int = 2048, *, beside: str = ""
+    credentials: Credentials, namespace: str, kept: int = 2048, *, beside: str = "", also: str = ""
 ) -> AsyncIterator[Replica]:
     """A replica that remembers so many steps, for the length of the block.
 
-    It watches all namespaces at once, or this one and one beside it, which nobody follows.
+    It watches all namespaces at once; or this one and one `beside` it, which nobody follows; or this one and another
+    one that is followed `also`.
     """
-    places = (namespace,) if beside else ()
+    followed = (namespace, also) if also else (namespace,)
+    places = followed if beside or also else ()
     async with Transport(credentials, user_agent="replica") as transport:
         cache = Cache(transport)
-        informer = cache.informer(GPUUnit, namespaces=(*places, beside) if beside else ())
+        informer = cache.informer(GPUUnit, namespaces=(*places, beside) if beside else places)
         log = ChangeLog(informer, kept, places)
         reads = Reads(informer, Client(transport, field_manager="replica"), GPUUnit, places)
         live = LiveUnits(log, reads, Roles())
 
         async def serve(request: web.Request) -> web.StreamResponse:
-            return await live.stream(request, None, lambda unit: unit.metadata.namespace == namespace)
+            return await live.stream(request, None, lambda unit: unit.metadata.namespace in followed)
 
         app = web.Application()
         app.router.add_get("/", serve)

@@ -9,7 +9,7 @@ from gpuruntime.kube.patches import MergePatch
 from gpuruntime.meta import ObjectMeta
 from gpuruntime.testing import ClusterAccess
 from gpuruntime.testing.faults import DieAtOnce, FailRequests, HoldEvents
-from tests.control.scenes import open_transport, proxied
+from tests.control.scenes import eventually, open_transport, proxied
 from tests.service.service_scenes import ServiceWorld
 from tests.web.live_scenes import replica
 from tests.web.resource_scenes import Event, serving
@@ -135,6 +135,63 @@ async def test_who_comes_from_a_replica_that_knew_more_is_never_told_an_older_st
     assert told(state) == [("reset", "", ""), ("added", "a", "three"), ("synced", "", "")]
     assert int(behind) < int(known) <= int(state[-1].id)
     assert told([rest]) == [("modified", "a", "four")]
+
+
+async def test_who_drops_within_a_full_state_is_told_all_of_it_on_coming_back(
+    product: ClusterAccess, kube_namespace: str
+) -> None:
+    async with (
+        open_transport(product) as transport,
+        replica(from_kubeconfig(product.kubeconfig), kube_namespace, kept=2) as forgetful,
+        replica(from_kubeconfig(product.kubeconfig), kube_namespace) as other,
+    ):
+        client = Client(transport, field_manager="tests")
+        versions = [await make(client, kube_namespace, name) for name in ("a", "b", "c", "d")]
+        await forgetful.sees(versions[-1])
+        await other.sees(versions[-1])
+
+        async with forgetful.follow(versions[0]) as events:
+            dropped = await events.until("added")
+        async with other.follow(events.last) as events:
+            state = [await events.next() for _ in range(3)]
+        async with other.follow(versions[0]) as events:
+            missed = [await events.next() for _ in range(3)]
+
+    assert told(dropped) == [("reset", "", ""), ("added", "a", "one")]
+    assert told(state) == [("reset", "", ""), ("added", "a", "one"), ("added", "b", "one")]
+    assert told(missed) == [("added", name, "one") for name in ("b", "c", "d")]
+
+
+async def test_of_several_namespaces_a_version_that_is_named_counts_although_nobody_can_resume(
+    product: ClusterAccess, kube_namespace: str, stock_namespace: str, tmp_path: Path
+) -> None:
+    async with (
+        open_transport(product) as transport,
+        proxied(product, tmp_path) as (proxy, credentials),
+        replica(credentials, kube_namespace, also=stock_namespace) as process,
+    ):
+        client = Client(transport, field_manager="tests")
+        await make(client, kube_namespace, "a")
+        await eventually(lambda: len(process.reads.informer.store) == 1)
+        quiet = await make(client, stock_namespace, "b")
+        await eventually(lambda: len(process.reads.informer.store) == 2)
+
+        async with process.follow(quiet) as events:
+            before = await events.until("synced")
+        with proxy.inject(HoldEvents(), watch=True) as held:
+            known = await change(client, kube_namespace, "a", "two")
+            async with process.follow(known) as events:
+                state = await events.until("synced")
+                await client.delete(GPUUnit, "b", stock_namespace)
+                held.lift()
+                gone = await events.next()
+
+    full = [("reset", "", ""), ("added", "a", "one"), ("added", "b", "one"), ("synced", "", "")]
+    assert sorted(told(before)) == sorted(full)
+    assert ("added", "a", "two") in told(state)
+    assert min(int(event.data["resourceVersion"]) for event in (state[0], state[-1])) >= int(known)
+    assert told([gone]) == [("deleted", "b", "one")]
+    assert {event.id for event in (*before, *state, gone)} == {""}
 
 
 async def test_a_gap_in_the_watch_begins_anew_for_everybody(
