@@ -1,5 +1,7 @@
 """Jobs: the records of write requests."""
 
+import asyncio
+from collections.abc import Callable
 from heapq import nlargest
 from typing import Final
 
@@ -11,14 +13,16 @@ from gpuruntime.service.errors import ObjectNotFoundError
 from gpuruntime.service.installation import Service
 from gpuruntime.service.operation_record import has_ended
 from gpuruntime.service.paging import cursor_of
+from gpuruntime.service.reading import Reads, SeenPage
 from gpuruntime.web.list_queries import JobsQuery, after_cursor
 from gpuruntime.web.reply_headers import of_page, of_seen
 from gpuruntime.web.routing import Answer, Call, Page, Reply, Route, Scope
 from gpuruntime.web.views_jobs import JobView, job_view
 
-__all__ = ["Jobs"]
+__all__ = ["Jobs", "newest_of"]
 
 _EVERYTHING: Final = 10**9
+_AT_A_TIME: Final = 1000
 
 
 @frozen
@@ -56,12 +60,10 @@ class Jobs:
             is_so_far = query.status in {None, as_known(operation).status.state or PENDING}
             return is_asked_for and is_so_far and (after is None or _place(operation) < after)
 
-        everything = await self.service.job_reads.page(matches, limit=_EVERYTHING, at_least=call.at_least)
-        newest = nlargest(query.limit + 1, everything.items, key=_place)
-        shown = newest[: query.limit]
-        following = cursor_of(_place(shown[-1])) if len(newest) > len(shown) else ""
+        page = await newest_of(self.service.job_reads, matches, query.limit, call.at_least)
+        following = "" if page.next is None else cursor_of(page.next)
         return Reply(
-            200, Page(tuple(job_view(as_known(operation)) for operation in shown), following), of_page(everything)
+            200, Page(tuple(job_view(as_known(operation)) for operation in page.items), following), of_page(page)
         )
 
     async def get(self, call: Call) -> Reply:
@@ -73,6 +75,28 @@ class Jobs:
         except ObjectNotFoundError as error:
             raise ObjectNotFoundError(f"job {operation_id}: found none of this operationID") from error
         return Reply(200, job_view(self.service.operations.as_known(seen.object)), of_seen(seen))
+
+
+async def newest_of(
+    reads: Reads[Operation], matches: Callable[[Operation], bool], limit: int, at_least: str = ""
+) -> SeenPage[Operation]:
+    """The Operations that match, the newest first, at most so many.
+
+    Others are served meanwhile: there may be very many, and they are kept in another order.
+
+    Raises:
+        NotRunningError, KubeError: see `Reads.page`.
+    """
+    # What the cache does not show yet is read live as a whole, and only once.
+    size = _EVERYTHING if at_least else _AT_A_TIME
+    first = part = await reads.page(lambda _: True, limit=size, at_least=at_least)
+    found = nlargest(limit + 1, filter(matches, part.items), key=_place)
+    while part.next is not None:
+        await asyncio.sleep(0)
+        part = await reads.page(lambda _: True, limit=size, after=part.next)
+        found = nlargest(limit + 1, (*found, *filter(matches, part.items)), key=_place)
+    shown = tuple(found[:limit])
+    return SeenPage(shown, first.version, first.age, _place(shown[-1]) if len(found) > limit else None)
 
 
 def _place(operation: Operation) -> ObjectKey:
