@@ -146,8 +146,11 @@ def refusal_of(error: Exception) -> ApiError:
 
 
 def error_body(refusal: ApiError) -> bytes:
-    """The JSON of a refusal. Of very many faults only the first hundred are told."""
-    error: dict[str, Any] = {"code": refusal.code, "message": refusal.message}
+    """The JSON of a refusal. Of very many faults only the first hundred are told.
+
+    A byte of the request that was no text is told as an escape.
+    """
+    error: dict[str, Any] = {"code": refusal.code, "message": _told(refusal.message)}
     if refusal.details:
         error["details"] = [_plain(fault) for fault in refusal.details[:_DETAILS_SHOWN]]
     return orjson.dumps({"error": error})
@@ -155,7 +158,12 @@ def error_body(refusal: ApiError) -> bytes:
 
 def _plain(fault: Fault) -> dict[str, str]:
     rule = {} if fault.rule is None else {"rule": fault.rule}
-    return {"path": _clipped(fault.path), **rule, "message": fault.message}
+    return {"path": _told(_clipped(fault.path)), **rule, "message": _told(fault.message)}
+
+
+def _told(text: str) -> str:
+    # Bytes of headers and paths that are not UTF-8 come as lone surrogates, which no JSON can hold.
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _clipped(path: str) -> str:

@@ -14,6 +14,7 @@ from aiohttp import web
 from attrs import frozen
 
 from gpuruntime.control.operations.unreadable_requests import UNREADABLE, Unreadable
+from gpuruntime.meta.frozen_mapping import EMPTY
 from gpuruntime.meta.structs import Struct
 from gpuruntime.service.log_context import current_operation_id, current_request_id
 from gpuruntime.web.audit_log import Attempt, audit
@@ -44,7 +45,7 @@ def mount(app: web.Application, routes: Sequence[Route], gate: Gate) -> None:
     Guarantees:
         A handler is called only with what its route describes, from a caller who may. Every write leaves an audit
         line, whatever becomes of it. All refusals are in the envelope: on unknown routes as well, and of what is no
-        request at all.
+        request at all. Every answer to a write names its operationID, refusals included once it is known.
     """
     app.middlewares.append(enveloped)
     app.on_response_prepare.append(stamp)
@@ -89,7 +90,7 @@ class _Endpoint:
             response = await self._answer(request, attempt)
             attempt.status = response.status
         except Exception as error:
-            refusal = self._own_words(refusal_of(error))
+            refusal = self._own_words(refusal_of(error), attempt.operation_id)
             attempt.status, attempt.code = refusal.status, refusal.code
             raise refusal from error
         finally:
@@ -122,8 +123,9 @@ class _Endpoint:
         if request.query or route.query is not None:
             with faults:
                 query = parse_query(request.query, route.query or NoQuery)
-        with faults:
-            match = if_match(headers)
+        if route.takes_if_match:
+            with faults:
+                match = if_match(headers)
         with faults:
             version = at_least(headers)
         if fields or route.body is not None:
@@ -152,12 +154,12 @@ class _Endpoint:
             return {}, 0
         return await aside(lambda: parse_object(data), len(data)), len(data)
 
-    def _own_words(self, refusal: ApiError) -> ApiError:
-        """What is not found has a code of its own on each route."""
-        own = next((code for status, code in self.route.refusals if status == 404), CODES[404])
-        if refusal.code != CODES[404] or own == CODES[404]:
-            return refusal
-        return ApiError(404, own, refusal.message, refusal.details, refusal.headers)
+    def _own_words(self, refusal: ApiError, operation_id: str) -> ApiError:
+        """What is not found has a code of its own on each route, and who may send a write again is told its name."""
+        missing = next((code for status, code in self.route.refusals if status == 404), CODES[404])
+        code = missing if refusal.code == CODES[404] else refusal.code
+        named = {IDEMPOTENCY_KEY: operation_id} if operation_id else EMPTY
+        return ApiError(refusal.status, code, refusal.message, refusal.details, refusal.headers | named)
 
 
 def _name(text: str) -> str:

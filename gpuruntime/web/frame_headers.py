@@ -57,10 +57,10 @@ def if_match(headers: MultiMapping[str]) -> str | None:
     if wanted == "*":
         return None
     if wanted.startswith("W/"):
-        raise ApiError(412, CODES[412], f"header If-Match: expected a strong ETag, got the weak one {wanted[:80]}")
+        raise ApiError(412, CODES[412], f"header If-Match: expected a strong ETag, got the weak one {wanted[:80]!r}")
     tag = _STRONG_TAG.fullmatch(wanted)
     if tag is None:
-        raise invalid(Fault("header If-Match", f"expected one ETag in double quotes, or *, got {wanted[:80]}"))
+        raise invalid(Fault("header If-Match", f"expected one ETag in double quotes, or *, got {wanted[:80]!r}"))
     return tag[1]
 
 

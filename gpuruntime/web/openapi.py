@@ -17,7 +17,8 @@ _DESCRIPTION: Final = """\
 Runtime units with GPUs, on a Kubernetes cluster.
 
 Answers are `{"data": ...}`, refusals `{"error": {"code", "message", "details"}}`. A write that is sent again with the
-same operationID happens once. Unknown fields and query parameters are refused.
+same operationID happens once; the header Idempotency-Key of its answers names it, also of a refusal. Unknown fields and
+query parameters are refused.
 """
 _OPERATION_ID: Final[dict[str, Any]] = {"type": "string", "minLength": 1, "maxLength": 253, "pattern": "^[!-~]+$"}
 _VARIABLE: Final = re.compile(r"{(\w+)}")
@@ -122,7 +123,7 @@ def _parameters(route: Route) -> Iterable[dict[str, Any]]:
     if route.method == "GET":
         text = "The resourceVersion that the answer must not be older than."
         yield _parameter("header", NOT_OLDER_THAN, {"type": "string", "pattern": "^[1-9][0-9]{0,39}$"}, text)
-    elif "{" in route.path:
+    if route.takes_if_match:
         schema = {"type": "string", "pattern": r'^(\*|"[!#-~]*")$'}
         yield _parameter("header", "If-Match", schema, "The ETag of the state that is meant.")
 
@@ -151,5 +152,5 @@ def _id(route: Route) -> dict[str, Any]:
     if route.idempotency is Idempotency.REQUIRED:
         text += f" Required, here or as the header {IDEMPOTENCY_KEY}."
     else:
-        text += " One is made and returned if there is none."
+        text += f" One is made if there is none, and told in the header {IDEMPOTENCY_KEY}, also with a refusal."
     return {OPERATION_ID: {"description": text, **_OPERATION_ID, "type": ["string", "null"]}}

@@ -25,6 +25,16 @@ _MEANINGS: Final[Mapping[int, str]] = {
     504: "Accepted and stored, but not finished in time; ask again with the same operationID",
 }
 
+_COME_AGAIN: Final = {
+    "Retry-After": "Seconds to wait.",
+    IDEMPOTENCY_KEY: "The operationID of a write, to send it again with.",
+}
+_REFUSAL_HEADERS: Final[Mapping[int, Mapping[str, str]]] = {
+    401: {"WWW-Authenticate": "How to say who calls."},
+    503: _COME_AGAIN,
+    504: _COME_AGAIN,
+}
+
 ERROR_SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
     "description": "A refusal.",
@@ -65,7 +75,7 @@ def describe_answers(route: Route) -> dict[str, Any]:
         content = _content(answer)
         if content:
             response.setdefault("content", {}).update(content)
-    if route.method == "GET" and route.path.endswith("}"):
+    if route.gives_etag:
         found[304] = {"description": "The reader has it already (If-None-Match)."}
     codes: dict[int, list[str]] = {}
     for status, code in (*_refusals(route), *route.refusals):
@@ -88,6 +98,10 @@ def _headers(route: Route) -> dict[str, Any]:
         headers[IDEMPOTENCY_KEY] = "The operationID of the request, the caller's own if it sent one."
     if "{" in route.path or route.method != "GET":
         headers[NOT_OLDER_THAN] = "What the answer shows; send it with a read that must not be older."
+    return _described(headers)
+
+
+def _described(headers: Mapping[str, str]) -> dict[str, Any]:
     return {name: {"description": text, "schema": {"type": "string"}} for name, text in headers.items()}
 
 
@@ -109,7 +123,7 @@ def _refusals(route: Route) -> Iterator[tuple[int, str]]:
     statuses = [400, 401, 403, 500, 503]
     if route.method != "GET":
         statuses += [408, 413, 415]
-    if route.method != "GET" and "{" in route.path:
+    if route.takes_if_match:
         statuses.append(412)
     if "{" in route.path and not any(status == 404 for status, _ in route.refusals):
         statuses.append(404)
@@ -121,10 +135,9 @@ def _refusals(route: Route) -> Iterator[tuple[int, str]]:
 
 def _refusal(status: int, codes: list[str]) -> dict[str, Any]:
     told = ", ".join(f"`{code}`" for code in codes)
-    headers = {401: {"WWW-Authenticate": "How to say who calls."}, 503: {"Retry-After": "Seconds to wait."}}.get(status)
-    shown = {name: {"description": text, "schema": {"type": "string"}} for name, text in (headers or {}).items()}
+    headers = _described(_REFUSAL_HEADERS.get(status, {}))
     return {
         "description": f"{_MEANINGS.get(status, 'Refused')}: {told}.",
-        **({"headers": shown} if shown else {}),
+        **({"headers": headers} if headers else {}),
         "content": {_JSON: {"schema": {"$ref": "#/components/schemas/Error"}}},
     }

@@ -158,3 +158,13 @@ class Route:
     answers: tuple[Answer, ...] = ()
     refusals: tuple[tuple[int, str], ...] = ()
     idempotency: Idempotency = Idempotency.NONE
+
+    @property
+    def takes_if_match(self) -> bool:
+        """Whether it writes one object, so that a caller can say which state of it is meant."""
+        return self.method != "GET" and "{" in self.path
+
+    @property
+    def gives_etag(self) -> bool:
+        """Whether it shows one object, so that a reader who has its state already need not get it again."""
+        return self.method == "GET" and "{" in self.path and any(answer.type is not None for answer in self.answers)

@@ -14,7 +14,7 @@ from gpuruntime.service.installation import Service
 from gpuruntime.service.removing import STOCK_REMOVAL, RemoveObject
 from gpuruntime.web.list_queries import ListQuery, StockQuery, after_cursor, unit_filter
 from gpuruntime.web.reply_headers import listed, of_deletion, of_seen, shown
-from gpuruntime.web.routing import CONFLICT, PREFIX, STALE, Answer, Call, Idempotency, Reply, Route, Scope
+from gpuruntime.web.routing import CONFLICT, PREFIX, REFUSED, STALE, Answer, Call, Idempotency, Reply, Route, Scope
 from gpuruntime.web.unit_bodies import SeedStockBody
 from gpuruntime.web.views_jobs import JobView, job_view
 from gpuruntime.web.views_units import UnitView, unit_view
@@ -60,7 +60,7 @@ class StockUnits:
                 *("DELETE", _ITEM, self.delete, "Delete a stock unit", Scope.OPERATOR),
                 query=StockQuery,
                 answers=(Answer(204, None, "The stock unit is deleted."),),
-                refusals=(_MISSING, STALE, CONFLICT, (409, "stock_claimed")),
+                refusals=(_MISSING, STALE, CONFLICT, REFUSED, (409, "stock_claimed")),
                 idempotency=Idempotency.ACCEPTED,
             ),
         )

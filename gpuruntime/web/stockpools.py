@@ -67,7 +67,7 @@ class Pools:
                 *("DELETE", _ITEM, self.delete, "Delete a pool", Scope.OPERATOR),
                 query=StockQuery,
                 answers=(Answer(204, None, "The pool is deleted."),),
-                refusals=(_MISSING, STALE, CONFLICT),
+                refusals=(_MISSING, STALE, CONFLICT, REFUSED),
                 idempotency=Idempotency.ACCEPTED,
             ),
         )

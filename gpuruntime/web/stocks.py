@@ -72,7 +72,7 @@ class StockRoutes:
                 Scope.OPERATOR,
                 body=DeleteStocks,
                 answers=(Answer(200, DeletedStocks, "What was deleted."),),
-                refusals=(NO_CAPACITY,),
+                refusals=(NO_CAPACITY, REFUSED),
                 idempotency=Idempotency.ACCEPTED,
             ),
         )

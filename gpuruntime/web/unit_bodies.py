@@ -13,7 +13,6 @@ from gpuruntime.meta.frozen_mapping import EMPTY, FrozenDict, freeze
 from gpuruntime.meta.rules import Items, Length, MapOf, Pattern, Properties, Range
 from gpuruntime.meta.structs import Struct
 from gpuruntime.service.changing import ChangeObject
-from gpuruntime.service.errors import InvalidRequestError
 from gpuruntime.service.homes import Homes
 from gpuruntime.service.requests import CreateUnit, Envelope, SeedStock
 from gpuruntime.service.stock_names import LARGEST_BATCH
@@ -88,18 +87,14 @@ class CreateUnitBody(Struct):
     gpu_type: GpuType = None
     """Model of the GPUs; with coldStart only."""
 
-    def request(self, homes: Homes) -> CreateUnit:
-        """What is asked for.
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with its fields taken together: an envelope where the stock unit has one."""
+        given = {} if self.cold_start else encode(self)
+        extra = (name for name in _ENVELOPE if given.get(name) is not None)
+        return tuple(f"{name}: expected none without coldStart, the stock unit has it" for name in extra)
 
-        Raises:
-            InvalidRequestError: an envelope where the stock unit has one.
-        """
-        given = encode(self)
-        extra = [name for name in _ENVELOPE if given.get(name) is not None and not self.cold_start]
-        if extra:
-            raise InvalidRequestError(
-                tuple(f"{name}: expected none without coldStart, the stock unit has it" for name in extra)
-            )
+    def request(self, homes: Homes) -> CreateUnit:
+        """What is asked for."""
         envelope = Envelope(self.spec_name, cpu=self.cpu, memory=self.memory, gpu=self.gpu or 0, gpu_type=self.gpu_type)
         return CreateUnit(
             self.name,
@@ -129,11 +124,11 @@ class UpdateUnitBody(Struct):
     image_pull_secrets: Annotated[tuple[PullSecret, ...] | None, MapOf("name"), Items(maximum=16)] = None
     """Secrets with the credentials for the image's registry."""
     labels: Annotated[FrozenDict[str, str] | None, Properties(maximum=64)] = None
-    """Labels of the unit."""
+    """Labels of the unit; null removes all."""
 
     def request(self, name: str, namespace: str, resource_version: str) -> ChangeObject:
         """What is asked for, of a unit in this state ("": any)."""
         given = encode(self)
-        labels = given.pop("labels", None)
-        change = {"spec": given} | ({} if labels is None else {"metadata": {"labels": labels}})
+        labels = {"labels": given.pop("labels") or {}} if "labels" in given else {}
+        change = {"spec": given} | ({"metadata": labels} if labels else {})
         return ChangeObject(name, namespace, freeze(change), resource_version=resource_version)

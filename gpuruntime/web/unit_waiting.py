@@ -11,7 +11,7 @@ from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.service.errors import ObjectNotFoundError
 from gpuruntime.service.reading import Reads, Seen, is_at_least
 
-__all__ = ["UnitWaiting", "Waited"]
+__all__ = ["Left", "UnitWaiting", "Waited"]
 
 _READY: Predicate[GPUUnit] = condition_true(READY_CONDITION)
 
@@ -22,6 +22,14 @@ class Waited:
 
     seen: Seen[GPUUnit]
     is_fulfilled: bool
+
+
+@frozen
+class Left:
+    """What is left of a unit after a wait for its end: the unit as it is, None if it is gone, and its UID if known."""
+
+    seen: Seen[GPUUnit] | None
+    uid: str | None = None
 
 
 @frozen
@@ -53,3 +61,17 @@ class UnitWaiting:
         if found is None:
             raise ObjectNotFoundError(f"unit {key} was deleted while it was waited for")
         return Waited(Seen(found, self.reads.age()), is_fulfilled=True)
+
+    async def gone(self, key: ObjectKey, version: str, within: float) -> Left:
+        """What is left of a unit once it is gone, or when the time is over, by a state of this version or newer.
+
+        Raises:
+            NotRunningError, KubeError: it cannot be told now.
+        """
+        uid = None
+        try:
+            uid = (await self.reads.get(key, version)).object.metadata.uid
+            is_gone = await self.reads.gone(key, uid, within)
+            return Left(None if is_gone else await self.reads.get(key, version), uid)
+        except ObjectNotFoundError:
+            return Left(None, uid)

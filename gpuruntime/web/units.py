@@ -9,10 +9,10 @@ from attrs import frozen
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.meta.frozen_mapping import EMPTY
 from gpuruntime.meta.identity import ObjectKey
-from gpuruntime.service.errors import ObjectNotFoundError
+from gpuruntime.service.errors import InvalidRequestError, ObjectNotFoundError
 from gpuruntime.service.installation import Service
 from gpuruntime.service.reading import Seen
-from gpuruntime.service.requests import DeleteUnit
+from gpuruntime.service.requests import CreateUnit, DeleteUnit, check_create
 from gpuruntime.service.unit_changes import UNIT_CHANGE
 from gpuruntime.web.list_queries import (
     ReadyQuery,
@@ -71,7 +71,7 @@ class Units:
                 body=CreateUnitBody,
                 query=ReadyQuery,
                 answers=(
-                    Answer(201, UnitView, "The unit was created."),
+                    Answer(201, UnitView, "The unit was created, and may have been deleted while it was waited for."),
                     Answer(200, UnitView, "The request was sent before: the unit as it is now."),
                     late,
                 ),
@@ -96,7 +96,7 @@ class Units:
                 *("DELETE", _ITEM, self.delete, "Delete a unit", Scope.WRITE),
                 query=UnitPlaceQuery,
                 answers=(Answer(204, None, "The unit is deleted."),),
-                refusals=(_MISSING, STALE, CONFLICT),
+                refusals=(_MISSING, STALE, CONFLICT, REFUSED),
                 idempotency=Idempotency.ACCEPTED,
             ),
             Route(
@@ -118,7 +118,8 @@ class Units:
 
         Following the cursors shows every unit that is there all the time exactly once. With watch=1 the answer is a
         stream of server-sent events instead: `reset`, one `added` for each unit and `synced`; then `added`, `modified`
-        and `deleted` as they happen. Come back with the id of the last event in the header Last-Event-ID.
+        and `deleted` as they happen. Come back with the id of the last event in the header Last-Event-ID. `reset` takes
+        the id back: who drops before `synced` begins anew.
         """
         query: UnitsQuery = call.query
         matches = unit_filter(query, self.service.roles, stock=False)
@@ -138,17 +139,17 @@ class Units:
 
         With coldStart the unit is created without stock. Sent again with the same operationID, the answer is the unit
         as it is now, or what is recorded of it with `deleted: true`. If there is no ready stock, nothing is stored, and
-        the operationID can be used again. With wait=Ready the answer comes when the unit is ready.
+        the operationID can be used again. With wait=Ready the answer comes when the unit is ready; if it is deleted
+        before that, the answer is what is recorded of it, too.
         """
-        body: CreateUnitBody = call.body
-        request = body.request(self.service.homes)
+        request = self._asked(call.body)
         answer = await self.service.units.create(call.operation_id, request)
+        status = 200 if answer.performed.is_replay else 201
         if answer.unit is None:
             uid = answer.performed.result.uid
-            return Reply(200, gone_unit(request.name, request.namespace, uid, call.operation_id))
-        status = 200 if answer.performed.is_replay else 201
+            return Reply(status, gone_unit(request.name, request.namespace, uid, call.operation_id))
         made = location(_COLLECTION, answer.unit.key) if status == 201 else EMPTY
-        return await self._written(answer.unit, status, call.query, made)
+        return await self._written(call, answer.unit, status, made)
 
     async def get(self, call: Call) -> Reply:
         """The unit. With wait=Ready the answer comes when it is ready, or when the time is over."""
@@ -161,7 +162,8 @@ class Units:
     async def update(self, call: Call) -> Reply:
         """Change image, template, access, pull secrets or labels. What is left out stays as it is.
 
-        With If-Match, only in the state with this ETag. A change of anything but labels restarts the unit.
+        With If-Match, only in the state with this ETag. A change of anything but labels restarts the unit. If it is
+        deleted while it is waited for, the answer is what is recorded of it with `deleted: true`.
         """
         body, query = call.body, call.query
         key = self._key(call, query.namespace)
@@ -169,7 +171,7 @@ class Units:
         changed = await self.service.changes.change(UNIT_CHANGE, call.operation_id, request)
         if changed.object is None:
             return Reply(200, gone_unit(key.name, key.namespace, changed.performed.result.uid, call.operation_id))
-        return await self._written(changed.object, 200, query, EMPTY)
+        return await self._written(call, changed.object, 200, EMPTY)
 
     async def delete(self, call: Call) -> Reply:
         """Delete the unit, and give back the stock that it came from unless a pool had supplied it.
@@ -184,19 +186,14 @@ class Units:
     async def wait(self, call: Call) -> Reply:
         """Answer when the unit is ready, or gone; 202 and the unit as it is when the time is over before that."""
         query: UnitWaitQuery = call.query
-        key = self._key(call, query.namespace)
-        try:
-            seen = await self._seen(call, query.namespace)
-        except ObjectNotFoundError:
-            if query.for_ == "Ready":
-                raise
-            return Reply(200, gone_unit(key.name, key.namespace, None, None))
         if query.for_ == "Ready":
+            seen = await self._seen(call, query.namespace)
             return await self._when_ready(seen.object, 200, query.timeout, EMPTY)
-        uid = seen.object.metadata.uid
-        if await self.service.unit_reads.gone(key, uid, query.timeout):
-            return Reply(200, gone_unit(key.name, key.namespace, uid, None))
-        return Reply(202, self._view(seen.object), of_seen(seen))
+        key = self._key(call, query.namespace)
+        left = await self._waiting().gone(key, call.at_least, query.timeout)
+        if left.seen is None:
+            return Reply(200, gone_unit(key.name, key.namespace, left.uid, None))
+        return Reply(202, self._view(left.seen.object), of_seen(left.seen))
 
     async def watch(self, call: Call) -> web.StreamResponse:
         """What happens to the unit, as server-sent events: see the list of units. It may be deleted and made anew."""
@@ -205,12 +202,33 @@ class Units:
         since = call.request.headers.get("Last-Event-ID") or query.resource_version
         if since is None:
             await self._seen(call, query.namespace)
-        return await self._live().stream(call.request, since, lambda unit: unit.key == key)
+        return await self._live().stream(call.request, since, lambda unit: unit.key == key, call.at_least)
 
-    async def _written(self, unit: GPUUnit, status: int, query: ReadyQuery, headers: Mapping[str, str]) -> Reply:
-        if query.wait is not None:
+    def _asked(self, body: CreateUnitBody) -> CreateUnit:
+        """The unit that a body asks for.
+
+        Raises:
+            InvalidRequestError: its fields do not fit together; whatever else is wrong is told with it.
+        """
+        request, problems = body.request(self.service.homes), body.problems()
+        if not problems:
+            return request
+        try:
+            check_create(request, self.service.roles, self.service.units.namespaces)
+        except InvalidRequestError as error:
+            problems += error.problems
+        raise InvalidRequestError(problems)
+
+    async def _written(self, call: Call, unit: GPUUnit, status: int, headers: Mapping[str, str]) -> Reply:
+        query: ReadyQuery = call.query
+        if query.wait is None:
+            return Reply(status, self._view(unit), of_written(unit) | headers)
+        try:
             return await self._when_ready(unit, status, query.timeout, headers)
-        return Reply(status, self._view(unit), of_written(unit) | headers)
+        except ObjectNotFoundError:
+            # What was asked for has happened. The same is told to who sends it again.
+            name, namespace = unit.metadata.name, unit.metadata.namespace
+            return Reply(status, gone_unit(name, namespace, unit.metadata.uid, call.operation_id))
 
     async def _when_ready(self, unit: GPUUnit, status: int, seconds: int, headers: Mapping[str, str]) -> Reply:
         waited = await self._waiting().ready(unit.key, unit.metadata.resource_version, seconds)

@@ -7,7 +7,7 @@ from gpuruntime.meta.structs import Struct, wire
 from gpuruntime.service.machines import DELETED, VM, Machines, NewVM
 from gpuruntime.web.machine_pages import MachineQuery, aged, page_of
 from gpuruntime.web.reply_headers import shown
-from gpuruntime.web.routing import NO_CAPACITY, STALE, Answer, Call, Idempotency, Reply, Route, Scope
+from gpuruntime.web.routing import NO_CAPACITY, REFUSED, STALE, Answer, Call, Idempotency, Reply, Route, Scope
 
 __all__ = ["DeletedVM", "VMRoutes"]
 
@@ -79,7 +79,7 @@ class VMRoutes:
                     Answer(201, VM, "The VM, stored."),
                     Answer(200, VM, "The VM of a request that was sent before."),
                 ),
-                refusals=(NO_CAPACITY,),
+                refusals=(NO_CAPACITY, REFUSED),
                 idempotency=Idempotency.ACCEPTED,
             ),
             Route(
@@ -98,7 +98,7 @@ class VMRoutes:
                 "Delete a VM",
                 Scope.WRITE,
                 answers=(Answer(200, DeletedVM, "It is gone."),),
-                refusals=(missing, STALE),
+                refusals=(missing, STALE, REFUSED),
                 idempotency=Idempotency.ACCEPTED,
             ),
         )

@@ -1,5 +1,6 @@
 """A small API to try the frame on."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Annotated
@@ -8,6 +9,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 from attrs import field, frozen
 
+from gpuruntime.control.operations.http_site import HttpAddress, serving
 from gpuruntime.meta.frozen_mapping import FrozenDict
 from gpuruntime.meta.rules import Items, Length, Pattern, Range
 from gpuruntime.meta.structs import Struct, wire
@@ -154,6 +156,18 @@ async def serving_widgets(widgets: Widgets, access: Access = Access.CREDENTIALS)
     mount_documentation(app, widgets.routes())
     async with TestClient(TestServer(app)) as client:
         yield client
+
+
+async def answer_to(sent: bytes, app: web.Application) -> tuple[int, dict[str, str], bytes]:
+    """The first answer on a connection that carries these bytes: its status, headers and body."""
+    async with serving(app, HttpAddress()) as bound, asyncio.timeout(30):
+        reader, writer = await asyncio.open_connection(bound.host, bound.port)
+        writer.write(sent)
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        headers = {name.lower(): text for name, _, text in (line.partition(": ") for line in head[1:])}
+        body = await reader.readexactly(int(headers["content-length"]))
+        writer.close()
+    return int(head[0].split()[1]), headers, body
 
 
 def bearer(scope: str) -> dict[str, str]:

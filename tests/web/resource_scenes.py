@@ -51,10 +51,11 @@ class Event:
 
 
 class Events:
-    """A stream of server-sent events."""
+    """A stream of server-sent events. `last` is the id to come back with, as browsers keep it."""
 
-    def __init__(self, response: ClientResponse) -> None:
+    def __init__(self, response: ClientResponse, last: str = "") -> None:
         self.status = response.status
+        self.last = last
         self._response = response
 
     async def next(self) -> Event:
@@ -64,10 +65,11 @@ class Events:
             line = (await self._response.content.readline()).decode()
             assert line, "the stream has ended"
             if line == "\n" and fields:
+                self.last = fields.get("id", self.last)
                 return Event(fields["event"], fields.get("id", ""), json.loads(fields["data"]))
-            name, _, text = line.rstrip("\n").partition(": ")
+            name, _, text = line.rstrip("\n").partition(":")
             if name:
-                fields[name] = text
+                fields[name] = text.removeprefix(" ")
 
     async def until(self, name: str) -> list[Event]:
         """The events up to the first of this name."""
@@ -115,12 +117,13 @@ class Api:
         return f"/operator/{collection}/{name}?namespace={self.world.stock}"
 
     @asynccontextmanager
-    async def follow(self, path: str, last: str = "") -> AsyncIterator[Events]:
+    async def follow(self, path: str, last: str = "", at_least: str = "") -> AsyncIterator[Events]:
         """A stream of events; `last` is the id of the last one that is known."""
-        headers = {"Last-Event-ID": last} if last else {}
+        headers = {"Last-Event-ID": last, "X-Resource-Version": at_least}
+        sent = {name: text for name, text in headers.items() if text}
         forever = ClientTimeout(total=None)
-        async with self.client.get(PREFIX + path, headers=headers, timeout=forever) as response:
-            yield Events(response)
+        async with self.client.get(PREFIX + path, headers=sent, timeout=forever) as response:
+            yield Events(response, last)
 
 
 @asynccontextmanager

@@ -120,6 +120,15 @@ def test_a_failure_of_ours_tells_nothing_of_the_inside() -> None:
     assert b"hunter2" not in error_body(refusal)
 
 
+def test_a_byte_that_is_no_text_is_told_as_an_escape() -> None:
+    refusal = invalid(Fault("?\udcff", "expected a number, got \udcfe"))
+
+    error = orjson.loads(error_body(refusal))["error"]
+
+    assert error["details"] == [{"path": "?\\udcff", "message": "expected a number, got \\udcfe"}]
+    assert error["message"] == "?\\udcff: expected a number, got \\udcfe"
+
+
 def test_very_many_faults_make_no_very_long_answer() -> None:
     refusal = invalid(*(Fault(f"$.{'x' * 1000}{number}", "expected less") for number in range(5000)))
 

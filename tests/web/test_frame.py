@@ -137,6 +137,41 @@ async def test_a_write_without_a_body_may_bring_its_operation_id_and_nothing_els
     assert [call.operation_id for call in widgets.calls] == ["op-2"]
 
 
+@pytest.mark.parametrize("error", [UnavailableError("cut off", outcome_unknown=True), ObjectNotFoundError("none")])
+async def test_a_refusal_names_the_operation_id_to_send_the_write_again_with(error: Exception) -> None:
+    widgets = Widgets()
+    widgets.error = error
+
+    async with serving_widgets(widgets) as client:
+        made = await client.delete("/api/v1/widgets/a", headers=bearer("operator"))
+        given = await client.post("/api/v1/widgets", json=CREATE, headers=bearer("write"))
+        wrong = await client.post("/api/v1/widgets", json={"operationID": "op-2"}, headers=bearer("write"))
+
+    assert made.headers["Idempotency-Key"] == widgets.calls[0].operation_id != ""
+    assert (given.headers["Idempotency-Key"], wrong.headers["Idempotency-Key"]) == ("op-1", "op-2")
+
+
+async def test_a_refusal_names_no_operation_id_that_nobody_knows() -> None:
+    async with serving_widgets(Widgets()) as client:
+        stranger = await client.post("/api/v1/widgets", json=CREATE)
+        read = await client.get("/api/v1/widgets?limit=0", headers=bearer("read"))
+        without = await client.post("/api/v1/widgets", json={"name": "a"}, headers=bearer("write"))
+
+    assert (stranger.status, read.status, without.status) == (401, 400, 400)
+    assert not any("Idempotency-Key" in answer.headers for answer in (stranger, read, without))
+
+
+async def test_a_state_counts_only_where_one_object_is_written() -> None:
+    weak = {"If-Match": 'W/"7"'}
+
+    async with serving_widgets(Widgets()) as client:
+        read = await client.get("/api/v1/widgets/a", headers={**bearer("read"), **weak})
+        made = await client.post("/api/v1/widgets", json=CREATE, headers={**bearer("write"), **weak})
+        gone = await client.delete("/api/v1/widgets/a", headers={**bearer("operator"), **weak})
+
+    assert (read.status, made.status, gone.status) == (200, 201, 412)
+
+
 async def test_a_slash_in_a_name_is_a_part_of_it() -> None:
     widgets = Widgets()
 

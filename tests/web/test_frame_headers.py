@@ -56,6 +56,14 @@ def test_a_version_that_cannot_be_meant_is_refused(text: str, status: int) -> No
     assert caught.value.status == status
 
 
+@pytest.mark.parametrize("text", ["\udcff", "W/\udcff"])
+def test_what_is_no_text_is_quoted_as_an_escape(text: str) -> None:
+    with pytest.raises(ApiError) as caught:
+        if_match(CIMultiDict({"If-Match": text}))
+
+    assert caught.value.message.isascii()
+
+
 @pytest.mark.parametrize(
     ("known", "same"), [('"7"', True), ('W/"7"', True), ('"6", "7"', True), ("*", True), ('"6"', False), ("", False)]
 )

@@ -109,6 +109,26 @@ def test_one_name_has_one_meaning() -> None:
         openapi_document([creating, creating])
 
 
+def test_who_shows_one_object_may_answer_that_the_reader_has_it_already() -> None:
+    _, _, getting, *_ = Widgets().routes()
+    waiting = evolve(getting, path="/widgets/{name}/wait")
+    watching = evolve(
+        getting, path="/widgets/{name}/watch", answers=(Answer(200, None, "", media_type="text/event-stream"),)
+    )
+
+    paths = openapi_document([*Widgets().routes(), waiting, watching])["paths"]
+
+    found = {path for path, methods in paths.items() if "304" in methods.get("get", {"responses": {}})["responses"]}
+    assert found == {"/widgets/{name}", "/widgets/{name}/wait"}
+
+
+def test_a_refusal_for_a_while_says_what_to_send_again() -> None:
+    headers = DOCUMENT["components"]["responses"]["service_unavailable"]["headers"]
+
+    assert set(headers) == {"Retry-After", "Idempotency-Key"}
+    assert set(operation("delete", "/widgets/{name}")["responses"]["504"]["headers"]) == set(headers)
+
+
 async def test_every_answer_that_a_caller_can_provoke_is_described() -> None:
     create = {"operationID": "op-1", "name": "a"}
 

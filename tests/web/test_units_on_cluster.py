@@ -5,9 +5,10 @@ from typing import Any
 
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.names import OPERATION_ID, REQUEST_HASH, SOURCE_STOCK_UID
+from gpuruntime.control import Store
 from gpuruntime.meta import ObjectKey
 from tests.product_scenes import Onlooker, create_unit
-from tests.service.service_scenes import ServiceWorld, seeded
+from tests.service.service_scenes import Product, ServiceWorld, seeded
 from tests.web.resource_scenes import serving
 
 WARM: dict[str, Any] = {
@@ -75,6 +76,7 @@ async def test_a_change_keeps_what_it_does_not_name_and_is_made_once(world: Serv
         await api.call("PUT", api.unit("demo"), {"image": "nginx:4"})
         again = await api.call("PUT", api.unit("demo"), first, **tag)
         nothing = await api.call("PUT", api.unit("demo"), {"image": "nginx:4"})
+        bare = await api.call("PUT", api.unit("demo"), {"labels": None})
 
     view = changed.data
     assert changed.status == 200
@@ -86,6 +88,7 @@ async def test_a_change_keeps_what_it_does_not_name_and_is_made_once(world: Serv
     assert (stale.status, stale.code) == (412, "conflict")
     assert (again.status, again.data["image"]) == (200, "nginx:4")
     assert nothing.data["generation"] == again.data["generation"]
+    assert (bare.status, bare.data.get("labels", {})) == (200, {})
 
 
 async def test_everything_that_is_wrong_with_a_request_is_told_at_once_and_nothing_is_stored(
@@ -95,7 +98,7 @@ async def test_everything_that_is_wrong_with_a_request_is_told_at_once_and_nothi
         template = {"ports": [{"name": "http", "port": 0}], "envs": [{"name": "1A"}]}
         shape = await api.create("wrong-1", "Demo", template=template, surprise=1)
         sense = await api.create("wrong-2", "demo", access={"primaryPort": "web"}, labels={"no label": "x"})
-        warm = await api.create("wrong-3", "demo", coldStart=False)
+        warm = await api.create("wrong-3", "demo", coldStart=False, access={"primaryPort": "web"})
         place = await api.create("wrong-4", "demo", namespace=world.stock)
         kept = (await world.operations(), await world.units(world.active))
         right = await api.create("wrong-1", "demo")
@@ -103,7 +106,7 @@ async def test_everything_that_is_wrong_with_a_request_is_told_at_once_and_nothi
     assert {shape.status, sense.status, warm.status, place.status} == {400}
     assert shape.paths == {"$.name", "$.template.ports[0].port", "$.template.envs[0].name", "$.surprise"}
     assert sense.paths == {"$.access.primaryPort", "$.labels"}
-    assert warm.paths == {"$.cpu", "$.memory"}
+    assert warm.paths == {"$.cpu", "$.memory", "$.access.primaryPort"}
     assert place.paths == {"$.namespace"}
     assert kept == ((), {})
     assert right.status == 201
@@ -176,6 +179,35 @@ async def test_waiting_ends_when_the_unit_is_ready_or_gone_or_the_time_is_over(w
     assert (left.data["deleted"], long_gone.data["deleted"]) == (True, True)
     assert (changed.status, changed.data["phase"]) == (200, "Ready")
     assert changed.data["observedGeneration"] == changed.data["generation"] == 2
+
+
+async def test_what_is_deleted_while_its_caller_waits_was_made_and_changed_all_the_same(world: ServiceWorld) -> None:
+    async with world.product() as product, serving(product, world) as api:
+        making = asyncio.create_task(api.create("make-a", "a", "?wait=Ready", cpu="100000"))
+        await until_there(product, ObjectKey(world.active, "a"))
+        await api.call("DELETE", api.unit("a"))
+        made = await making
+        again = await api.create("make-a", "a", "?wait=Ready", cpu="100000")
+        await api.create("make-b", "b", cpu="100000")
+        changing = asyncio.create_task(api.call("PUT", api.unit("b", "&wait=Ready"), {"image": "nginx:2"}))
+        await until_there(product, ObjectKey(world.active, "b"), "nginx:2")
+        await api.call("DELETE", api.unit("b"))
+        changed = await changing
+
+    assert (made.status, again.status, changed.status) == (201, 200, 200)
+    assert [answer.data["deleted"] for answer in (made, again, changed)] == [True, True, True]
+    assert (made.data["uid"], made.data["operationID"]) == (again.data["uid"], "make-a")
+    assert "Location" not in made.headers
+
+
+async def until_there(product: Product, key: ObjectKey, image: str = "nginx") -> None:
+    """Returns when the product sees a unit with this image."""
+
+    def is_there(store: Store[GPUUnit]) -> bool:
+        unit = store.get(key)
+        return unit is not None and unit.spec.image == image
+
+    await product.service.unit_reads.informer.until(is_there)
 
 
 async def test_what_names_no_namespace_is_where_the_process_has_its_units(world: ServiceWorld) -> None:

@@ -10,22 +10,10 @@ from aiohttp import web
 from gpuruntime.control.operations.http_site import HttpAddress, serving
 from gpuruntime.web.authentication import Access, Gate
 from gpuruntime.web.frame import mount
-from tests.web.frame_scenes import Widgets
+from tests.web.frame_scenes import Widgets, answer_to
 
 POST = b"POST /api/v1/widgets HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 GET = b"GET /api/v1/widgets HTTP/1.1\r\nHost: localhost\r\n"
-
-
-async def answer_to(sent: bytes, app: web.Application) -> tuple[int, dict[str, str], bytes]:
-    """The first answer on a connection that carries these bytes: its status, headers and body."""
-    async with serving(app, HttpAddress()) as bound, asyncio.timeout(30):
-        reader, writer = await asyncio.open_connection(bound.host, bound.port)
-        writer.write(sent)
-        head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
-        headers = {name.lower(): text for name, _, text in (line.partition(": ") for line in head[1:])}
-        body = await reader.readexactly(int(headers["content-length"]))
-        writer.close()
-    return int(head[0].split()[1]), headers, body
 
 
 def api(widgets: Widgets) -> web.Application:
