@@ -10,16 +10,18 @@ from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.api.names import GROUP, POOL_LABEL, label_value
 from gpuruntime.api.reasons import READY_CONDITION
 from gpuruntime.api.stockpool import StockPool, StockPoolSpec
+from gpuruntime.desired.known_fields import known_fields
 from gpuruntime.desired.provenance import claim_of
-from gpuruntime.meta.codec import encode
 from gpuruntime.meta.conditions import find_condition
 from gpuruntime.meta.frozen_mapping import FrozenDict
-from gpuruntime.meta.objects import ObjectMeta
+from gpuruntime.meta.objects import ObjectMeta, OwnerReference
 from gpuruntime.meta.owners import set_controller
 
 __all__ = [
     "POOL_REVISION",
+    "is_pool",
     "is_ready_stock",
+    "reason_of",
     "revision_of",
     "serial_of",
     "stock_spec",
@@ -45,6 +47,17 @@ def is_ready_stock(unit: GPUUnit) -> bool:
         and unit.metadata.deletion_timestamp is None
         and claim_of(unit.metadata) is None
     )
+
+
+def reason_of(unit: GPUUnit) -> str:
+    """The reason of the unit's Ready condition, "" if it has none yet."""
+    ready = find_condition(unit.status.conditions, READY_CONDITION)
+    return "" if ready is None else ready.reason
+
+
+def is_pool(owner: OwnerReference) -> bool:
+    """Whether an owner of a unit is a pool."""
+    return (owner.group, owner.kind) == (StockPool.KIND.group, StockPool.KIND.kind)
 
 
 def stock_spec(spec: StockPoolSpec) -> GPUUnitSpec:
@@ -76,8 +89,12 @@ def _name_prefix(pool: StockPool) -> str:
 
 
 def revision_of(spec: GPUUnitSpec) -> str:
-    """The hash by which units of an old spec are told from those of the present one."""
-    return sha256(orjson.dumps(encode(spec), option=orjson.OPT_SORT_KEYS)).hexdigest()[:_REVISION_LENGTH]
+    """The hash by which units of an old spec are told from those of the present one.
+
+    Guarantees: equal for specs that mean the same to this version, whether a default was left out or filled in by the
+    server, and whatever fields another version has added.
+    """
+    return sha256(orjson.dumps(known_fields(spec), option=orjson.OPT_SORT_KEYS)).hexdigest()[:_REVISION_LENGTH]
 
 
 def serial_of(pool: StockPool, name: str) -> int:

@@ -10,9 +10,8 @@ from attrs import frozen
 
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.operation import Operation
-from gpuruntime.api.stockpool import StockPool
 from gpuruntime.control import Store
-from gpuruntime.desired.pool_units import is_ready_stock
+from gpuruntime.desired.pool_units import is_pool, is_ready_stock
 from gpuruntime.desired.provenance import Claim, claim_of
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
@@ -40,14 +39,17 @@ def _utc_now() -> datetime:
 def claim_for(operation: Operation, stock: GPUUnit, active: ObjectKey) -> Claim:
     """The claim of an operation on a stock unit, for the capacity of an active unit."""
     owner = controller_of(stock.metadata)
-    is_pooled = owner is not None and (owner.group, owner.kind) == (StockPool.KIND.group, StockPool.KIND.kind)
-    pool = owner.name if owner is not None and is_pooled else ""
+    pool = owner.name if owner is not None and is_pool(owner) else ""
     return Claim(operation.metadata.uid, operation.metadata.name, active, pool)
 
 
 def claim_patch(stock: GPUUnit, claim: Claim, now: datetime) -> MergePatch:
-    """The patch that claims a unit in the state in which it was seen, and takes it out of the hands of its pool."""
-    kept = [reference for reference in stock.metadata.owner_references if not reference.controller]
+    """The patch that claims a unit in the state in which it was seen, and takes it out of the hands of its pool.
+
+    Owners that are no pools stay.
+    """
+    references = stock.metadata.owner_references
+    kept = [reference for reference in references if not (reference.controller and is_pool(reference))]
     metadata = {
         "annotations": claim.annotations(now),
         "ownerReferences": [encode(reference) for reference in kept] or None,

@@ -1,4 +1,4 @@
-"""`python -m pytest tests/desired --update-golden` writes golden/*.objects.yaml anew; read the diff then."""
+"""`python -m pytest tests/desired --update-golden` writes what golden/ expects anew; read the diff then."""
 
 import pytest
 

@@ -1,7 +1,9 @@
-"""What units are rendered to, for people to review: golden/<case>.unit.yaml gives golden/<case>.objects.yaml.
+"""What units are rendered to, for people to review: golden/<case>.unit.yaml gives golden/<case>.objects.yaml. And the
+stock unit that a pool makes: golden/<case>.pool.yaml gives golden/<case>.stock.yaml.
 
 After a change that is meant, `python -m pytest tests/desired --update-golden` writes them anew. A change inside a pod
-template restarts no pod that runs, see `gpuruntime.desired.pinning`; a change of `rendered-for` restarts all of them.
+template restarts no pod that runs, see `gpuruntime.desired.pinning`; a change of `rendered-for` restarts all of them,
+and one of `pool-revision` has all stock replaced.
 """
 
 from pathlib import Path
@@ -10,10 +12,12 @@ import pytest
 import yaml
 
 from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.stockpool import StockPool
 from gpuruntime.desired.deployment import unit_deployment
+from gpuruntime.desired.pool_units import stock_unit, unit_name
 from gpuruntime.desired.rendering import Rendering
 from gpuruntime.desired.service import access_url, unit_service
-from gpuruntime.desired.validation import problems
+from gpuruntime.desired.validation import problems, stock_problems
 from gpuruntime.meta.codec import decode, encode
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -23,8 +27,12 @@ def units() -> list[Path]:
     return sorted(GOLDEN.glob("*.unit.yaml"))
 
 
+def pools() -> list[Path]:
+    return sorted(GOLDEN.glob("*.pool.yaml"))
+
+
 def case(path: Path) -> str:
-    return path.name.removesuffix(".unit.yaml")
+    return path.name.removesuffix(".unit.yaml").removesuffix(".pool.yaml")
 
 
 def rendered(unit: GPUUnit, rendering: Rendering) -> str:
@@ -53,7 +61,20 @@ def test_a_golden_unit_has_no_problems(path: Path) -> None:
     assert problems(unit) == ()
 
 
-def test_no_golden_file_is_left_over() -> None:
-    expected = {f"{case(path)}.objects.yaml" for path in units()}
+@pytest.mark.parametrize("path", pools(), ids=case)
+def test_a_pool_makes_a_stock_unit_as_somebody_has_reviewed_it(path: Path, request: pytest.FixtureRequest) -> None:
+    pool = decode(StockPool, yaml.safe_load(path.read_text()))
+    expected = GOLDEN / f"{case(path)}.stock.yaml"
 
-    assert {path.name for path in GOLDEN.glob("*.objects.yaml")} == expected
+    text = yaml.safe_dump(encode(stock_unit(pool, unit_name(pool, 7))), sort_keys=False, width=120)
+
+    if request.config.getoption("--update-golden", default=False):
+        expected.write_text(text)
+    assert text == expected.read_text()
+    assert stock_problems(pool.spec) == ()
+
+
+def test_no_golden_file_is_left_over() -> None:
+    expected = {f"{case(path)}.objects.yaml" for path in units()} | {f"{case(path)}.stock.yaml" for path in pools()}
+
+    assert {path.name for form in ("objects", "stock") for path in GOLDEN.glob(f"*.{form}.yaml")} == expected
