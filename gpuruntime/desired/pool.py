@@ -7,25 +7,31 @@ the first one.
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Final
 
 from attrs import evolve, frozen
 
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.reasons import (
+    ADMISSION_REFUSED,
+    DEPLOYMENT_SYNC_FAILED,
+    FOREIGN_OBJECT,
+    INVALID_SPEC,
     POD_STARTUP_FAILED,
     POOL_PROGRESSING,
     POOL_READY,
+    QUOTA_EXCEEDED,
     READY_CONDITION,
     REFILL_STOPPED,
     SCALED_TO_ZERO,
-    UNSCHEDULABLE,
     phase_of,
 )
 from gpuruntime.api.stockpool import StockPool, StockPoolStatus
-from gpuruntime.desired.pool_failures import FailureRow, failure_row, is_under_way
+from gpuruntime.desired.pool_failures import FailureRow, failure_row, is_homeless, is_under_way
 from gpuruntime.desired.pool_units import (
     POOL_REVISION,
     is_ready_stock,
+    reason_of,
     revision_of,
     serial_of,
     stock_spec,
@@ -37,6 +43,11 @@ from gpuruntime.meta.owners import is_controlled_by
 from gpuruntime.meta.timestamps import format_seconds
 
 __all__ = ["PoolPlan", "next_steps", "pool_status"]
+
+# For these an active unit has no pod that could ask for a node, and gets none before somebody does something.
+_WITHOUT_POD: Final = frozenset(
+    {ADMISSION_REFUSED, DEPLOYMENT_SYNC_FAILED, FOREIGN_OBJECT, INVALID_SPEC, QUOTA_EXCEEDED}
+)
 
 
 @frozen
@@ -73,12 +84,14 @@ def next_steps(
 
     Guarantees:
         - A claimed unit is never deleted. It holds its place until it is gone, and after that its active unit does
-          until it has a node, so that a pool never takes the GPU that a claim was promised.
+          until it has a node or turns out to get no pod, so that a pool never takes the GPU that a claim was promised.
         - Ready units never become fewer than `replicas` by what a pool deletes: a unit of an old spec goes when there
           is a ready one in its place, one that is not ready goes at once. There is at most one unit above `replicas`.
         - A unit that failed keeps its place for half a minute, in which it may recover; then another one is tried in
           its place, one at a time. After three that failed in a row no other place is filled, either, and each further
-          failure doubles the wait, up to half an hour.
+          failure doubles the wait, up to half an hour. A try that finds no node holds up the next for one wait only:
+          what failed may have the capacity that it needs.
+        - Nothing is made, and no failed unit gives its place up, without an allowance.
         - Names are never used twice.
     """
     revision = revision_of(stock_spec(pool.spec))
@@ -98,11 +111,13 @@ def next_steps(
     wanted = missing(0)
     trying = any(map(is_under_way, current))
     may_try = row.is_due(now) and not trying
-    doomed = row.failed[:1] if may_try and not wanted and missing(1) else ()
-    pace = int(may_try) if row.is_stopped or doomed else allowance
-    allowed = min(missing(len(doomed)), pace)
+    replaceable = row.failed[:1] if may_try and not wanted and missing(1) else ()
+    due = min(missing(len(replaceable)), int(may_try)) if row.is_stopped or replaceable else wanted
+    allowed = min(due, allowance)
+    doomed = replaceable[:allowed]
+    retry_at = row.retry_at if (wanted or row.failed) and not trying and not row.is_due(now) else None
     last = _last_serial(pool, units, active)
-    trouble = _trouble(row, now, is_trying=trying or bool(doomed or allowed))
+    trouble = _trouble(row, retry_at, is_trying=trying or bool(allowed))
     reason, message = _verdict(pool, ready, old, row, _waiting(current, living, active), trouble)
     replaced, replaced_serial = row.without(pool, doomed[0]) if doomed else (row.replaced, row.replaced_serial)
     return PoolPlan(
@@ -117,8 +132,8 @@ def next_steps(
         last_serial=last + allowed,
         reason=reason,
         message=message,
-        retry_at=row.retry_at if (wanted or row.failed) and not trying and not row.is_due(now) else None,
-        limited=not row.is_stopped and not doomed and allowed < wanted,
+        retry_at=retry_at,
+        limited=allowed < due,
     )
 
 
@@ -158,7 +173,8 @@ def _last_serial(pool: StockPool, units: Sequence[GPUUnit], active: Sequence[GPU
 
 def _is_waiting_for_a_node(unit: GPUUnit) -> bool:
     stages = unit.status.stages
-    return unit.metadata.deletion_timestamp is None and (stages is None or stages.scheduled is None)
+    is_unbound = stages is None or stages.scheduled is None
+    return is_unbound and unit.metadata.deletion_timestamp is None and reason_of(unit) not in _WITHOUT_POD
 
 
 def _promised(living: Sequence[GPUUnit], active: Sequence[GPUUnit]) -> set[str]:
@@ -170,7 +186,7 @@ def _promised(living: Sequence[GPUUnit], active: Sequence[GPUUnit]) -> set[str]:
 
 def _waiting(current: Sequence[GPUUnit], living: Sequence[GPUUnit], active: Sequence[GPUUnit]) -> str:
     """What the pool waits for, if it is known."""
-    homeless = [unit for unit in current if _reason(unit) == UNSCHEDULABLE]
+    homeless = [unit for unit in current if is_homeless(unit)]
     if homeless:
         return f"{len(homeless)} find no node: {_words(homeless[0])}"
     claimed = [str(unit.key) for unit in living if claim_of(unit.metadata) is not None]
@@ -194,16 +210,14 @@ def _superfluous(replicas: int, current: Sequence[GPUUnit], old: Sequence[GPUUni
     return (*surplus, *idle, *replaced)
 
 
-def _trouble(row: FailureRow, now: datetime, *, is_trying: bool) -> str:
+def _trouble(row: FailureRow, retry_at: datetime | None, *, is_trying: bool) -> str:
     """What is to be said of failures, "" if there are none."""
     if not row.failed and not row.is_stopped:
         return ""
     count = f"{row.failures} failed in a row" if row.is_stopped else f"{len(row.failed)} failed"
     if is_trying:
         return f"{count}, one more is being tried"
-    return (
-        f"{count}, the next try is at {format_seconds(row.retry_at)}" if row.retry_at and not row.is_due(now) else count
-    )
+    return count if retry_at is None else f"{count}, the next try is at {format_seconds(retry_at)}"
 
 
 def _verdict(
@@ -230,11 +244,6 @@ def _verdict(
     if row.is_stopped:
         return REFILL_STOPPED, message
     return POD_STARTUP_FAILED if row.failed else POOL_PROGRESSING, message
-
-
-def _reason(unit: GPUUnit) -> str:
-    ready = find_condition(unit.status.conditions, READY_CONDITION)
-    return "" if ready is None else ready.reason
 
 
 def _words(unit: GPUUnit) -> str:

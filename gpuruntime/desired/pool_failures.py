@@ -11,13 +11,13 @@ from typing import Final
 from attrs import frozen
 
 from gpuruntime.api.gpuunit import GPUUnit
-from gpuruntime.api.reasons import FAILED
+from gpuruntime.api.reasons import FAILED, UNSCHEDULABLE
 from gpuruntime.api.stockpool import StockPool, StockPoolStatus
-from gpuruntime.desired.pool_units import is_ready_stock, serial_of
+from gpuruntime.desired.pool_units import is_ready_stock, reason_of, serial_of
 from gpuruntime.desired.provenance import claim_of, provenance_of
 from gpuruntime.meta.timestamps import format_seconds, parse_timestamp
 
-__all__ = ["FAILURES_UNTIL_STOP", "FailureRow", "failure_row", "is_under_way"]
+__all__ = ["FAILURES_UNTIL_STOP", "FailureRow", "failure_row", "is_homeless", "is_under_way"]
 
 FAILURES_UNTIL_STOP: Final = 3
 _FIRST_WAIT: Final = timedelta(seconds=30)
@@ -30,7 +30,8 @@ class FailureRow:
 
     `failed` are those that are there, the oldest first, also those from before that one; `failures` are those of the
     row, of which `replaced` are gone, the last of them with the number `replaced_serial`. `retry_at` is when another
-    one may be tried in the place of one that failed.
+    one may be tried in the place of one that failed: a while after the last failure, and as long after the last unit
+    was made that finds no node.
     """
 
     failed: tuple[GPUUnit, ...] = ()
@@ -71,14 +72,26 @@ def failure_row(
     if not failed and not failures:
         return FailureRow()
     noticed = _noticed(status, failures, now)
-    return FailureRow(
-        tuple(failed), failures, noticed, parse_timestamp(noticed) + _wait(failures), replaced, replaced_serial
-    )
+    began = max(map(parse_timestamp, (noticed, *_made_in_vain(current))))
+    return FailureRow(tuple(failed), failures, noticed, began + _wait(failures), replaced, replaced_serial)
+
+
+def is_homeless(unit: GPUUnit) -> bool:
+    """Whether no node takes a unit."""
+    return reason_of(unit) == UNSCHEDULABLE
 
 
 def is_under_way(unit: GPUUnit) -> bool:
-    """Whether it is not known yet what becomes of a unit."""
-    return unit.status.phase != FAILED and not is_ready_stock(unit)
+    """Whether a unit is being tried: it is not known yet what becomes of it, and it does not wait for capacity, which
+    the failed ones may hold.
+    """
+    return unit.status.phase != FAILED and not is_ready_stock(unit) and not is_homeless(unit)
+
+
+def _made_in_vain(current: Sequence[GPUUnit]) -> tuple[str, ...]:
+    """When the units were made that no node takes: each of them may have been a try."""
+    made = (unit.metadata.creation_timestamp for unit in current if is_homeless(unit))
+    return tuple(time for time in made if time is not None)
 
 
 def _last_success(pool: StockPool, units: Sequence[GPUUnit], active: Sequence[GPUUnit]) -> int:

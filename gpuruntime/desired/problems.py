@@ -1,7 +1,7 @@
 """How a fault of a spec is told: where it is, what was found, what was expected."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from attrs import frozen
@@ -9,9 +9,10 @@ from attrs import frozen
 from gpuruntime.meta.label_selectors import Requirement, SelectorError
 from gpuruntime.meta.names import is_dns_subdomain
 
-__all__ = ["Problem", "bad_choice", "bad_label", "bad_number", "bad_object_name", "bad_text", "repeated"]
+__all__ = ["Problem", "bad_choice", "bad_label", "bad_number", "bad_object_name", "bad_text", "repeated", "told"]
 
 _SHOWN: Final = 80
+_TOLD: Final = 8192
 
 
 @frozen
@@ -30,6 +31,11 @@ class Problem:
 
     def __str__(self) -> str:
         return f"{self.path}: expected {self.expected}" + (f", got {self.found}" if self.found else "")
+
+
+def told(problems: Iterable[Problem]) -> str:
+    """All of them in one text, of which a condition has room for the beginning; "" if there are none."""
+    return "; ".join(map(str, problems))[:_TOLD]
 
 
 def bad_text(path: str, value: str, pattern: re.Pattern[str], limit: int, expected: str) -> Iterator[Problem]:

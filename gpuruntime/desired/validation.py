@@ -12,12 +12,15 @@ import orjson
 from gpuruntime.api.envelope import GPU_PRODUCT
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.api.placement import UnitToleration
+from gpuruntime.api.stockpool import StockPoolSpec
 from gpuruntime.desired.known_fields import known_fields
+from gpuruntime.desired.pool_units import stock_spec
 from gpuruntime.desired.problems import Problem, bad_choice, bad_label, bad_number, bad_object_name, bad_text, repeated
 from gpuruntime.desired.template_validation import template_problems
+from gpuruntime.meta.objects import ObjectMeta
 from gpuruntime.meta.quantities import QuantityError, parse_quantity
 
-__all__ = ["SPEC_LIMIT", "problems"]
+__all__ = ["SPEC_LIMIT", "problems", "stock_problems"]
 
 SPEC_LIMIT: Final = 96 * 1024
 """Bytes of a spec in JSON. Its pod template is remembered in an annotation, and an object has room for 256 KiB."""
@@ -35,6 +38,11 @@ def problems(unit: GPUUnit) -> tuple[Problem, ...]:
     Guarantees: no value that may be secret is quoted.
     """
     return tuple(_spec(unit.spec))
+
+
+def stock_problems(spec: StockPoolSpec) -> tuple[Problem, ...]:
+    """Everything that is wrong with the stock units that a pool would make, told by the fields of the pool."""
+    return problems(GPUUnit(ObjectMeta(), stock_spec(spec)))
 
 
 def _spec(spec: GPUUnitSpec) -> Iterator[Problem]:

@@ -33,8 +33,9 @@ from gpuruntime.control.leadership.fence import seconds_since_boot
 from gpuruntime.control.permissions.declarations import records_events, uses
 from gpuruntime.desired.provenance import Claim, claim_of, provenance_of
 from gpuruntime.kube.client import Client
-from gpuruntime.kube.errors import NotFoundError
+from gpuruntime.kube.errors import InvalidError, NotFoundError
 from gpuruntime.meta.identity import ObjectKey
+from gpuruntime.reconcilers.unit_hindrances import REFUSED_SECONDS
 from gpuruntime.service.installation import watch_operations
 from gpuruntime.service.operation_record import HoldTiming, has_ended
 from gpuruntime.service.releasing import consume, is_named_by, settle_claim
@@ -48,7 +49,7 @@ _ACTION: Final = "Reap"
 @frozen
 class ClaimOptions:
     """Which namespaces are for stock, where units are looked for (no namespaces: everywhere), where Operations live,
-    and how long a hold on one lasts.
+    how long a hold on one lasts, and after how many seconds an end of a claim that the server refused is tried again.
     """
 
     roles: Roles = field(factory=Roles)
@@ -56,6 +57,7 @@ class ClaimOptions:
     system_namespace: str = SYSTEM_NAMESPACE
     timing: HoldTiming = field(factory=HoldTiming)
     concurrency: int = 4
+    refused_seconds: float = REFUSED_SECONDS
 
 
 def install_claims(manager: Manager, options: ClaimOptions | None = None) -> Controller[ObjectKey]:
@@ -108,7 +110,7 @@ class ClaimReaper:
     Guarantees:
         A stock unit that an active unit names is never released, and goes, claimed or not. One that none names is
         released only when no process can be about to create that active unit any more. Both are looked up live before
-        anything is written.
+        anything is written. What a rule of the cluster refuses is told by an event, and tried again after a while.
     """
 
     units: Store[GPUUnit]
@@ -124,7 +126,14 @@ class ClaimReaper:
         if stock is None or not self.options.roles.is_stock(key.namespace):
             self._since.pop(key, None)
             return Result.done()
-        claim = claim_of(stock.metadata)
+        try:
+            return await self._reap(stock)
+        except InvalidError as error:
+            self.recorder.record(stock, "Warning", "ClaimEndRefused", _ACTION, error.message or str(error))
+            return Result.after(self.options.refused_seconds)
+
+    async def _reap(self, stock: GPUUnit) -> Result:
+        key, claim = stock.key, claim_of(stock.metadata)
         if claim is None:
             return await self._recall(stock)
         known = self.operations.get(ObjectKey(self.options.system_namespace, claim.operation))
@@ -163,7 +172,8 @@ class ClaimReaper:
         if is_named_by(stock, active):
             self.recorder.record(stock, "Normal", "ClaimFinished", _ACTION, f"taken over by {claim.claimed_for}")
         else:
-            self.recorder.record(stock, "Normal", "ClaimReleased", _ACTION, f"not taken over by {claim.claimed_for}")
+            why = "not given up" if claim.claimed_for is None else f"not taken over by {claim.claimed_for}"
+            self.recorder.record(stock, "Normal", "ClaimReleased", _ACTION, why)
         return Result.done()
 
     def _left(self, key: ObjectKey, sight: tuple[str, bool]) -> float:

@@ -39,8 +39,10 @@ from gpuruntime.control import (
 )
 from gpuruntime.control.permissions.declarations import records_events, uses, writes_status
 from gpuruntime.desired.pool import PoolPlan, next_steps, pool_status
-from gpuruntime.desired.pool_units import serial_of, stock_unit
+from gpuruntime.desired.pool_units import is_pool, serial_of, stock_unit
+from gpuruntime.desired.problems import told
 from gpuruntime.desired.provenance import claim_of, provenance_of
+from gpuruntime.desired.validation import stock_problems
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import (
     AlreadyExistsError,
@@ -55,6 +57,7 @@ from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.owners import controller_of
 from gpuruntime.reconcilers.foreign_status import status_touched
 from gpuruntime.reconcilers.refill_pace import Pace, RefillPace
+from gpuruntime.reconcilers.unit_hindrances import REFUSED_SECONDS
 from gpuruntime.service.unit_index import source_pool_key, units_from_pool, units_of_pool, watch_units
 
 __all__ = ["StockPoolOptions", "StockPoolReconciler", "install_stockpool"]
@@ -67,13 +70,15 @@ _NORMAL: Final = frozenset({POOL_READY, POOL_PROGRESSING, SCALED_TO_ZERO})
 @frozen
 class StockPoolOptions:
     """Which namespaces are for stock, where pools and units are looked for (no namespaces: everywhere), how fast a pool
-    makes units, and how many pools are reconciled at a time.
+    makes units, how many pools are reconciled at a time, and after how many seconds a unit that the server refused is
+    tried again.
     """
 
     roles: Roles = field(factory=Roles)
     namespaces: Sequence[str] = ()
     pace: Pace = field(factory=Pace)
     concurrency: int = 4
+    refused_seconds: float = REFUSED_SECONDS
 
 
 def install_stockpool(manager: Manager, options: StockPoolOptions | None = None) -> Controller[ObjectKey]:
@@ -82,7 +87,7 @@ def install_stockpool(manager: Manager, options: StockPoolOptions | None = None)
     pools = manager.cache.informer(StockPool, namespaces=chosen.namespaces)
     units = watch_units(manager.cache, chosen.namespaces)
     pace = RefillPace(chosen.pace, asyncio.get_running_loop().time)
-    reconciler = StockPoolReconciler(pools.store, units.store, manager.client, manager.recorder, pace, chosen.roles)
+    reconciler = StockPoolReconciler(pools.store, units.store, manager.client, manager.recorder, pace, chosen)
     stock = tuple(sorted(chosen.roles.stock_namespaces))
     manager.declare(
         uses(GPUUnit, "create", "delete", namespaces=stock),
@@ -102,7 +107,7 @@ def pools_of_unit(unit: GPUUnit) -> Iterator[ObjectKey]:
     """The pools that a unit concerns: the one that owns it, that it was claimed from, whose capacity it took over."""
     namespace = unit.metadata.namespace
     owner, claim, source = controller_of(unit.metadata), claim_of(unit.metadata), provenance_of(unit.metadata)
-    if owner is not None and (owner.group, owner.kind) == (StockPool.KIND.group, StockPool.KIND.kind):
+    if owner is not None and is_pool(owner):
         yield ObjectKey(namespace, owner.name)
     if claim is not None and claim.pool:
         yield ObjectKey(namespace, claim.pool)
@@ -116,14 +121,21 @@ def _utc_now() -> datetime:
 
 @frozen
 class StockPoolReconciler:
-    """Makes and removes stock units by the plan, and writes the status when it says something new."""
+    """Makes and removes stock units by the plan, and writes the status when it says something new.
+
+    Guarantees:
+        - An unchanged pool costs no write.
+        - A spec of which no unit can come, or a namespace that is not for stock, changes no unit.
+        - What the server refuses is told, and tried again after a while, because rules of a cluster change without
+          telling anybody.
+    """
 
     pools: Store[StockPool]
     units: Store[GPUUnit]
     client: Client
     recorder: Recorder
     pace: RefillPace
-    roles: Roles
+    options: StockPoolOptions = field(factory=StockPoolOptions)
     now: Callable[[], datetime] = _utc_now
 
     async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
@@ -131,29 +143,35 @@ class StockPoolReconciler:
         if pool is None or pool.metadata.deletion_timestamp is not None:
             self.pace.forget(key)
             return Result.done()
-        now = self.now()
+        now, faults = self.now(), self._faults(pool)
         plan = next_steps(
             pool,
             units_of_pool(self.units, key),
             units_from_pool(self.units, key),
             now=now,
-            allowance=self.pace.allowance(key),
+            allowance=0 if faults else self.pace.allowance(key),
         )
-        if not self.roles.is_stock(key.namespace):
-            where = ", ".join(sorted(self.roles.stock_namespaces))
-            message = f"namespace {key.namespace}: expected a stock namespace ({where}); create the pool there"
-            await self._tell(pool, evolve(plan, create=(), delete=(), reason=INVALID_SPEC, message=message))
+        if faults:
+            await self._tell(pool, evolve(plan, delete=(), reason=INVALID_SPEC, message=faults))
             return Result.done()
         await self._remove(plan.delete)
         refusal, last = await self._make(pool, plan)
         if refusal is not None:
             message = f"stock units are refused: {refusal}"
             await self._tell(pool, evolve(plan, last_serial=last, reason=UNIT_SYNC_FAILED, message=message))
-            raise refusal
+            return Result.after(self.options.refused_seconds)
         await self._tell(pool, plan)
         if plan.limited:
             return Result.after(self.pace.wait(key))
         return Result.done() if plan.retry_at is None else Result.after((plan.retry_at - now).total_seconds())
+
+    def _faults(self, pool: StockPool) -> str:
+        """Why no unit of the pool can be, "" if there is no such reason."""
+        namespace, roles = pool.metadata.namespace, self.options.roles
+        if not roles.is_stock(namespace):
+            where = ", ".join(sorted(roles.stock_namespaces))
+            return f"namespace {namespace}: expected a stock namespace ({where}); create the pool there"
+        return told(stock_problems(pool.spec))
 
     async def _remove(self, units: Sequence[GPUUnit]) -> None:
         for unit in units:

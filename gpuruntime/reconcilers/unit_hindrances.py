@@ -21,11 +21,12 @@ from gpuruntime.kube.errors import (
 )
 from gpuruntime.reconcilers.unit_status import Hindrance
 
-__all__ = ["Obstacle", "obstacle"]
+__all__ = ["REFUSED_SECONDS", "Obstacle", "obstacle"]
 
-# Objects of others, quotas, policies and rights change without a change of the unit or of anything that is watched.
+REFUSED_SECONDS: Final = 60.0
+"""When to try again what the server refused. Quotas, policies and rights change without a change of anything that is
+watched, and so do objects of others."""
 _FOREIGN_SECONDS: Final = 30.0
-_REFUSED_SECONDS: Final = 60.0
 
 
 @frozen
@@ -51,9 +52,9 @@ def obstacle(error: KubeError | WriteRefusedError, child: str, reason: str) -> O
         case BeingDeletedError() | StaleOwnerError():
             hindrance, seconds = Hindrance(f"Waiting for the previous {child} to be gone: {error}"), _FOREIGN_SECONDS
         case WriteRefusedError():
-            hindrance, seconds = Hindrance(str(error), reason), _REFUSED_SECONDS
+            hindrance, seconds = Hindrance(str(error), reason), REFUSED_SECONDS
         case ForbiddenError() | InvalidError() | BadRequestError():
-            hindrance, seconds = Hindrance(f"The {child} was refused: {_words(error)}", reason), _REFUSED_SECONDS
+            hindrance, seconds = Hindrance(f"The {child} was refused: {_words(error)}", reason), REFUSED_SECONDS
         case FightError():
             hindrance = Hindrance(f"Somebody else keeps changing the {child}: {error}")
         case ServerError() | TooManyRequestsError():

@@ -9,9 +9,8 @@ from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.api.names import GROUP
 from gpuruntime.api.stockpool import StockPoolSpec
 from gpuruntime.control.definitions.validation import violations
-from gpuruntime.desired.pool_units import stock_spec
 from gpuruntime.desired.problems import Problem, bad_label
-from gpuruntime.desired.validation import problems
+from gpuruntime.desired.validation import problems, stock_problems
 from gpuruntime.meta.objects import ObjectMeta
 
 __all__ = ["is_reserved", "label_problems", "pool_problems", "unit_problems"]
@@ -28,7 +27,7 @@ def unit_problems(spec: GPUUnitSpec) -> list[str]:
 def pool_problems(spec: StockPoolSpec) -> list[str]:
     """What is wrong with the spec of a pool, and with that of the units that it would make."""
     broken = [str(violation) for violation in violations(spec, StockPoolSpec)]
-    return broken or unit_problems(stock_spec(spec))
+    return broken or [_as_asked(problem) for problem in stock_problems(spec)]
 
 
 def label_problems(labels: Mapping[str, str]) -> list[str]:

@@ -14,6 +14,7 @@ from gpuruntime.api.reasons import (
     READY_CONDITION,
     STOCK_NOT_READY,
     STOCK_READY,
+    UNIT_PROGRESSING,
     UNSCHEDULABLE,
 )
 from gpuruntime.api.stockpool import StockPool, StockPoolSpec, StockPoolStatus
@@ -65,9 +66,10 @@ def claimed(unit: GPUUnit) -> GPUUnit:
     return evolve(unit, metadata=evolve(unit.metadata, annotations=annotations, owner_references=()))
 
 
-def active(source: GPUUnit, name: str = "demo", *, bound: bool) -> GPUUnit:
+def active(source: GPUUnit, name: str = "demo", *, bound: bool, reason: str = UNIT_PROGRESSING) -> GPUUnit:
     """The active unit that took a stock unit of the pool over; one that is bound has a node."""
     provenance = Provenance(source.key, source.metadata.uid, "warm")
     metadata = ObjectMeta(name=name, namespace="tenants", annotations=FrozenDict(provenance.annotations()))
     stages = UnitStages(scheduled="2026-01-02T00:00:00Z") if bound else None
-    return GPUUnit(metadata, GPUUnitSpec("g1.1"), GPUUnitStatus(stages=stages))
+    conditions = (Condition(READY_CONDITION, "False", reason, "not yet"),)
+    return GPUUnit(metadata, GPUUnitSpec("g1.1"), GPUUnitStatus(stages=stages, conditions=conditions))

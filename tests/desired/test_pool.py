@@ -90,6 +90,44 @@ def test_a_pool_refills_only_when_the_active_unit_has_a_node() -> None:
     assert (waiting.allocated, bound.allocated) == (1, 1)
 
 
+@pytest.mark.parametrize(
+    "reason",
+    [
+        reasons.ADMISSION_REFUSED,
+        reasons.DEPLOYMENT_SYNC_FAILED,
+        reasons.FOREIGN_OBJECT,
+        reasons.INVALID_SPEC,
+        reasons.QUOTA_EXCEEDED,
+    ],
+)
+def test_an_active_unit_that_gets_no_pod_keeps_no_place_in_the_pool(reason: str) -> None:
+    owner = pool(2)
+    taken = stock(owner, 2)
+
+    refused = steps(owner, stock(owner, 1), active=(active(taken, bound=False, reason=reason),))
+    homeless = steps(owner, stock(owner, 1), active=(active(taken, bound=False, reason=reasons.UNSCHEDULABLE),))
+
+    assert serials(owner, refused) == ([3], [])
+    assert (refused.allocated, "no node yet" in refused.message) == (1, False)
+    assert serials(owner, homeless) == ([], [])
+
+
+def test_without_an_allowance_nothing_is_made_given_up_or_counted_as_if_it_were() -> None:
+    tired = StockPoolStatus(failures=3, last_failure_time="2026-01-02T03:00:00Z", last_serial=3, observed_generation=3)
+    stopped, due = pool(3, status=tired), pool(1, status=evolve(tired, failures=1, last_serial=1))
+
+    plans = [
+        steps(pool(3), allowance=0),
+        steps(stopped, *(stock(stopped, serial, "failed") for serial in (1, 2, 3)), allowance=0),
+        steps(due, stock(due, 1, "failed"), allowance=0),
+    ]
+
+    assert [(plan.create, plan.delete) for plan in plans] == [((), ())] * 3
+    assert [(plan.last_serial, plan.replaced) for plan in plans] == [(0, 0), (3, 0), (1, 0)]
+    assert all(plan.limited for plan in plans)
+    assert not any("being tried" in plan.message for plan in plans)
+
+
 def test_scaling_down_removes_what_is_not_ready_first_and_then_the_newest() -> None:
     owner = pool(1)
 

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+import pytest
 from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +11,9 @@ from gpuruntime.api import reasons
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.stockpool import StockPoolStatus
 from gpuruntime.desired.pool import PoolPlan, next_steps, pool_status
+from gpuruntime.desired.pool_failures import is_homeless
 from gpuruntime.desired.pool_units import is_ready_stock, serial_of
+from gpuruntime.meta.timestamps import format_seconds
 from tests.desired.pool_scenes import NOW, active, claimed, pool, stock
 
 HALF_A_MINUTE = timedelta(seconds=30)
@@ -28,7 +31,7 @@ class Life:
     def look(self) -> PoolPlan:
         """One reconciliation: all of its plan is done, and every new unit meets its fate at once."""
         plan = next_steps(self.owner, self.units, (), now=self.now, allowance=10)
-        made = [self._made(serial_of(self.owner, name)) for name in plan.create]
+        made = [self.made(serial_of(self.owner, name)) for name in plan.create]
         self.units = [unit for unit in self.units if unit not in plan.delete] + made
         self.owner = evolve(self.owner, status=pool_status(self.owner, plan, self.now))
         return plan
@@ -39,8 +42,10 @@ class Life:
             pass
         return plan
 
-    def _made(self, serial: int) -> GPUUnit:
-        return stock(self.owner, serial, self.fates[serial - 1] if serial <= len(self.fates) else "ready")
+    def made(self, serial: int) -> GPUUnit:
+        """The unit of this number, made now."""
+        unit = stock(self.owner, serial, self.fates[serial - 1] if serial <= len(self.fates) else "ready")
+        return evolve(unit, metadata=evolve(unit.metadata, creation_timestamp=format_seconds(self.now)))
 
 
 def test_a_unit_that_fails_in_a_full_pool_gives_its_place_up_after_half_a_minute() -> None:
@@ -86,6 +91,63 @@ def test_a_unit_that_starts_at_last_ends_the_row_and_the_rest_follows() -> None:
 
     assert [is_ready_stock(unit) for unit in life.units] == [True] * 3
     assert (plan.failures, plan.reason, life.owner.status.replaced) == (0, reasons.POOL_READY, None)
+
+
+def test_a_failed_unit_gives_its_place_up_though_others_find_no_node() -> None:
+    owner = pool(3)
+    units = [stock(owner, 1), stock(owner, 2, "failed"), stock(owner, 3, "unschedulable")]
+
+    first = next_steps(owner, units, (), now=NOW, allowance=10)
+    told = evolve(owner, status=pool_status(owner, first, NOW))
+    late = next_steps(told, units, (), now=NOW + HALF_A_MINUTE, allowance=10)
+
+    assert (first.create, first.delete, first.retry_at) == ((), (), NOW + HALF_A_MINUTE)
+    assert "1 failed, the next try is at 2026-01-02T03:04:35Z; 1 find no node" in first.message
+    assert [serial_of(owner, name) for name in late.create] == [4]
+    assert late.delete == (units[1],)
+    assert "1 failed, one more is being tried; 1 find no node" in late.message
+
+
+@pytest.mark.parametrize(("failed", "seconds"), [(2, 30), (5, 120)])
+def test_failed_units_go_one_at_a_time_on_a_cluster_that_is_full(failed: int, seconds: int) -> None:
+    life = Life(6, ["failed"] * failed + ["unschedulable"] * 20)
+
+    tries = []
+    plan = life.rest()
+    while plan.retry_at is not None:
+        tries.append((plan.retry_at - life.now).total_seconds())
+        life.now = plan.retry_at
+        plan = life.rest()
+
+    assert tries == [seconds] * failed
+    assert [is_homeless(unit) for unit in life.units] == [True] * 6
+    assert life.owner.status.last_serial == 6 + failed
+    assert "6 find no node" in plan.message
+    assert "try" not in plan.message
+
+
+def test_places_of_a_stopped_pool_are_tried_one_at_a_time_though_no_node_takes_the_tries() -> None:
+    life = Life(6, ["failed"] * 3 + ["unschedulable"] * 20)
+    life.units = [life.made(serial) for serial in (1, 2, 3)]
+
+    sizes = []
+    for _ in range(3):
+        plan = life.rest()
+        sizes.append(len(life.units))
+        assert plan.retry_at == life.now + HALF_A_MINUTE
+        life.now = plan.retry_at
+
+    assert sizes == [3, 4, 5]
+
+
+def test_capacity_that_a_failed_unit_gave_up_is_waited_for_by_whoever_got_it() -> None:
+    owner = pool(3, status=StockPoolStatus(failures=2, last_failure_time="2026-01-02T03:00:00Z", observed_generation=3))
+    units = [stock(owner, 1, "failed"), stock(owner, 2, "starting"), stock(owner, 4, "unschedulable")]
+
+    plan = next_steps(owner, units, (), now=NOW, allowance=10)
+
+    assert (plan.create, plan.delete) == ((), ())
+    assert "1 failed, one more is being tried; 1 find no node" in plan.message
 
 
 def test_a_new_spec_begins_anew() -> None:

@@ -10,7 +10,7 @@ from gpuruntime.testing import AdminClient, ClusterAccess, NodeShape
 from tests.product_scenes import Onlooker
 from tests.reconcilers.unit_scenes import play_node
 
-__all__ = ["RUNNING", "say", "scheduled", "silent_node"]
+__all__ = ["RUNNING", "end", "say", "scheduled", "silent_node"]
 
 RUNNING = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
 
@@ -37,3 +37,8 @@ def say(admin: AdminClient, namespace: str, pod: str, phase: str, *, ready: bool
     others = [known for known in admin.get(path)["status"]["conditions"] if known["type"] != "Ready"]
     body = {"phase": phase, "conditions": [*others, condition], "containerStatuses": [status]}
     admin.merge(f"{path}/status", {"status": body})
+
+
+def end(admin: AdminClient, namespace: str, pod: str) -> None:
+    """Say of a pod that is being deleted that its containers have ended, as a kubelet does: then it is gone."""
+    admin.request("DELETE", f"/api/v1/namespaces/{namespace}/pods/{pod}", {"gracePeriodSeconds": 0})

@@ -1,5 +1,6 @@
 """Claims whose process died, on a real control plane: none is lost, none is handed out twice."""
 
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 
 import pytest
@@ -10,6 +11,7 @@ from gpuruntime.api.operation import CREATE_GPU_UNIT, FAILED, SUCCEEDED, Operati
 from gpuruntime.api.stockpool import StockPool
 from gpuruntime.control import write_status
 from gpuruntime.desired.provenance import CLAIM_ANNOTATIONS, claim_of, provenance_of
+from gpuruntime.kube.builtin.events import Event
 from gpuruntime.kube.patches import MergePatch
 from gpuruntime.meta import ObjectKey, controller_of
 from gpuruntime.service.claiming import claim_for, claim_patch
@@ -18,8 +20,9 @@ from gpuruntime.service.handing_over import active_unit
 from gpuruntime.service.operation_record import HoldTiming, ended
 from tests.desired.pool_scenes import NOW
 from tests.product_scenes import Onlooker
+from tests.service.admission import refusing_units
 from tests.service.conftest import onlooker, world
-from tests.service.service_scenes import ServiceWorld, seeded
+from tests.service.service_scenes import ServiceWorld, looking_at, seeded
 
 __all__ = ["onlooker", "world"]
 
@@ -108,6 +111,7 @@ async def test_a_void_claim_is_released_to_its_pool_and_a_finished_one_is_finish
     assert not any(claim_of(unit.metadata) for unit in stock.values())
     assert (len(stock), pool.status.available, pool.status.allocated) == (3, 3, 1)
     assert {operation.status.state for operation in await world.operations()} == {FAILED}
+    assert await world.writes_of_a_second_pass() == []
 
 
 async def test_a_claimed_unit_outlives_its_pool_and_goes_when_its_claim_turns_out_to_be_void(
@@ -128,6 +132,30 @@ async def test_a_claimed_unit_outlives_its_pool_and_goes_when_its_claim_turns_ou
 
     assert controller_of(claimed.metadata) is None
     assert survived
+    assert await world.writes_of_a_second_pass() == []
+
+
+async def test_a_claim_whose_release_a_policy_refuses_is_released_when_the_policy_is_gone(
+    world: ServiceWorld, onlooker: Onlooker
+) -> None:
+    async with world.product() as product:
+        (name,) = await seeded(world, product, onlooker, 1)
+    key = ObjectKey(world.stock, name)
+    operation = await world.abandon("order-1", CREATE_GPU_UNIT, world.creates("demo"))
+    await claimed_by(world, operation, name)
+    await world.admin.delete(Operation, operation.metadata.name, world.active)
+
+    async with AsyncExitStack() as policy, looking_at(world.access, Event, world.stock) as events:
+        await policy.enter_async_context(refusing_units(world, world.stock, "hands off"))
+        async with world.product(timing=IMPATIENT, refused_seconds=1.0):
+            await events.until(lambda store: any(map(_tells_of_a_refusal, store.list().items)))
+            held = (await world.units(world.stock))[name]
+            await policy.aclose()
+            await onlooker.until(key, "it is free", lambda unit: claim_of(unit.metadata) is None)
+            await onlooker.ready(key)
+
+    assert claim_of(held.metadata) is not None
+    assert await world.writes_of_a_second_pass() == []
 
 
 async def test_a_unit_that_was_taken_over_is_not_handed_out_again_though_its_claim_was_stripped_off(
@@ -150,3 +178,7 @@ async def test_a_unit_that_was_taken_over_is_not_handed_out_again_though_its_cla
     assert done.status.state == SUCCEEDED
     assert sorted(await world.units(world.active)) == ["demo"]
     assert await world.writes_of_a_second_pass() == []
+
+
+def _tells_of_a_refusal(event: Event) -> bool:
+    return event.reason == "ClaimEndRefused" and "hands off" in (event.note or "")

@@ -3,8 +3,9 @@
 from gpuruntime.api import reasons
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.control import Store
+from gpuruntime.meta import find_condition
 from tests.product_scenes import Onlooker
-from tests.reconcilers.pod_scenes import RUNNING, say, scheduled, silent_node
+from tests.reconcilers.pod_scenes import RUNNING, end, say, scheduled, silent_node
 from tests.service.conftest import onlooker, world
 from tests.service.service_scenes import ServiceWorld
 
@@ -31,6 +32,31 @@ async def test_stock_that_fails_is_told_of_by_its_pool_and_another_unit_is_tried
     assert first != second
     assert (failed.status.phase, failed.status.available) == ("Failed", 0)
     assert (filled.status.phase, filled.status.available, filled.status.last_serial) == ("Ready", 1, 2)
+    assert await world.writes_of_a_second_pass() == []
+
+
+async def test_stock_that_fails_makes_room_for_stock_that_finds_no_node(
+    world: ServiceWorld, onlooker: Onlooker, silent_node: str
+) -> None:
+    admin = world.access.admin()
+    async with world.product():
+        await world.make_pool(2, gpu=8, gpu_type=silent_node)
+        await onlooker.pods.until(lambda _: bool(scheduled(onlooker)))
+        (pod,) = scheduled(onlooker)
+
+        say(admin, world.stock, pod, "Pending", ready=False, state={"waiting": {"reason": "ErrImagePull"}})
+        full = await world.pool_because(reasons.POD_STARTUP_FAILED, "1 find no node")
+        await onlooker.pods.until(lambda _: not scheduled(onlooker))
+        end(admin, world.stock, pod)
+        await onlooker.pods.until(lambda _: bool(scheduled(onlooker)))
+        (other,) = scheduled(onlooker)
+        say(admin, world.stock, other, "Running", ready=True, state=RUNNING)
+        better = await world.pool_because(reasons.POOL_PROGRESSING, "1 of 2 stock units are ready; 1 find no node")
+
+    condition = find_condition(full.status.conditions, "Ready")
+    assert condition is not None
+    assert "1 failed, the next try is at " in (condition.message or "")
+    assert (better.status.available, better.status.last_serial) == (1, 3)
     assert await world.writes_of_a_second_pass() == []
 
 

@@ -1,7 +1,5 @@
 """A pool's life on a real control plane. After each scene the product starts anew, and writes nothing."""
 
-from attrs import evolve
-
 from gpuruntime.api import reasons
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.stockpool import StockPool
@@ -9,11 +7,11 @@ from gpuruntime.control import Change
 from gpuruntime.desired.pool_units import is_ready_stock
 from gpuruntime.desired.provenance import provenance_of
 from gpuruntime.kube.patches import MergePatch
-from gpuruntime.meta import ObjectKey, ObjectMeta, find_condition
+from gpuruntime.meta import ObjectKey
 from gpuruntime.service.requests import DeleteUnit
 from tests.product_scenes import Onlooker
 from tests.service.conftest import onlooker, world
-from tests.service.service_scenes import ServiceWorld
+from tests.service.service_scenes import ServiceWorld, looking_at
 
 __all__ = ["onlooker", "world"]
 
@@ -31,6 +29,8 @@ async def test_a_pool_fills_shrinks_empties_and_takes_its_stock_with_it(
         kept = sorted(await world.units(world.stock))
         world.access.kubectl("scale", "stockpools.runtime.lokiwager.io/warm", "--replicas=0", "-n", world.stock)
         await onlooker.units.until(lambda store: not store.list(world.stock).items)
+        async with looking_at(world.access, StockPool, world.stock) as pools:
+            await pools.until(lambda store: [pool.status.available for pool in store.list().items] == [0])
         empty = await world.pool_because(reasons.SCALED_TO_ZERO)
         world.access.kubectl("scale", "stockpools.runtime.lokiwager.io/warm", "--replicas=1", "-n", world.stock)
         refilled = await world.pool_because(reasons.POOL_READY)
@@ -68,6 +68,7 @@ async def test_a_pool_refills_after_a_claim_and_counts_what_it_supplied(
     assert (refilled.status.available, refilled.status.allocated, refilled.status.last_serial) == (2, 1, 3)
     assert len(stock) == 2
     assert source.stock.name not in stock
+    assert await world.writes_of_a_second_pass() == []
 
 
 async def test_units_of_an_old_spec_are_replaced_without_dropping_below_the_target(
@@ -100,24 +101,11 @@ async def test_units_of_an_old_spec_are_replaced_without_dropping_below_the_targ
     assert await world.writes_of_a_second_pass() == []
 
 
-async def test_a_pool_says_what_it_waits_for_and_why_it_is_refused(world: ServiceWorld) -> None:
-    quota = {"metadata": {"name": "none"}, "spec": {"hard": {"count/gpuunits.runtime.lokiwager.io": "0"}}}
-    async with world.product() as product:
+async def test_a_pool_says_what_it_waits_for(world: ServiceWorld) -> None:
+    async with world.product():
         await world.make_pool(1, node_selector={"no": "such-node"})
+
         homeless = await world.pool_because(reasons.POOL_PROGRESSING, "find no node")
 
-        world.access.admin().create(f"/api/v1/namespaces/{world.stock}/resourcequotas", quota)
-        await world.make_pool(1, "other")
-        refused = await world.pool_because(reasons.UNIT_SYNC_FAILED, "quota", "other")
-        runs = sum(product.pools.counters.results.values())
-
-    elsewhere = evolve(homeless, metadata=ObjectMeta(name="astray", namespace=world.active))
-    async with world.product():
-        await world.admin.create(evolve(elsewhere, status=type(homeless.status)()))
-        astray = await world.pool_because(reasons.INVALID_SPEC, "expected a stock namespace", "astray", world.active)
-
-    condition = find_condition(refused.status.conditions, "Ready")
     assert homeless.status.phase == "Progressing"
-    assert (refused.status.phase, astray.status.phase) == ("Failed", "Failed")
-    assert condition is not None
-    assert runs < 50
+    assert await world.writes_of_a_second_pass() == []

@@ -1,29 +1,54 @@
-"""A cluster that says no to deletions: by a policy of the API server's own, for the length of a block."""
+"""A cluster that refuses what is done to units, by a policy of its API server, with 422, for the length of a block."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
-from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.kube.errors import InvalidError
+from gpuruntime.meta import ObjectMeta
 from tests.service.service_scenes import ServiceWorld
 
-__all__ = ["denying_deletions"]
+__all__ = ["refusing_deletions", "refusing_units"]
 
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 
 
-@asynccontextmanager
-async def denying_deletions(world: ServiceWorld, namespace: str, words: str) -> AsyncIterator[None]:
-    """No unit of a namespace can be deleted in the block, and whoever tries is told so in these words.
+def refusing_units(world: ServiceWorld, namespace: str, words: str) -> AbstractAsyncContextManager[None]:
+    """In the block no unit of a namespace can be made or changed, its status aside; who tries is told these words."""
 
-    There is one in the namespace, before and after.
+    async def rehearse() -> None:
+        unit = GPUUnit(ObjectMeta(name="rehearsed", namespace=namespace), GPUUnitSpec("g1.1"))
+        await world.admin.create(unit, dry_run=True)
+
+    return _refusing(world, namespace, words, ["CREATE", "UPDATE"], rehearse)
+
+
+def refusing_deletions(world: ServiceWorld, namespace: str, words: str) -> AbstractAsyncContextManager[None]:
+    """In the block no unit of a namespace can be deleted; who tries is told these words. There is one in it, before and
+    after.
     """
-    admin, named = world.access.admin(), {"metadata": {"name": f"frozen-{namespace}"}}
+
+    async def rehearse() -> None:
+        name = next(iter(await world.units(namespace)))
+        await world.admin.delete(GPUUnit, name, namespace, dry_run=True)
+
+    return _refusing(world, namespace, words, ["DELETE"], rehearse)
+
+
+@asynccontextmanager
+async def _refusing(
+    world: ServiceWorld,
+    namespace: str,
+    words: str,
+    operations: Sequence[str],
+    rehearse: Callable[[], Awaitable[None]],
+) -> AsyncIterator[None]:
+    admin, name = world.access.admin(), f"refusing-{namespace}"
     rule = {
         "apiGroups": [GPUUnit.KIND.group],
         "apiVersions": ["*"],
-        "operations": ["DELETE"],
+        "operations": operations,
         "resources": [GPUUnit.KIND.plural],
     }
     policy = {
@@ -33,24 +58,25 @@ async def denying_deletions(world: ServiceWorld, namespace: str, words: str) -> 
         },
         "validations": [{"expression": "false", "message": words}],
     }
-    binding = {"policyName": f"frozen-{namespace}", "validationActions": ["Deny"]}
-    admin.create(f"{_ADMISSION}/validatingadmissionpolicies", named | {"spec": policy})
+    binding = {"policyName": name, "validationActions": ["Deny"]}
+    metadata = {"name": name}
+    admin.create(f"{_ADMISSION}/validatingadmissionpolicies", {"metadata": metadata, "spec": policy})
     try:
-        admin.create(f"{_ADMISSION}/validatingadmissionpolicybindings", named | {"spec": binding})
-        while not await _is_denied(world, namespace):  # noqa: ASYNC110 - a policy that is in force is no event
+        admin.create(f"{_ADMISSION}/validatingadmissionpolicybindings", {"metadata": metadata, "spec": binding})
+        # Nothing but what it says tells that the API server has heard of a policy, or of its end.
+        while not await _is_refused(rehearse):  # noqa: ASYNC110 - see above
             await asyncio.sleep(0.05)
         yield
     finally:
         for kind in ("validatingadmissionpolicybindings", "validatingadmissionpolicies"):
-            admin.delete(f"{_ADMISSION}/{kind}/frozen-{namespace}")
-    while await _is_denied(world, namespace):  # noqa: ASYNC110 - nor is one that is gone
+            admin.delete(f"{_ADMISSION}/{kind}/{name}")
+    while await _is_refused(rehearse):  # noqa: ASYNC110 - see above
         await asyncio.sleep(0.05)
 
 
-async def _is_denied(world: ServiceWorld, namespace: str) -> bool:
-    name = next(iter(await world.units(namespace)))
+async def _is_refused(rehearse: Callable[[], Awaitable[None]]) -> bool:
     try:
-        await world.admin.delete(GPUUnit, name, namespace, dry_run=True)
+        await rehearse()
     except InvalidError:
         return True
     return False

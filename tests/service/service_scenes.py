@@ -67,13 +67,14 @@ def build_product(
     timing: HoldTiming = QUICK,
     keep: timedelta = timedelta(days=1),
     patience: float = 15.0,
+    refused_seconds: float = 60.0,
 ) -> Product:
     """All of it, in two namespaces; Operations live beside the active units."""
     roles, places = Roles(stock_namespaces=frozenset({stock})), (active, stock)
     manager = Manager(credentials, ManagerOptions(name, grace=10.0))
     units = install_gpuunit(manager, GPUUnitOptions(rendering=Rendering(roles=roles), namespaces=places))
-    pools = install_stockpool(manager, StockPoolOptions(roles, places))
-    claims = install_claims(manager, ClaimOptions(roles, places, active, timing))
+    pools = install_stockpool(manager, StockPoolOptions(roles, places, refused_seconds=refused_seconds))
+    claims = install_claims(manager, ClaimOptions(roles, places, active, timing, refused_seconds=refused_seconds))
     options = ServiceOptions(roles, active, places, keep, timing, homes=Homes(active, stock), patience=patience)
     return Product(manager, install_service(manager, credentials, options), units, pools, claims)
 

@@ -9,7 +9,7 @@ from gpuruntime.service.errors import RefusedError
 from gpuruntime.service.removing import STOCK_REMOVAL, RemoveObject
 from gpuruntime.service.requests import DeleteUnit
 from tests.product_scenes import Onlooker
-from tests.service.admission import denying_deletions
+from tests.service.admission import refusing_deletions
 from tests.service.service_scenes import ServiceWorld, seeded
 
 GPUUNITS = "count/gpuunits.runtime.lokiwager.io"
@@ -23,7 +23,7 @@ async def test_a_unit_that_the_cluster_does_not_delete_stays_and_its_operation_i
         await product.service.units.create("order", world.creates("demo"))
         await world.ended(product, "order")
 
-        async with denying_deletions(world, world.active, "units are frozen"):
+        async with refusing_deletions(world, world.active, "units are frozen"):
             with pytest.raises(RefusedError, match="units are frozen"):
                 await product.service.units.delete("end", DeleteUnit("demo", world.active))
         refused = sorted(operation.spec.operation_id for operation in await world.operations())
@@ -39,7 +39,7 @@ async def test_a_stock_unit_that_the_cluster_does_not_delete_stays_and_can_be_cl
     async with world.product() as product:
         (name,) = await seeded(world, product, onlooker, 1)
 
-        async with denying_deletions(world, world.stock, "stock is frozen"):
+        async with refusing_deletions(world, world.stock, "stock is frozen"):
             with pytest.raises(RefusedError, match="stock is frozen"):
                 await product.service.removals.remove(STOCK_REMOVAL, "end", RemoveObject(name, world.stock))
 

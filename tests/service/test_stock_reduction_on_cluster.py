@@ -13,7 +13,7 @@ from gpuruntime.service.claiming import claim_patch
 from gpuruntime.service.errors import InsufficientCapacityError, RefusedError
 from gpuruntime.service.stock_reduction import REDUCE_STOCK, ReduceStock, dispensable
 from tests.product_scenes import Onlooker
-from tests.service.admission import denying_deletions
+from tests.service.admission import refusing_deletions
 from tests.service.service_scenes import ServiceWorld, seeded
 
 WITHIN = 20.0
@@ -82,7 +82,7 @@ async def test_where_the_cluster_deletes_no_unit_all_stay_free_and_the_caller_is
     async with world.product() as product:
         names = await seeded(world, product, onlooker, 2)
 
-        async with denying_deletions(world, world.stock, "stock is frozen"):
+        async with refusing_deletions(world, world.stock, "stock is frozen"):
             with pytest.raises(RefusedError, match="stock is frozen"):
                 await product.service.operations.perform(
                     "less", REDUCE_STOCK, ReduceStock("g1.1", 2, world.stock), within=WITHIN
