@@ -222,8 +222,8 @@ class ClusterMachines:
 
     async def _made_before(self, names: Sequence[str], request: NewStocks, deadline: float) -> CreatedStocks:
         """The stocks of a request that was sent before. What is there and cannot be used yet is waited for."""
-        # The cache cannot tell what is gone from what it has not heard of. In this order: what is taken over between the
-        # two looks is found by the second one.
+        # The cache cannot tell what is gone from what it has not heard of. In this order, because what is taken over
+        # between the two looks is found by the second one.
         stock = (await self.reads.client.list(GPUUnit, self.stock_namespace)).items
         active, _ = await self.reads.list_live()
         found = {one.id: one for one in stocks_of((*stock, *active), self.stock_namespace)}
