@@ -46,9 +46,6 @@ from gpuruntime.desired.validation import stock_problems
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import (
     AlreadyExistsError,
-    BadRequestError,
-    ForbiddenError,
-    InvalidError,
     NotFoundError,
     StatusError,
 )
@@ -58,6 +55,7 @@ from gpuruntime.meta.owners import controller_of
 from gpuruntime.reconcilers.foreign_status import status_touched
 from gpuruntime.reconcilers.refill_pace import Pace, RefillPace
 from gpuruntime.reconcilers.unit_hindrances import REFUSED_SECONDS
+from gpuruntime.service.refusing import REFUSALS
 from gpuruntime.service.unit_index import source_pool_key, units_from_pool, units_of_pool, watch_units
 
 __all__ = ["StockPoolOptions", "StockPoolReconciler", "install_stockpool"]
@@ -193,7 +191,7 @@ class StockPoolReconciler:
                 # The first try was stored although it seemed to fail; or somebody took the name: then the next run
                 # takes the next one.
                 pass
-            except (InvalidError, ForbiddenError, BadRequestError) as error:
+            except REFUSALS as error:
                 return error, last
             self.pace.spend(pool.key, 1)
             last = serial_of(pool, name)

@@ -14,10 +14,7 @@ from gpuruntime.api.names import GROUP
 from gpuruntime.api.operation import OperationResult
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import (
-    BadRequestError,
     ConflictError,
-    ForbiddenError,
-    InvalidError,
     NotFoundError,
     UnavailableError,
 )
@@ -29,7 +26,7 @@ from gpuruntime.meta.structs import Struct, wire
 from gpuruntime.service.errors import ObjectNotFoundError, ServiceError, StaleVersionError
 from gpuruntime.service.operation_hold import OperationHold, Outcome
 from gpuruntime.service.operations import Operations, Performed
-from gpuruntime.service.refusing import refused
+from gpuruntime.service.refusing import REFUSALS, refused
 
 __all__ = ["CHANGED_BY", "ChangeObject", "Changed", "Changes", "ObjectChange", "ensure_version", "read_or_none"]
 
@@ -112,7 +109,7 @@ class ObjectChange(Generic[K]):
             return await client.patch(self.kind, meta.name, meta.namespace, patch)
         except NotFoundError as error:
             raise _gone(self.kind, current.key) from error
-        except (InvalidError, ForbiddenError, BadRequestError) as error:
+        except REFUSALS as error:
             raise refused(f"the change of {self.kind.KIND.kind} {current.key}", error) from error
 
 

@@ -24,10 +24,7 @@ from gpuruntime.desired.provenance import claim_of, provenance_of
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import (
     AlreadyExistsError,
-    BadRequestError,
     ConflictError,
-    ForbiddenError,
-    InvalidError,
     NotFoundError,
     UnavailableError,
 )
@@ -38,7 +35,7 @@ from gpuruntime.service.capacity_names import CapacityNames
 from gpuruntime.service.changing import read_or_none
 from gpuruntime.service.creation_ends import end_creation
 from gpuruntime.service.operation_hold import OperationHold, Outcome
-from gpuruntime.service.refusing import refused
+from gpuruntime.service.refusing import REFUSALS, refused
 from gpuruntime.service.releasing import release
 from gpuruntime.service.requests import DeleteUnit, ReturnedStock
 
@@ -84,7 +81,7 @@ class UnitDeletion:
         if stock is not None:
             try:
                 await self._give_back(hold.client, request, stock, is_ours=is_ours)
-            except (ForbiddenError, InvalidError, BadRequestError) as error:
+            except REFUSALS as error:
                 about = {"stock": f"{stock.namespace}/{stock.name}", "error": str(error)}
                 _LOG.warning("stock is refused, and will be given back later", extra=about)
                 return Outcome(result, rest=lambda: self._give_back(hold.client, request, stock, is_ours=False))
@@ -100,7 +97,7 @@ class UnitDeletion:
         with suppress(NotFoundError, ConflictError):
             try:
                 await hold.client.delete(GPUUnit, request.name, request.namespace, uid=request.uid)
-            except (ForbiddenError, InvalidError, BadRequestError) as error:
+            except REFUSALS as error:
                 raise refused(f"the deletion of unit {current.key}", error) from error
             return True
         return False

@@ -28,9 +28,6 @@ from gpuruntime.desired.provenance import Provenance, claim_of, provenance_of
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import (
     AlreadyExistsError,
-    BadRequestError,
-    ForbiddenError,
-    InvalidError,
     NotFoundError,
 )
 from gpuruntime.meta.frozen_mapping import FrozenDict
@@ -39,7 +36,7 @@ from gpuruntime.meta.objects import ObjectMeta
 from gpuruntime.service.claiming import StockClaims, WantedStock, no_capacity
 from gpuruntime.service.errors import NameTakenError, RefusedError
 from gpuruntime.service.operation_hold import OperationHold, Outcome
-from gpuruntime.service.refusing import refused
+from gpuruntime.service.refusing import REFUSALS, refused
 from gpuruntime.service.releasing import settle_claim
 from gpuruntime.service.requests import CreateUnit, Envelope
 
@@ -155,7 +152,7 @@ class UnitCreation:
                 f"unit {request.namespace}/{request.name} exists already and was made by another request; "
                 "choose another name, or delete it"
             ) from error
-        except (InvalidError, ForbiddenError, BadRequestError, NotFoundError) as error:
+        except (*REFUSALS, NotFoundError) as error:
             raise refused(f"unit {request.namespace}/{request.name}", error) from error
 
     def _made(self, hold: OperationHold, active: GPUUnit, stock: GPUUnit | None = None) -> Outcome:

@@ -10,7 +10,7 @@ from gpuruntime.api.roles import STOCK_NAMESPACE, Roles
 from gpuruntime.api.stockpool import StockPool, StockPoolSpec
 from gpuruntime.desired.known_fields import known_fields
 from gpuruntime.kube.client import Client
-from gpuruntime.kube.errors import AlreadyExistsError, BadRequestError, ForbiddenError, InvalidError, NotFoundError
+from gpuruntime.kube.errors import AlreadyExistsError, NotFoundError
 from gpuruntime.meta.frozen_mapping import EMPTY, FrozenDict
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.names import is_dns_subdomain
@@ -21,7 +21,7 @@ from gpuruntime.service.errors import InvalidRequestError, NameTakenError
 from gpuruntime.service.merging import changed
 from gpuruntime.service.operation_hold import OperationHold, Outcome
 from gpuruntime.service.operations import Operations
-from gpuruntime.service.refusing import refused
+from gpuruntime.service.refusing import REFUSALS, refused
 from gpuruntime.service.spec_checks import pool_problems
 from gpuruntime.service.stock_names import batch_name
 
@@ -113,7 +113,7 @@ class PoolCreation:
             raise NameTakenError(
                 f"pool {metadata.key} exists already and was made by another request; choose another name, or change it"
             ) from error
-        except (InvalidError, ForbiddenError, BadRequestError, NotFoundError) as error:
+        except (*REFUSALS, NotFoundError) as error:
             raise refused(f"pool {metadata.key}", error) from error
 
 

@@ -8,10 +8,20 @@ know its roles yet; or else somebody has to mend the roles, and then it can be d
 import re
 from typing import Final
 
-from gpuruntime.kube.errors import KubeError, StatusError, UnavailableError
+from gpuruntime.kube.errors import (
+    BadRequestError,
+    ForbiddenError,
+    InvalidError,
+    KubeError,
+    StatusError,
+    UnavailableError,
+)
 from gpuruntime.service.errors import RefusedError
 
-__all__ = ["ensure_allowed", "is_denied", "refused"]
+__all__ = ["REFUSALS", "ensure_allowed", "is_denied", "refused"]
+
+REFUSALS: Final = (BadRequestError, ForbiddenError, InvalidError)
+"""How the API server says no for good."""
 
 _DENIED: Final = re.compile(r'User "[^"]*" cannot \w+ resource')
 

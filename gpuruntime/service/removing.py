@@ -15,10 +15,7 @@ from gpuruntime.api.stockpool import StockPool
 from gpuruntime.desired.provenance import claim_of
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import (
-    BadRequestError,
     ConflictError,
-    ForbiddenError,
-    InvalidError,
     NotFoundError,
     UnavailableError,
 )
@@ -30,7 +27,7 @@ from gpuruntime.service.creation_ends import end_creation
 from gpuruntime.service.errors import ClaimedError, ObjectNotFoundError, ServiceError
 from gpuruntime.service.operation_hold import OperationHold, Outcome
 from gpuruntime.service.operations import Operations, Performed
-from gpuruntime.service.refusing import refused
+from gpuruntime.service.refusing import REFUSALS, refused
 
 __all__ = ["POOL_REMOVAL", "STOCK_REMOVAL", "ObjectRemoval", "Removals", "RemoveObject"]
 
@@ -109,7 +106,7 @@ class ObjectRemoval(Generic[K]):
                 continue
             except NotFoundError:
                 pass
-            except (ForbiddenError, InvalidError, BadRequestError) as error:
+            except REFUSALS as error:
                 raise refused(f"the deletion of {self.kind.KIND.kind} {request.key}", error) from error
             return Outcome(result)
         raise UnavailableError(f"{self.kind.KIND.kind} {request.key} changes all the time; it is deleted later")

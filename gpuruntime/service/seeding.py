@@ -15,9 +15,6 @@ from gpuruntime.api.operation import SEED_STOCK_UNITS, Operation, OperationResul
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import (
     AlreadyExistsError,
-    BadRequestError,
-    ForbiddenError,
-    InvalidError,
     NotFoundError,
 )
 from gpuruntime.meta.frozen_mapping import FrozenDict
@@ -25,7 +22,7 @@ from gpuruntime.meta.objects import ObjectMeta
 from gpuruntime.service.capacity_names import CapacityNames
 from gpuruntime.service.errors import FailedForGoodError, NameTakenError
 from gpuruntime.service.operation_hold import OperationHold, Outcome
-from gpuruntime.service.refusing import refused
+from gpuruntime.service.refusing import REFUSALS, refused
 from gpuruntime.service.requests import SeedStock
 from gpuruntime.service.stock_names import batch_name, stock_name
 
@@ -96,6 +93,6 @@ class StockSeeding:
             if any(existing.metadata.annotations.get(name) != unit.metadata.annotations[name] for name in _MARKS):
                 said = f"{before} exists already and was made by another request; delete it"
                 raise FailedForGoodError(NameTakenError.code, said) from error
-        except (InvalidError, ForbiddenError, BadRequestError, NotFoundError) as error:
+        except (*REFUSALS, NotFoundError) as error:
             refusal = refused(before, error)
             raise FailedForGoodError(refusal.code, str(refusal)) from error

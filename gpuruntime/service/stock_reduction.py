@@ -24,13 +24,13 @@ from gpuruntime.api.operation import OperationResult
 from gpuruntime.desired.pool_units import is_ready_stock
 from gpuruntime.desired.provenance import Claim, claim_of
 from gpuruntime.kube.client import Client
-from gpuruntime.kube.errors import BadRequestError, ConflictError, ForbiddenError, InvalidError, NotFoundError
+from gpuruntime.kube.errors import ConflictError, NotFoundError
 from gpuruntime.meta.owners import controller_of
 from gpuruntime.meta.structs import Struct
 from gpuruntime.service.claiming import claim_patch
 from gpuruntime.service.errors import InsufficientCapacityError
 from gpuruntime.service.operation_hold import OperationHold, Outcome
-from gpuruntime.service.refusing import refused
+from gpuruntime.service.refusing import REFUSALS, refused
 from gpuruntime.service.releasing import settle_claim
 
 __all__ = ["REDUCE_STOCK", "ReduceStock", "StockReduction", "dispensable"]
@@ -100,7 +100,7 @@ class StockReduction:
             mine = await self._claim(hold, request)
             # Why none may be deleted is found out before the first one is.
             await _delete(hold.client, mine[0], rehearsal=True)
-        except (ForbiddenError, InvalidError, BadRequestError) as error:
+        except REFUSALS as error:
             await _release(hold.client, await _claimed(hold, request))
             raise refused(f"the deletion of stock units of spec {request.spec_name!r}", error) from error
         await hold.report(0, request.number)
