@@ -84,7 +84,7 @@ class StaleVersionError(ServiceError):
 
 
 class ClaimedError(ServiceError):
-    """The stock unit is promised to an active unit, and goes when that has taken it over."""
+    """The stock unit is promised to an active unit, and goes when that has taken it over; or its job has not ended."""
 
     code = "stock_claimed"
 

@@ -28,6 +28,7 @@ from gpuruntime.service.errors import ClaimedError, ObjectNotFoundError, Service
 from gpuruntime.service.operation_hold import OperationHold, Outcome
 from gpuruntime.service.operations import Operations, Performed
 from gpuruntime.service.refusing import REFUSALS, refused
+from gpuruntime.service.seeding import is_being_seeded
 
 __all__ = ["POOL_REMOVAL", "STOCK_REMOVAL", "ObjectRemoval", "Removals", "RemoveObject"]
 
@@ -144,7 +145,7 @@ class Removals:
         """
         found = await read_or_none(self.client, removal.kind, request.key)
         try:
-            _check(removal, found, request)
+            await self._check(removal, found, request)
         except ServiceError:
             # Whoever sends the same again must not be told what is wrong now that it is done.
             if await self.operations.find(operation_id) is None:
@@ -153,9 +154,10 @@ class Removals:
         noted = request if found is None else evolve(request, uid=found.metadata.uid)
         return await self.operations.perform(operation_id, removal.type, asked, stored=noted, within=within)
 
-
-def _check(removal: ObjectRemoval[K], found: K | None, request: RemoveObject) -> None:
-    if found is None:
-        raise ObjectNotFoundError(f"{removal.kind.KIND.kind} {request.key}: expected one to delete, found none")
-    removal.check(found)
-    ensure_version(found, request.resource_version)
+    async def _check(self, removal: ObjectRemoval[K], found: K | None, request: RemoveObject) -> None:
+        if found is None:
+            raise ObjectNotFoundError(f"{removal.kind.KIND.kind} {request.key}: expected one to delete, found none")
+        removal.check(found)
+        ensure_version(found, request.resource_version)
+        if isinstance(found, GPUUnit) and await is_being_seeded(self.client, found, self.operations.namespace):
+            raise ClaimedError(f"stock unit {found.key} is of a job that has not ended, and would be made again; wait")

@@ -11,22 +11,22 @@ from attrs import frozen
 
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.names import OPERATION_ID, REQUEST_HASH, STOCK_ORDINAL, STOCK_REPLICAS
-from gpuruntime.api.operation import SEED_STOCK_UNITS, Operation, OperationResult
+from gpuruntime.api.operation import SEED_STOCK_UNITS, Operation, OperationResult, operation_name
 from gpuruntime.kube.client import Client
-from gpuruntime.kube.errors import (
-    AlreadyExistsError,
-    NotFoundError,
-)
+from gpuruntime.kube.errors import AlreadyExistsError, NotFoundError
 from gpuruntime.meta.frozen_mapping import FrozenDict
+from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.objects import ObjectMeta
 from gpuruntime.service.capacity_names import CapacityNames
+from gpuruntime.service.changing import read_or_none
 from gpuruntime.service.errors import FailedForGoodError, NameTakenError
 from gpuruntime.service.operation_hold import OperationHold, Outcome
+from gpuruntime.service.operation_record import has_ended
 from gpuruntime.service.refusing import REFUSALS, refused
 from gpuruntime.service.requests import SeedStock
 from gpuruntime.service.stock_names import batch_name, stock_name
 
-__all__ = ["StockSeeding", "batch_result", "seeded_unit"]
+__all__ = ["StockSeeding", "batch_result", "is_being_seeded", "seeded_unit"]
 
 _MARKS: Final = (OPERATION_ID, REQUEST_HASH)
 
@@ -56,6 +56,18 @@ def batch_result(request: SeedStock, operation: Operation) -> OperationResult:
     return OperationResult(GPUUnit.KIND.kind, batch, request.namespace)
 
 
+async def is_being_seeded(client: Client, unit: GPUUnit, namespace: str) -> bool:
+    """Whether the job that makes the unit's batch, in this namespace of Operations, has not ended.
+
+    Whoever takes such a job over makes what is missing: a unit that is deleted before the job's end may come back.
+    """
+    operation_id = unit.metadata.annotations.get(OPERATION_ID)
+    if operation_id is None:
+        return False
+    job = await read_or_none(client, Operation, ObjectKey(namespace, operation_name(operation_id)))
+    return job is not None and job.spec.type == SEED_STOCK_UNITS and not has_ended(job)
+
+
 @frozen
 class StockSeeding:
     """The work of a seed_stock_units operation.
@@ -82,7 +94,10 @@ class StockSeeding:
             if unit.metadata.name not in used:
                 await self._create(hold.client, unit, ordinal)
             await hold.report(ordinal, request.replicas)
-        return Outcome(batch_result(request, hold.operation))
+        result = batch_result(request, hold.operation)
+        # At once: nobody waits for it, but its units cannot be given up before.
+        await hold.end(result=result)
+        return Outcome(result)
 
     async def _create(self, client: Client, unit: GPUUnit, ordinal: int) -> None:
         before = f"stock unit {unit.key}, after {ordinal - 1} others,"

@@ -20,6 +20,7 @@ from typing import ClassVar, Final
 from attrs import field, frozen
 
 from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.names import OPERATION_ID
 from gpuruntime.api.operation import OperationResult
 from gpuruntime.desired.pool_units import is_ready_stock
 from gpuruntime.desired.provenance import Claim, claim_of
@@ -32,6 +33,7 @@ from gpuruntime.service.errors import InsufficientCapacityError
 from gpuruntime.service.operation_hold import OperationHold, Outcome
 from gpuruntime.service.refusing import REFUSALS, refused
 from gpuruntime.service.releasing import settle_claim
+from gpuruntime.service.seeding import is_being_seeded
 
 __all__ = ["REDUCE_STOCK", "ReduceStock", "StockReduction", "dispensable"]
 
@@ -113,9 +115,15 @@ class StockReduction:
             listed = await _listed(hold.client, request)
             mine = [unit for unit in listed if _is_claimed_by(unit, hold)]
             contested = False
+            jobs: dict[str | None, bool] = {}
             for unit in dispensable(listed):
                 if len(mine) >= request.number:
                     break
+                job = unit.metadata.annotations.get(OPERATION_ID)
+                if job not in jobs:
+                    jobs[job] = await is_being_seeded(hold.client, unit, hold.operation.metadata.namespace)
+                if jobs[job]:
+                    continue
                 # A unit that changed meanwhile may still be free: it is looked at again in the next round.
                 try:
                     mine.append(await _claim_one(hold, unit))
@@ -127,8 +135,8 @@ class StockReduction:
                 break
         await _release(hold.client, mine)
         raise InsufficientCapacityError(
-            f"spec {request.spec_name!r} has {len(mine)} stocks that nobody uses and no pool keeps, expected"
-            f" {request.number} to delete; nothing was deleted"
+            f"spec {request.spec_name!r} has {len(mine)} stocks that nobody uses, no pool keeps and no job is still"
+            f" making, expected {request.number} to delete; nothing was deleted"
         )
 
 

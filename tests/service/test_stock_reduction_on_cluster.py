@@ -5,18 +5,30 @@ from datetime import UTC, datetime
 import pytest
 
 from gpuruntime.api.gpuunit import GPUUnit
-from gpuruntime.api.operation import SUCCEEDED, Operation, OperationProgress, OperationStatus
+from gpuruntime.api.names import OPERATION_ID
+from gpuruntime.api.operation import (
+    SEED_STOCK_UNITS,
+    SUCCEEDED,
+    Operation,
+    OperationProgress,
+    OperationStatus,
+)
 from gpuruntime.control import write_status
 from gpuruntime.desired.provenance import Claim, claim_of
+from gpuruntime.kube.patches import MergePatch
 from gpuruntime.meta import ObjectKey
 from gpuruntime.service.claiming import claim_patch
-from gpuruntime.service.errors import InsufficientCapacityError, RefusedError
+from gpuruntime.service.errors import ClaimedError, InsufficientCapacityError, RefusedError
+from gpuruntime.service.operation_record import HoldTiming
+from gpuruntime.service.removing import STOCK_REMOVAL, RemoveObject
 from gpuruntime.service.stock_reduction import REDUCE_STOCK, ReduceStock, dispensable
 from tests.product_scenes import Onlooker
 from tests.service.admission import refusing_deletions
 from tests.service.service_scenes import ServiceWorld, seeded
 
 WITHIN = 20.0
+# What was left behind is taken over when the test is long over.
+PATIENT = HoldTiming(lease=120.0, renew=5.0, period=1.0)
 
 
 async def claim(world: ServiceWorld, operation: Operation, name: str) -> None:
@@ -58,6 +70,25 @@ async def test_whoever_takes_over_after_the_decision_deletes_what_is_left_and_no
 
     assert (ended.status.state, ended.status.progress) == (SUCCEEDED, OperationProgress(2, 2))
     assert sorted(await world.units(world.stock)) == [second, third]
+
+
+async def test_units_of_a_job_that_has_not_ended_are_not_given_up_because_it_would_make_them_again(
+    world: ServiceWorld, onlooker: Onlooker
+) -> None:
+    async with world.product(timing=PATIENT) as product:
+        (name,) = await seeded(world, product, onlooker, 1)
+        await world.abandon("more", SEED_STOCK_UNITS, world.seeds(1))
+        marked = MergePatch({"metadata": {"annotations": {OPERATION_ID: "more"}}})
+        await world.admin.patch(GPUUnit, name, world.stock, marked)
+
+        with pytest.raises(InsufficientCapacityError, match="nothing was deleted"):
+            await product.service.operations.perform(
+                "less", REDUCE_STOCK, ReduceStock("g1.1", 1, world.stock), within=WITHIN
+            )
+        with pytest.raises(ClaimedError, match="is of a job that has not ended"):
+            await product.service.removals.remove(STOCK_REMOVAL, "end", RemoveObject(name, world.stock))
+
+    assert name in await world.units(world.stock)
 
 
 async def test_where_there_are_too_few_all_stay_free_and_nothing_is_recorded(
