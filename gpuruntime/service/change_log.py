@@ -15,7 +15,7 @@ from attrs import frozen
 from gpuruntime.control import Change, Informer
 from gpuruntime.meta.objects import TypedObject
 from gpuruntime.service.errors import NotRunningError
-from gpuruntime.service.reading import is_at_least, watched_parts
+from gpuruntime.service.reading import is_at_least, oldest, watched_parts
 
 __all__ = ["ChangeLog", "Snapshot", "Step"]
 
@@ -91,8 +91,7 @@ class ChangeLog(Generic[K]):
     @property
     def version(self) -> str:
         """The version up to which all that happened is in the log, or before its beginning."""
-        versions = [self._informer.store.version_in(part) for part in self._parts]
-        return next((one for one in versions if all(is_at_least(other, one) for other in versions)), "")
+        return oldest([self._informer.store.version_in(part) for part in self._parts])
 
     def snapshot(self) -> Snapshot[K]:
         """Everything as it is now.

@@ -21,7 +21,7 @@ from gpuruntime.meta.objects import TypedObject
 from gpuruntime.meta.resource_version import ResourceVersionError, compare
 from gpuruntime.service.errors import NotRunningError, ObjectNotFoundError
 
-__all__ = ["Reads", "Seen", "SeenPage", "is_at_least", "watched_parts"]
+__all__ = ["Reads", "Seen", "SeenPage", "is_at_least", "oldest", "watched_parts"]
 
 K = TypeVar("K", bound=TypedObject)
 _CATCH_UP_SECONDS: Final = 1.0
@@ -202,12 +202,12 @@ class Reads(Generic[K]):
         for part in cached:
             items += self.informer.store.list(part).items
         # A server counts all its changes in one row: each list shows at least what the first one did.
-        version = _oldest([*versions[:1], *(self.informer.store.version_in(part) for part in cached)])
+        version = oldest([*versions[:1], *(self.informer.store.version_in(part) for part in cached)])
         return sorted(items, key=lambda item: item.key), version
 
     def _version(self, parts: Sequence[str | None]) -> str:
         store = self.informer.store
-        return _oldest([store.version_in(part) for part in parts]) if parts else store.resource_version
+        return oldest([store.version_in(part) for part in parts]) if parts else store.resource_version
 
     def _cached(self, namespace: str | None, after: ObjectKey | None, size: int) -> Iterator[K]:
         # Nothing else runs between two parts, so they are of one moment. Most pages are full after the first one.
@@ -227,7 +227,7 @@ class Reads(Generic[K]):
         return ObjectNotFoundError(f"{self.kind.KIND.kind} {key}: found none of this name")
 
 
-def _oldest(versions: Sequence[str]) -> str:
+def oldest(versions: Sequence[str]) -> str:
     """The oldest of some versions; "" if they cannot be told apart."""
     return next((one for one in versions if all(is_at_least(other, one) for other in versions)), "")
 
