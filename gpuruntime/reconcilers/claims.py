@@ -36,6 +36,7 @@ from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import InvalidError, NotFoundError
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.reconcilers.unit_hindrances import REFUSED_SECONDS
+from gpuruntime.service.changing import read_or_none
 from gpuruntime.service.installation import watch_operations
 from gpuruntime.service.operation_record import HoldTiming, has_ended
 from gpuruntime.service.releasing import consume, is_named_by, settle_claim
@@ -154,7 +155,7 @@ class ClaimReaper:
         if left > 0:
             # Too early: the active unit may be gone, and its stock given back, before the cache tells.
             return Result.after(left)
-        taker = await self._live(takers[0].key)
+        taker = await read_or_none(self.client, GPUUnit, takers[0].key)
         if taker is None or taker.metadata.deletion_timestamp is not None or not is_named_by(stock, taker):
             return Result.after(self.options.timing.lease)
         await consume(self.client, stock)
@@ -198,10 +199,4 @@ class ClaimReaper:
         places = self.options.namespaces
         if claim.claimed_for is None or (places and claim.claimed_for.namespace not in places):
             return None
-        return await self._live(claim.claimed_for)
-
-    async def _live(self, key: ObjectKey) -> GPUUnit | None:
-        try:
-            return await self.client.get(GPUUnit, key.name, key.namespace)
-        except NotFoundError:
-            return None
+        return await read_or_none(self.client, GPUUnit, claim.claimed_for)

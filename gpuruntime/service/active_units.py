@@ -8,10 +8,9 @@ from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.operation import CREATE_GPU_UNIT, DELETE_GPU_UNIT
 from gpuruntime.api.roles import Roles
 from gpuruntime.kube.client import Client
-from gpuruntime.kube.errors import NotFoundError
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.names import is_dns_subdomain
-from gpuruntime.service.changing import ensure_version
+from gpuruntime.service.changing import ensure_version, read_or_none
 from gpuruntime.service.claiming import StockClaims, WantedStock, no_capacity
 from gpuruntime.service.errors import ObjectNotFoundError
 from gpuruntime.service.giving_back import stock_to_return
@@ -78,7 +77,7 @@ class ActiveUnits:
         performed = await self.operations.perform(operation_id, CREATE_GPU_UNIT, request, within=within)
         if isinstance(performed.object, GPUUnit):
             return UnitAnswer(performed.object, performed)
-        unit = await self._read(request.name, request.namespace)
+        unit = await read_or_none(self.client, GPUUnit, ObjectKey(request.namespace, request.name))
         is_it = unit is not None and unit.metadata.uid == performed.result.uid
         return UnitAnswer(unit if is_it else None, performed)
 
@@ -98,8 +97,8 @@ class ActiveUnits:
             NotRunningError, KubeError: not now; ask again with the same operationID.
         """
         asked = DeleteUnit(request.name, request.namespace)
-        is_possible = self.may_have(ObjectKey(request.namespace, request.name))
-        unit = await self._read(request.name, request.namespace) if is_possible else None
+        key = ObjectKey(request.namespace, request.name)
+        unit = await read_or_none(self.client, GPUUnit, key) if self.may_have(key) else None
         if unit is None and await self.operations.find(operation_id) is None:
             raise ObjectNotFoundError(f"unit {request.namespace}/{request.name}: expected one to delete, found none")
         noted = asked
@@ -112,9 +111,3 @@ class ActiveUnits:
 
     def _is_hopeless(self, request: CreateUnit, wanted: WantedStock) -> bool:
         return not request.cold_start and not self.claims.may_succeed(wanted)
-
-    async def _read(self, name: str, namespace: str) -> GPUUnit | None:
-        try:
-            return await self.client.get(GPUUnit, name, namespace)
-        except NotFoundError:
-            return None

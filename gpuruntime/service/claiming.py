@@ -20,6 +20,7 @@ from gpuruntime.kube.patches import MergePatch
 from gpuruntime.meta.codec import encode
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.owners import controller_of
+from gpuruntime.service.changing import read_or_none
 from gpuruntime.service.claim_metrics import ClaimCounters, ClaimOutcome
 from gpuruntime.service.errors import InsufficientCapacityError
 from gpuruntime.service.reading import is_at_least
@@ -129,7 +130,7 @@ class StockClaims:
             changed.append(candidate)
         for candidate in changed:
             with self._wanting(candidate):
-                fresh = await self._read(client, candidate)
+                fresh = await read_or_none(client, GPUUnit, candidate.key)
                 if fresh is None or not is_ready_stock(fresh) or units_that_took(self._units, fresh):
                     continue
                 claimed = await self._try(client, operation, fresh, active)
@@ -204,9 +205,3 @@ class StockClaims:
             return None
         self._claimed[meta.uid] = claimed
         return claimed
-
-    async def _read(self, client: Client, stock: GPUUnit) -> GPUUnit | None:
-        try:
-            return await client.get(GPUUnit, stock.metadata.name, stock.metadata.namespace)
-        except NotFoundError:
-            return None

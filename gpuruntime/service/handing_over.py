@@ -33,6 +33,7 @@ from gpuruntime.kube.errors import (
 from gpuruntime.meta.frozen_mapping import FrozenDict
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.objects import ObjectMeta
+from gpuruntime.service.changing import read_or_none
 from gpuruntime.service.claiming import StockClaims, WantedStock, no_capacity
 from gpuruntime.service.errors import NameTakenError, RefusedError
 from gpuruntime.service.operation_hold import OperationHold, Outcome
@@ -110,7 +111,7 @@ class UnitCreation:
         request = hold.request(CreateUnit)
         key = ObjectKey(request.namespace, request.name)
         # Without a reason to expect one, the name is tried: a unit that is there refuses it.
-        existing = await self._existing(hold.client, request) if hold.is_resumed or key in self.units else None
+        existing = await read_or_none(hold.client, GPUUnit, key) if hold.is_resumed or key in self.units else None
         if existing is not None and _is_asked_for_by(existing, operation):
             return self._made(hold, existing)
         if hold.is_resumed:
@@ -145,7 +146,7 @@ class UnitCreation:
         try:
             return await client.create(active_unit(request, operation, stock))
         except AlreadyExistsError as error:
-            existing = await self._existing(client, request)
+            existing = await read_or_none(client, GPUUnit, ObjectKey(request.namespace, request.name))
             if existing is not None and _is_asked_for_by(existing, operation):
                 return existing
             raise NameTakenError(
@@ -165,12 +166,6 @@ class UnitCreation:
                 stock = await client.get(GPUUnit, source.stock.name, source.stock.namespace)
         if stock is not None:
             await settle_claim(client, stock, active)
-
-    async def _existing(self, client: Client, request: CreateUnit) -> GPUUnit | None:
-        try:
-            return await client.get(GPUUnit, request.name, request.namespace)
-        except NotFoundError:
-            return None
 
 
 def _is_asked_for_by(unit: GPUUnit, operation: Operation) -> bool:
