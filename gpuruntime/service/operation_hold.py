@@ -162,10 +162,12 @@ class OperationHold:
         """
         await self._renew()
 
-    async def report(self, done: int, total: int) -> None:
-        """Tell how far the work is: with this call if the last word of us is a second old, else with a later one."""
+    async def report(self, done: int, total: int, *, at_once: bool = False) -> None:
+        """Tell how far the work is: `at_once`, or if the last word of us is a second old, with this call; else with a
+        later one.
+        """
         self._progress = OperationProgress(done, total)
-        if self._fence.now() - self._told >= _TELL_SECONDS:
+        if at_once or self._fence.now() - self._told >= _TELL_SECONDS:
             await self._renew()
 
     async def end(self, *, result: OperationResult | None = None, error: OperationFailure | None = None) -> None:

@@ -105,8 +105,7 @@ class StockReduction:
         except REFUSALS as error:
             await _release(hold.client, await _claimed(hold, request))
             raise refused(f"the deletion of stock units of spec {request.spec_name!r}", error) from error
-        await hold.report(0, request.number)
-        await hold.confirm()
+        await hold.report(0, request.number, at_once=True)
         return mine
 
     async def _claim(self, hold: OperationHold, request: ReduceStock) -> list[GPUUnit]:
