@@ -9,10 +9,21 @@ from attrs import frozen
 from gpuruntime.meta.label_selectors import Requirement, SelectorError
 from gpuruntime.meta.names import is_dns_subdomain
 
-__all__ = ["Problem", "bad_choice", "bad_label", "bad_number", "bad_object_name", "bad_text", "repeated", "told"]
+__all__ = [
+    "TOLD_LIMIT",
+    "Problem",
+    "bad_choice",
+    "bad_label",
+    "bad_number",
+    "bad_object_name",
+    "bad_text",
+    "repeated",
+    "told",
+]
 
 _SHOWN: Final = 80
-_TOLD: Final = 8192
+TOLD_LIMIT: Final = 8192
+"""How much of what is wrong a condition tells, in characters."""
 
 
 @frozen
@@ -35,7 +46,7 @@ class Problem:
 
 def told(problems: Iterable[Problem]) -> str:
     """All of them in one text, of which a condition has room for the beginning; "" if there are none."""
-    return "; ".join(map(str, problems))[:_TOLD]
+    return "; ".join(map(str, problems))[:TOLD_LIMIT]
 
 
 def bad_text(path: str, value: str, pattern: re.Pattern[str], limit: int, expected: str) -> Iterator[Problem]:

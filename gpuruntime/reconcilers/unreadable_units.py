@@ -4,12 +4,12 @@ What such a unit asks for is not known. So its children stay as they are, and it
 """
 
 from datetime import datetime
-from typing import Final
 
 from attrs import evolve
 
 from gpuruntime.api.gpuunit import GPUUnitStatus
 from gpuruntime.api.reasons import INVALID_SPEC, READY_CONDITION, phase_of
+from gpuruntime.desired.problems import TOLD_LIMIT
 from gpuruntime.meta.codec import decode
 from gpuruntime.meta.conditions import Condition, set_condition
 from gpuruntime.meta.decode_errors import DecodeError
@@ -18,8 +18,6 @@ from gpuruntime.meta.frozen_mapping import thaw
 from gpuruntime.meta.timestamps import format_seconds
 
 __all__ = ["status_of", "unreadable_status"]
-
-_LIMIT: Final = 8192
 
 
 def status_of(stored: DynamicObject) -> GPUUnitStatus:
@@ -37,7 +35,7 @@ def unreadable_status(stored: DynamicObject, fault: str, now: datetime) -> GPUUn
     """
     before = status_of(stored)
     condition = Condition(
-        READY_CONDITION, "False", INVALID_SPEC, fault[:_LIMIT], observed_generation=stored.metadata.generation
+        READY_CONDITION, "False", INVALID_SPEC, fault[:TOLD_LIMIT], observed_generation=stored.metadata.generation
     )
     after = evolve(before, phase=phase_of(INVALID_SPEC), conditions=set_condition(before.conditions, condition, now))
     return before if after == before else evolve(after, last_sync_time=format_seconds(now))

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from attrs import evolve
+
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.operation import Operation
 from gpuruntime.api.reasons import READY
@@ -15,8 +17,8 @@ from gpuruntime.service.operation_record import has_ended
 from gpuruntime.service.pools import POOL_CHANGE, CreatePool
 from gpuruntime.service.requests import CreateUnit, Envelope
 from gpuruntime.service.unit_changes import UNIT_CHANGE
-from gpuruntime.testing.crashing import Moment, Scenario, Stage, World
-from tests.service.crash_scenes import Steps, state_of_units
+from gpuruntime.testing.crashing import Moment, Stage, World
+from tests.service.crash_scenes import HAND_OVER, Steps
 from tests.service.service_scenes import Product
 
 __all__ = ["UPKEEP", "upkeep"]
@@ -69,16 +71,10 @@ def _broken_promise(moment: Moment) -> str | None:
     return "there is more stock than was seeded" if len(seeded) > 2 else None
 
 
-UPKEEP = Scenario(
+UPKEEP = evolve(
+    HAND_OVER,
     name="give up stock, update a unit, make, change and shrink a pool",
-    kinds=(GPUUnit, StockPool, Operation),
     act=_look_on,
     settled=_is_settled,
     never=_broken_promise,
-    observe=state_of_units,
-    namespaces=("active", "stock"),
-    aside=("leases", "events"),
-    # Longer than an Operation waits until somebody takes it over.
-    quiet=5.0,
-    patience=150.0,
 )

@@ -39,6 +39,13 @@ async def claim(world: ServiceWorld, operation: Operation, name: str) -> None:
     await world.admin.patch(GPUUnit, name, world.stock, patch)
 
 
+async def check_nothing_happened(world: ServiceWorld, names: list[str]) -> None:
+    """All stock is there and free, and no request to give some up is recorded."""
+    units = await world.units(world.stock)
+    assert [(name, claim_of(unit.metadata)) for name, unit in sorted(units.items())] == [(name, None) for name in names]
+    assert "less" not in {operation.spec.operation_id for operation in await world.operations()}
+
+
 async def test_whoever_takes_over_before_the_decision_goes_on_with_what_was_claimed(
     world: ServiceWorld, onlooker: Onlooker
 ) -> None:
@@ -102,9 +109,7 @@ async def test_where_there_are_too_few_all_stay_free_and_nothing_is_recorded(
                 "less", REDUCE_STOCK, ReduceStock("g1.1", 3, world.stock), within=WITHIN
             )
 
-    units = await world.units(world.stock)
-    assert [(name, claim_of(unit.metadata)) for name, unit in sorted(units.items())] == [(name, None) for name in names]
-    assert "less" not in {operation.spec.operation_id for operation in await world.operations()}
+    await check_nothing_happened(world, names)
 
 
 async def test_where_the_cluster_deletes_no_unit_all_stay_free_and_the_caller_is_told_why(
@@ -119,9 +124,7 @@ async def test_where_the_cluster_deletes_no_unit_all_stay_free_and_the_caller_is
                     "less", REDUCE_STOCK, ReduceStock("g1.1", 2, world.stock), within=WITHIN
                 )
 
-    units = await world.units(world.stock)
-    assert [(name, claim_of(unit.metadata)) for name, unit in sorted(units.items())] == [(name, None) for name in names]
-    assert "less" not in {operation.spec.operation_id for operation in await world.operations()}
+    await check_nothing_happened(world, names)
 
 
 async def test_units_of_a_pool_and_units_in_use_are_not_superfluous_and_the_youngest_go_first(
