@@ -34,7 +34,7 @@ from gpuruntime.control.informers.reflection import ReflectorSettings
 from gpuruntime.control.leadership.election import LeaseElection
 from gpuruntime.control.leadership.election_terms import ElectionTiming, Term
 from gpuruntime.control.leadership.fence import Fence
-from gpuruntime.control.leadership.fenced_transport import FencedCredentials, FencedTransport
+from gpuruntime.control.leadership.fenced_transport import FencedTransport
 from gpuruntime.control.operations.health_checks import NotHealthyError
 from gpuruntime.control.operations.http_site import HttpAddress, HttpSite
 from gpuruntime.control.operations.operations import Operations
@@ -108,8 +108,9 @@ class Manager:
         - Starts while the API server is down, and begins to work when it is there.
         - Leader-only work begins when the caches have reached the state of the server at that time, so that a new
           leader never repeats what the last one did. Losing the lease stops that work, not the process.
-        - The client's writes belong to the leader: past the local deadline of the lease none begins. They are noted, so
-          that a run sees the writes of the last one, and held back when somebody keeps undoing them.
+        - The client's writes, and events, belong to the leader: past the local deadline of the lease no byte of one is
+          sent. Writes are noted, so that a run sees those of the last one, and held back when another client keeps
+          undoing them.
         - What fails takes the manager down in order; the error is raised by `run`.
     """
 
@@ -117,7 +118,7 @@ class Manager:
         """Make a manager, in a running loop."""
         self.options = options
         self._fence = Fence()
-        self._transport = Transport(FencedCredentials(credentials), user_agent=options.name)
+        self._transport = Transport(credentials, user_agent=options.name)
         # Renewals must not wait behind anything else, nor be tried again by anybody but the election.
         self._renewals = Transport(credentials, user_agent=f"{options.name}/election", retries=RetryPolicy.none())
         writes: Wire = self._transport if options.election is None else FencedTransport(self._transport, self._fence)
@@ -125,9 +126,7 @@ class Manager:
         self.client = Client(JournalingTransport(guarded), field_manager=options.name)
         self.cache = Cache(self._transport, settings=ReflectorSettings(stream_lists=options.stream_lists))
         instance = options.election.identity if options.election else socket.gethostname()
-        self.recorder = Recorder(
-            Client(self._transport, field_manager=options.name), controller=options.name, instance=instance
-        )
+        self.recorder = Recorder(Client(writes, field_manager=options.name), controller=options.name, instance=instance)
         self.election = None if options.election is None else self._make_election(options.election)
         self.operations = Operations(self.cache, self._transport, self._renewals)
         self.operations.watch_recorder(self.recorder)
@@ -293,13 +292,18 @@ class Manager:
         if term is not None:
             await self._catch_up()
         _LOG.info("leading", extra={"term": str(term)})
-        async with self._crew("leader") as crew:
-            for group, name, work in self._works:
-                if group == "leader":
-                    crew.start(work(), name)
-            for controller in self._controllers:
-                crew.start(controller.run(), f"controller {controller.name}")
-            await asyncio.get_running_loop().create_future()
+        try:
+            async with self._crew("leader") as crew:
+                for group, name, work in self._works:
+                    if group == "leader":
+                        crew.start(work(), name)
+                for controller in self._controllers:
+                    crew.start(controller.run(), f"controller {controller.name}")
+                await asyncio.get_running_loop().create_future()
+        finally:
+            # Events are the leader's to send, and the lease is released after this.
+            if self._fence.remaining() > 0:
+                await self.recorder.flush()
 
     async def _catch_up(self) -> None:
         while True:

@@ -4,6 +4,7 @@
 
     KubeError
     ├── CredentialsError                  no usable credentials; nothing was sent
+    ├── NotSentError                      a guard of this process kept the request back
     ├── UnavailableError                  no usable answer: refused, reset, timed out, cut off, 502, 503, 504
     ├── UnexpectedAnswerError             an answer that no API server gives: a redirect, a page of a proxy
     └── StatusError                       the API server said no
@@ -42,6 +43,7 @@ __all__ = [
     "InvalidError",
     "KubeError",
     "NotFoundError",
+    "NotSentError",
     "ServerError",
     "Status",
     "StatusError",
@@ -69,6 +71,14 @@ class CredentialsError(KubeError):
 
     The message names the file and the field, or the plugin, and holds no secret.
     """
+
+
+class NotSentError(KubeError):
+    """A guard of this process kept the request back, or gave it up on its way. Not to be tried again."""
+
+    def __init__(self, message: str, *, outcome_unknown: bool = False) -> None:
+        super().__init__(message)
+        self.outcome_unknown = outcome_unknown
 
 
 class UnavailableError(KubeError):

@@ -12,6 +12,10 @@ import aiohttp
 from aiohttp.connector import Connection
 from attrs import define
 
+from gpuruntime.kube.errors import NotSentError
+from gpuruntime.kube.guarded_connector import GuardedConnector
+from gpuruntime.kube.guarded_socket import GUARD, Guard, GuardedSocket
+
 __all__ = ["ConnectionLostError", "Sending", "open_session"]
 
 _READ_BUFFER: Final = 2**18
@@ -28,11 +32,34 @@ class ConnectionLostError(Exception):
 class Sending:
     """How far a request got: whether it was tried at all, whether any of it may have left this machine, and by which
     connection.
+
+    With a `guard`, the request goes out on a connection of a guarded session, and every byte of it asks the guard.
     """
 
+    guard: Guard | None = None
     tried: bool = False
     started: bool = False
     connection: asyncio.Transport | None = None
+    guarded: GuardedSocket | None = None
+
+    @property
+    def refusal(self) -> NotSentError | None:
+        """What the guard raised when it was asked about this request."""
+        return None if self.guarded is None else self.guarded.refusal
+
+    @property
+    def outcome_unknown(self) -> bool:
+        """Whether the server may have got all of it: a request that the guard cut off is incomplete."""
+        return self.started and (self.refusal is None or (self.guarded is not None and self.guarded.is_late))
+
+    def begin(self, connection: asyncio.Transport | None) -> None:
+        """Note that the request is about to be sent on this connection, and have the connection ask the guard."""
+        self.started, self.connection = True, connection
+        if self.guard is not None and connection is not None:
+            self.guarded = connection.get_extra_info(GUARD)
+            if self.guarded is None:
+                raise RuntimeError("a request with a guard was sent on a connection that asks none")
+            self.guarded.begin(self.guard)
 
     async def once(
         self, request: aiohttp.ClientRequest, handler: Callable[[aiohttp.ClientRequest], Any]
@@ -63,16 +90,17 @@ class _NotedRequest(aiohttp.ClientRequest):
     async def send(self, conn: Connection) -> aiohttp.ClientResponse:
         # Before the first byte is handed over: what did not start was certainly not received.
         if self.sending is not None:
-            self.sending.started, self.sending.connection = True, conn.transport
+            self.sending.begin(conn.transport)
         return await super().send(conn)
 
 
-def open_session() -> aiohttp.ClientSession:
+def open_session(*, guarded: bool = False) -> aiohttp.ClientSession:
     """A session for the running loop. A request with the `once` of a `Sending` as middleware tells there how far it
-    got.
+    got. Only a guarded session sends requests that have a guard.
     """
+    connector = GuardedConnector if guarded else aiohttp.TCPConnector
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0, socket_factory=_kept_alive),
+        connector=connector(limit=0, socket_factory=_kept_alive),
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),
         trust_env=False,

@@ -19,6 +19,7 @@ from yarl import URL
 from gpuruntime.kube.answers import Answer
 from gpuruntime.kube.credentials import Authorization, Credentials
 from gpuruntime.kube.errors import KubeError, UnauthorizedError, UnavailableError
+from gpuruntime.kube.guarded_socket import Guard
 from gpuruntime.kube.http_failures import FAILURES, error_from_answer, error_from_failure, error_from_foreign_stream
 from gpuruntime.kube.http_session import Sending, open_session
 from gpuruntime.kube.retrying import Retrier, RetryPolicy
@@ -48,6 +49,7 @@ class _Request:
     timeout: float
     body: bytes | None = None
     content_type: str = ""
+    guard: Guard | None = None
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
@@ -78,7 +80,8 @@ class Transport:
         self._slots = asyncio.Semaphore(max_in_flight)
         self._retrier = Retrier(retries, sleep)
         self._warnings = WarningLog()
-        self._session: aiohttp.ClientSession | None = None
+        # By whether their connections ask a guard.
+        self._sessions: dict[bool, aiohttp.ClientSession] = {}
         self._closed = False
         self._counts: Counter[tuple[str, str]] = Counter()
         self._in_flight = 0
@@ -108,13 +111,17 @@ class Transport:
         content_type: str = _JSON,
         accept: str = _JSON,
         timeout: float = 30.0,  # noqa: ASYNC109  # it spans retries and the waits between them
+        guard: Guard | None = None,
     ) -> Answer:
         """The answer, of status 2xx; or the error, after at most `timeout` seconds, retries and all.
 
+        A `guard` raises a NotSentError if nothing may be sent. It is asked in the same step in which bytes of the
+        request are handed to the kernel; see `GuardedSocket`.
+
         Raises:
-            KubeError: no answer, or one that is an error.
+            KubeError: no answer, or one that is an error; or what the guard raised.
         """
-        request = _Request(method, path, params, accept, timeout, body, content_type)
+        request = _Request(method, path, params, accept, timeout, body, content_type, guard)
         outcome = await self._retrier.run(lambda left: self._attempt(request, left), method, timeout)
         return _answer(outcome)
 
@@ -146,8 +153,8 @@ class Transport:
     async def close(self) -> None:
         """Drop all connections; what is under way fails."""
         self._closed = True
-        session, self._session = self._session, None
-        if session is not None:
+        sessions, self._sessions = self._sessions, {}
+        for session in sessions.values():
             await session.close()
 
     async def __aenter__(self) -> Self:
@@ -159,7 +166,7 @@ class Transport:
         await self.close()
 
     async def _attempt(self, request: _Request, left: float) -> Answer | KubeError:
-        sending = Sending()
+        sending = Sending(request.guard)
         try:
             async with asyncio.timeout(left):
                 async with self._slots:
@@ -220,8 +227,12 @@ class Transport:
     async def _respond(self, request: _Request, used: Authorization, sending: Sending) -> aiohttp.ClientResponse:
         if self._closed:
             raise UnavailableError(f"{request}: the transport is closed")
-        if self._session is None:
-            self._session = open_session()
+        if request.guard is not None:
+            request.guard()
+        is_guarded = request.guard is not None
+        session = self._sessions.get(is_guarded)
+        if session is None:
+            session = self._sessions[is_guarded] = open_session(guarded=is_guarded)
         endpoint = self._credentials.endpoint
         headers = CIMultiDict(used.headers)
         headers["User-Agent"] = self._user_agent
@@ -231,8 +242,8 @@ class Transport:
             headers["Content-Type"] = request.content_type
         large = request.body is not None and len(request.body) >= _LARGE_BODY
         # After a 401 it is told of a second request; the connection of the first may be somebody else's by now.
-        sending.tried, sending.started, sending.connection = True, False, None
-        return await self._session.request(
+        sending.tried, sending.started, sending.connection, sending.guarded = True, False, None, None
+        return await session.request(
             request.method,
             _url(endpoint.server, request),
             headers=headers,
@@ -251,7 +262,10 @@ class Transport:
     def _failed(self, request: _Request, error: Exception, sending: Sending) -> KubeError:
         if sending.tried:
             self._counts["<error>", request.method] += 1
-        return error_from_failure(error, str(request), outcome_unknown=sending.started, seconds=request.timeout)
+        if sending.refusal is not None:
+            sending.refusal.outcome_unknown = sending.outcome_unknown
+            return sending.refusal
+        return error_from_failure(error, str(request), outcome_unknown=sending.outcome_unknown, seconds=request.timeout)
 
 
 def _drop(response: aiohttp.ClientResponse) -> None:

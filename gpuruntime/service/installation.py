@@ -14,7 +14,6 @@ from gpuruntime.api.operation import Operation
 from gpuruntime.api.roles import SYSTEM_NAMESPACE, Roles
 from gpuruntime.api.stockpool import StockPool
 from gpuruntime.control import Controller, ControllerOptions, Informer, Manager, Watch, itself
-from gpuruntime.control.leadership.fenced_transport import FencedCredentials
 from gpuruntime.control.permissions.declarations import uses, writes_status
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.credentials import Credentials
@@ -110,7 +109,7 @@ def install_service(manager: Manager, credentials: Credentials, options: Service
     It has connections of its own: the writes of the manager's client stop when the process does not lead.
     """
     chosen = options or ServiceOptions()
-    transport = Transport(FencedCredentials(credentials), user_agent=manager.options.name)
+    transport = Transport(credentials, user_agent=manager.options.name)
     signs = SignsOfLife(transport, chosen.patience)
     client = Client(transport, field_manager=manager.options.name)
     # For what a caller waits for. Other work may take its time.

@@ -71,8 +71,7 @@ class OperationHold:
         - What is written into the Operation replaces what was read, or fails: nobody's hold is overwritten.
 
     Assumptions:
-        The transport's credentials are `FencedCredentials`. `began` is when, by `clock`, the write by which the
-        Operation became ours was begun.
+        `began` is when, by `clock`, the write by which the Operation became ours was begun.
     """
 
     def __init__(

@@ -102,8 +102,7 @@ class Operations:
         - A request of which nothing came leaves nothing behind, also no Operation.
 
     Assumptions:
-        The transport's credentials are `FencedCredentials`, and `run` runs while requests are submitted. The identity
-        is this process's own.
+        `run` runs while requests are submitted. The identity is this process's own.
     """
 
     def __init__(

@@ -17,7 +17,7 @@ _PATIENCE_SECONDS = 30.0
 
 @frozen
 class Request:
-    """One request that the API server has answered."""
+    """One request that the API server has answered. `received` is when it came, by the server's clock (RFC 3339)."""
 
     verb: str
     resource: str
@@ -28,6 +28,7 @@ class Request:
     code: int
     user_agent: str
     group: str = ""
+    received: str = ""
 
     @classmethod
     def parse(cls, line: dict[str, Any]) -> Self:
@@ -42,6 +43,7 @@ class Request:
             code=line.get("responseStatus", {}).get("code", 0),
             user_agent=line.get("userAgent", ""),
             group=target.get("apiGroup", ""),
+            received=line.get("requestReceivedTimestamp", ""),
         )
 
     @property

@@ -13,7 +13,7 @@ from attrs import define, field
 from gpuruntime.control.leadership.election import LeaseElection
 from gpuruntime.control.leadership.election_terms import ElectionTiming, Term
 from gpuruntime.control.leadership.fence import Fence, NotLeaderError
-from gpuruntime.control.leadership.fenced_transport import FencedCredentials, FencedTransport
+from gpuruntime.control.leadership.fenced_transport import FencedTransport
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import KubeError
 from gpuruntime.kube.kubeconfig import from_kubeconfig
@@ -62,7 +62,7 @@ class Replica:
         credentials, fence = from_kubeconfig(kubeconfig), Fence()
         async with (
             Transport(credentials, user_agent=f"{identity}-lease", retries=RetryPolicy.none()) as own,
-            Transport(FencedCredentials(credentials), user_agent=f"{identity}-work") as shared,
+            Transport(credentials, user_agent=f"{identity}-work") as shared,
         ):
             yield cls(identity, namespace, own, FencedTransport(shared, fence), fence, tell, changes)
 

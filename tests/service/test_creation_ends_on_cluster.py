@@ -11,7 +11,6 @@ from gpuruntime.api.operation import CREATE_GPU_UNIT, CREATE_STOCKPOOL, SUCCEEDE
 from gpuruntime.api.roles import Roles
 from gpuruntime.api.stockpool import StockPool, StockPoolSpec
 from gpuruntime.control import write_status
-from gpuruntime.control.leadership.fenced_transport import FencedCredentials
 from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.kube.transport import Transport
 from gpuruntime.meta import FrozenDict, ObjectMeta
@@ -35,7 +34,7 @@ ME = "me"
 @pytest.fixture
 async def holding(world: ServiceWorld) -> AsyncIterator[Holding]:
     """Takes Operations into the hand of a process that lives."""
-    async with Transport(FencedCredentials(from_kubeconfig(world.access.kubeconfig)), user_agent="t") as transport:
+    async with Transport(from_kubeconfig(world.access.kubeconfig), user_agent="t") as transport:
         yield lambda operation: OperationHold(
             operation, transport, owner=ME, began=0.0, field_manager="t", timing=QUICK, clock=lambda: 0.0
         )

@@ -10,7 +10,6 @@ import pytest
 
 from gpuruntime.api.operation import SUCCEEDED, Operation, OperationResult
 from gpuruntime.control import Cache, Controller, Watch, itself, write_status
-from gpuruntime.control.leadership.fenced_transport import FencedCredentials
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import UnavailableError
 from gpuruntime.kube.kubeconfig import from_kubeconfig
@@ -116,7 +115,7 @@ async def upkeep(
     world: ServiceWorld, runner: OperationRunner, timing: HoldTiming = QUICK, **options: Any
 ) -> AsyncIterator[Operations]:
     """Operations with somebody who looks after them, for the length of the block."""
-    credentials = FencedCredentials(from_kubeconfig(world.access.kubeconfig))
+    credentials = from_kubeconfig(world.access.kubeconfig)
     async with Transport(credentials, user_agent="tests") as transport, running(Cache(transport)) as cache:
         records = cache.informer(Operation, namespaces=[world.active])
         operations = Operations(

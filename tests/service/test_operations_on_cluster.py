@@ -8,7 +8,6 @@ import pytest
 
 from gpuruntime.api.operation import CREATE_GPU_UNIT, FAILED, SUCCEEDED, Operation, OperationResult, operation_name
 from gpuruntime.control import NotLeaderError, write_status
-from gpuruntime.control.leadership.fenced_transport import FencedCredentials
 from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.kube.transport import Transport
 from gpuruntime.meta import ObjectKey
@@ -96,7 +95,7 @@ async def test_a_process_that_is_not_running_takes_no_requests(world: ServiceWor
 
 async def test_a_hold_that_ran_out_writes_nothing_and_one_that_was_taken_over_is_lost(world: ServiceWorld) -> None:
     operation = await world.abandon("order-1", CREATE_GPU_UNIT, world.creates("demo"))
-    credentials = FencedCredentials(from_kubeconfig(world.access.kubeconfig))
+    credentials = from_kubeconfig(world.access.kubeconfig)
     time = 100.0
 
     async with Transport(credentials, user_agent="tests") as transport:
@@ -131,7 +130,7 @@ class Losing:
 
 async def test_whoever_waits_for_an_operation_that_was_lost_hears_that_it_will_be_finished(world: ServiceWorld) -> None:
     operation = await world.abandon("order-1", CREATE_GPU_UNIT, world.creates("demo"))
-    credentials = FencedCredentials(from_kubeconfig(world.access.kubeconfig))
+    credentials = from_kubeconfig(world.access.kubeconfig)
     async with Transport(credentials, user_agent="tests") as transport:
         hold = OperationHold(
             operation, transport, owner="me", began=0.0, field_manager="t", timing=QUICK, clock=lambda: 0.0

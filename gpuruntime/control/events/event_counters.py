@@ -16,6 +16,8 @@ class DropCause(StrEnum):
     """Too many events that wait to be sent: the server is slow, or away."""
     FORGOTTEN = "forgotten"
     """Counted in a series that had to make room for others before it could be told."""
+    NOT_LEADER = "not_leader"
+    """This replica does not lead, and the recorder sends for the leader alone."""
     STOPPED = "stopped"
     """The recorder has ended, or ended before it could be sent."""
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from random import Random
 from typing import Any, Final, Protocol
 
-from gpuruntime.control.events.event_counters import EventCounters
+from gpuruntime.control.events.event_counters import DropCause, EventCounters
 from gpuruntime.control.events.event_ledger import EventLedger
 from gpuruntime.control.events.event_series import Series, Tally
 from gpuruntime.control.recently_used import RecentlyUsed
@@ -18,6 +18,7 @@ from gpuruntime.kube.errors import (
     CredentialsError,
     ForbiddenError,
     NotFoundError,
+    NotSentError,
     ServerError,
     StatusError,
     TooManyRequestsError,
@@ -57,7 +58,8 @@ class EventDelivery:
     """Delivers what a ledger has queued.
 
     A server that is not there, or fails, is tried 12 times, about ten seconds apart, each time with the newest state.
-    A refusal is final. Refusals of one sort in one namespace are logged once.
+    A refusal is final. Refusals of one sort in one namespace are logged once. What a guard of this process keeps back
+    is dropped.
     """
 
     def __init__(
@@ -108,6 +110,9 @@ class EventDelivery:
                     series.accepted(tally, self._now().timestamp())
                     return
                 await self._pause()
+        except NotSentError:
+            self._counters.dropped[DropCause.NOT_LEADER] += series.untold
+            self._ledger.lost(series, self._now().timestamp())
         except Exception as error:  # noqa: BLE001 - whatever it is, the worker must go on with other events
             self._counters.failed += 1
             self._ledger.lost(series, self._now().timestamp())

@@ -163,13 +163,17 @@ class Recorder:
             await asyncio.sleep(_SWEEP_SECONDS)
             self._ledger.sweep(self._now().timestamp())
 
+    async def flush(self) -> None:
+        """Send what is recorded, due or not, for 2 seconds at most. `run` must run."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_FLUSH_SECONDS):
+                await self._ledger.settle(self._now().timestamp())
+
     async def _flush(self) -> None:
         self._is_stopped = True
         self._delivery.hurry()
         try:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_FLUSH_SECONDS):
-                    await self._ledger.settle(self._now().timestamp())
+            await self.flush()
         finally:
             self.counters.dropped[DropCause.STOPPED] += self._ledger.untold()
 

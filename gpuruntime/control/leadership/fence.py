@@ -10,17 +10,13 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from gpuruntime.kube.errors import KubeError
+from gpuruntime.kube.errors import NotSentError
 
 __all__ = ["Fence", "NotLeaderError", "seconds_since_boot"]
 
 
-class NotLeaderError(KubeError):
-    """This process does not lead, or not long enough for the write. Not to be tried again: somebody else leads."""
-
-    def __init__(self, message: str, *, outcome_unknown: bool = False) -> None:
-        super().__init__(message)
-        self.outcome_unknown = outcome_unknown
+class NotLeaderError(NotSentError):
+    """This process does not lead, or ceased to lead before the write was done. Another replica does the work."""
 
 
 def seconds_since_boot() -> float:
@@ -45,6 +41,7 @@ class Fence:
     def __init__(self, clock: Callable[[], float] = seconds_since_boot) -> None:
         self._clock = clock
         self._deadline = -math.inf
+        self._shuts = 0
         self._passing: set[asyncio.Timeout] = set()
 
     def now(self) -> float:
@@ -62,6 +59,7 @@ class Fence:
     def shut(self) -> None:
         """Let nothing pass from now on, and give up every write under way."""
         self._deadline = -math.inf
+        self._shuts += 1
         for limit in self._passing:
             # One that has just run out by itself cannot be moved any more.
             if not limit.expired():
@@ -75,8 +73,23 @@ class Fence:
         """
         remaining = self.remaining()
         if remaining <= 0:
-            raise NotLeaderError(f"{what}: not sent, because this process does not hold the lease (any more)")
+            raise _not_sent(what)
         return remaining
+
+    def guard(self, what: str) -> Callable[[], None]:
+        """A function that raises NotLeaderError once a write that begins now must not be sent any more.
+
+        Opening the fence again after it was shut lets nothing pass that began before.
+        """
+        shuts = self._shuts
+
+        def ask() -> None:
+            # The clock is read last: what comes between it and the kernel is the window in which a process that is
+            # stopped still sends.
+            if shuts != self._shuts or self._clock() >= self._deadline:
+                raise _not_sent(what)
+
+        return ask
 
     @asynccontextmanager
     async def passing(self, what: str) -> AsyncIterator[float]:
@@ -100,3 +113,7 @@ class Fence:
             raise NotLeaderError(
                 f"{what}: given up, because this process ceased to hold the lease meanwhile", outcome_unknown=True
             ) from error
+
+
+def _not_sent(what: str) -> NotLeaderError:
+    return NotLeaderError(f"{what}: not sent, because this process does not hold the lease (any more)")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from gpuruntime.control.events.event_counters import EventCounters
+from gpuruntime.control.events.event_counters import DropCause, EventCounters
 from gpuruntime.control.events.event_delivery import EventDelivery
 from gpuruntime.control.events.event_ledger import EventLedger
 from gpuruntime.control.events.event_occurrence import Occurrence
@@ -20,6 +20,7 @@ from gpuruntime.kube.errors import (
     InvalidError,
     KubeError,
     NotFoundError,
+    NotSentError,
     ServerError,
     Status,
     StatusError,
@@ -318,6 +319,20 @@ def test_a_bug_of_the_client_costs_one_event() -> None:
     office = played(story)
 
     assert (office.counters.sent, office.counters.failed) == (1, 1)
+
+
+def test_what_a_guard_of_this_process_keeps_back_is_dropped_counted_and_not_tried_again() -> None:
+    async def story(office: Office) -> None:
+        office.server.before = times(1, NotSentError("not sent"))
+        office.see(name="a")
+        office.see(name="b")
+        await office.settle()
+
+    office = played(story)
+
+    assert (office.counters.sent, office.counters.failed) == (1, 0)
+    assert office.counters.dropped[DropCause.NOT_LEADER] == 1
+    assert len(office.server.requests) == 2
 
 
 def test_in_a_hurry_a_waiting_write_is_tried_once_more_at_once() -> None:

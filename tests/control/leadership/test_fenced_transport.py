@@ -1,7 +1,7 @@
 """Which requests leave, on a real socket, with a clock that the test moves."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -10,7 +10,7 @@ from attrs import define, field
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from gpuruntime.control.leadership.fence import Fence, NotLeaderError
-from gpuruntime.control.leadership.fenced_transport import FencedCredentials, FencedTransport
+from gpuruntime.control.leadership.fenced_transport import FencedTransport
 from gpuruntime.kube.credentials import Authorization, Endpoint
 from gpuruntime.kube.errors import UnavailableError
 from gpuruntime.kube.transport import Transport
@@ -34,9 +34,12 @@ class Anonymous:
 
     endpoint: Endpoint
     refusals: int = 0
+    then: Callable[[], None] = lambda: None
     authorization: Authorization = field(factory=lambda: Authorization(CIMultiDictProxy(CIMultiDict()), None))
 
     async def authorize(self) -> Authorization:
+        # After whatever the caller does in the same step.
+        asyncio.get_running_loop().call_soon(self.then)
         return self.authorization
 
     async def refused(self, used: Authorization) -> bool:
@@ -65,7 +68,7 @@ async def scene(**options: Any) -> AsyncIterator[Scene]:
         server.on("GET", PATH).answer(respond(200, {"read": True}))
         server.on("PUT", PATH).answer(respond(200, {"written": True}))
         credentials = Anonymous(Endpoint(server.url))
-        async with Transport(FencedCredentials(credentials), user_agent="test", **options) as transport:
+        async with Transport(credentials, user_agent="test", **options) as transport:
             yield Scene(server, transport, Fence(clock), clock, credentials)
 
 
@@ -187,6 +190,29 @@ async def test_a_write_that_was_refused_and_comes_with_a_new_token_looks_at_the_
         assert "not sent" in str(writing.result())
         assert here.credentials.refusals == 1
         assert len(here.server.requests("PUT")) == 1
+
+
+async def test_a_write_that_waited_for_a_connection_looks_at_the_clock_again() -> None:
+    async with scene() as here:
+        here.fence.open_until(300.0)
+        here.credentials.then = lambda: setattr(here.clock, "now", 300.0)
+
+        error = await raised_by(here.fenced, "PUT")
+
+        assert here.server.requests() == ()
+        assert not error.outcome_unknown
+
+
+async def test_a_write_of_an_earlier_term_does_not_pass_the_fence_of_a_later_one() -> None:
+    async with scene() as here:
+        here.fence.open_until(300.0)
+        guard = here.fence.guard("PUT")
+        here.fence.shut()
+        here.fence.open_until(600.0)
+
+        with pytest.raises(NotLeaderError):
+            guard()
+        here.fence.guard("PUT")()
 
 
 async def test_other_requests_of_the_same_transport_know_no_fence() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from gpuruntime.control.leadership.election import LeaseElection
 from gpuruntime.control.leadership.election_terms import ElectionTiming, Term
 from gpuruntime.control.leadership.fence import Fence
-from gpuruntime.control.leadership.fenced_transport import FencedCredentials, FencedTransport
+from gpuruntime.control.leadership.fenced_transport import FencedTransport
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import KubeError
 from gpuruntime.kube.kubeconfig import from_kubeconfig
@@ -36,7 +36,7 @@ async def candidate(
         credentials = from_kubeconfig(kubeconfig)
         fence = Fence()
         async with (
-            Transport(FencedCredentials(credentials), user_agent=name, retries=RetryPolicy.none()) as writing,
+            Transport(credentials, user_agent=name, retries=RetryPolicy.none()) as writing,
             Transport(credentials, user_agent=name, retries=RetryPolicy.none()) as renewing,
         ):
             fenced = FencedTransport(writing, fence)
