@@ -346,6 +346,7 @@ class Manager:
             identity=election.identity,
             timing=election.timing,
             fence=self._fence,
+            keeper=Client(FencedTransport(self._renewals, self._fence), field_manager=self.options.name),
         )
 
     def _alarm(self, error: BaseException) -> None:

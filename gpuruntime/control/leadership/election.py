@@ -44,6 +44,7 @@ class LeaseElection:
     Assumptions:
         The client has connections of its own and tries nothing again, so that nothing else can hold renewals up:
         `connect(..., retries=RetryPolicy.none())`. The fence is this election's own, and one `run` runs at a time.
+        With a `keeper` whose writes pass the fence, a renewal that was held up past the deadline is not sent, either.
 
     Caveats:
         An identity should be one process's own: one that finds its identity in a lease that it does not remember waits
@@ -62,6 +63,7 @@ class LeaseElection:
         timing: ElectionTiming = _CLIENT_GO,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         random: Random | None = None,
+        keeper: LeaseClient | None = None,
     ) -> None:
         if not identity:
             raise ValueError(f"election for lease {namespace}/{name}: expected an identity, got an empty one")
@@ -79,6 +81,7 @@ class LeaseElection:
             seconds=timing.lease,
             clock=fence.now,
             now=now,
+            keeper=keeper,
         )
 
     @property

@@ -35,7 +35,7 @@ class LeaseClient(Protocol):
 
 
 class LeaseHold:
-    """Reads and writes one Lease for one identity.
+    """Reads and writes one Lease for one identity. `keeper` is the client that renews, if that is another one.
 
     Guarantees:
         Every write replaces what was read before it, or fails: nobody's claim is overwritten unseen. A call that failed
@@ -56,8 +56,10 @@ class LeaseHold:
         seconds: int,
         clock: Callable[[], float],
         now: Callable[[], datetime],
+        keeper: LeaseClient | None = None,
     ) -> None:
         self._client = client
+        self._keeper = keeper or client
         self._name = name
         self._namespace = namespace
         self._identity = identity
@@ -103,18 +105,18 @@ class LeaseHold:
         known = self._mine
         if known is not None:
             try:
-                self._note(await self._client.update(renewed(known, self._seconds, self._now())))
+                self._note(await self._keeper.update(renewed(known, self._seconds, self._now())))
             except (ConflictError, NotFoundError):
                 self.slow_paths += 1
             else:
                 return True
         lease = await self._read()
         if lease is not None and self._is_mine(lease):
-            self._note(await self._client.update(renewed(lease, self._seconds, self._now())))
+            self._note(await self._keeper.update(renewed(lease, self._seconds, self._now())))
             return True
         if lease is None and known is not None:
             # Deleted under us: nobody who knew the lease takes over before it would have run out.
-            self._note(await self._client.create(renewed(recreated(known), self._seconds, self._now())))
+            self._note(await self._keeper.create(renewed(recreated(known), self._seconds, self._now())))
             return True
         self.forget()
         return False

@@ -101,13 +101,15 @@ async def freeze_in_turns(pair: list[Replica], rounds: int, random: Random) -> N
 
 
 def late_requests(pair: list[Replica], offset: float) -> list[tuple[str, str, int | None, float]]:
-    """Writes that reached the proxies within the second after their sender went on; it cannot lead again so soon."""
+    """Writes, renewals included, that reached the proxies within the second after their sender went on: it cannot lead
+    again so soon.
+    """
     return [
         (replica.name, str(exchange), exchange.status, round(exchange.at + offset - wake_up, 4))
         for replica in pair
         for wake_up in replica.wake_ups
         for exchange in (replica.proxy.log.exchanges if replica.proxy else ())
-        if exchange.call.resource != "leases" and exchange.write and 0 <= exchange.at + offset - wake_up < 1.0
+        if exchange.write and 0 <= exchange.at + offset - wake_up < 1.0
     ]
 
 
