@@ -12,15 +12,15 @@ from typing import Any, Final
 
 from aiohttp import web
 from attrs import frozen
+from multidict import MultiDict
 
 from gpuruntime.control.operations.unreadable_requests import UNREADABLE, Unreadable
 from gpuruntime.meta.frozen_mapping import EMPTY
-from gpuruntime.meta.structs import Struct
 from gpuruntime.service.log_context import current_operation_id, current_request_id
 from gpuruntime.web.audit_log import Attempt, audit
 from gpuruntime.web.authentication import Gate, require
 from gpuruntime.web.bodies import aside, check_media_type, decoded, parse_object, read_body
-from gpuruntime.web.errors import CODES, ApiError, Faults, refusal_of
+from gpuruntime.web.errors import CODES, ApiError, Fault, Faults, invalid, refusal_of
 from gpuruntime.web.frame_envelope import enveloped, stamp, unreadable
 from gpuruntime.web.frame_expect import expecting
 from gpuruntime.web.frame_headers import IDEMPOTENCY_KEY, OPERATION_ID, at_least, if_match, operation_id
@@ -32,11 +32,9 @@ __all__ = ["mount"]
 
 _BODILESS: Final = frozenset({"GET", "HEAD"})
 _LONGEST_NAME: Final = 253
-
-
-@frozen
-class _NoBody(Struct):
-    """The body of a write that takes none but an operationID."""
+_NO_BODY: Final = (
+    f"expected no body; send the operationID as header {IDEMPOTENCY_KEY} or as query parameter {OPERATION_ID}"
+)
 
 
 def mount(app: web.Application, routes: Sequence[Route], gate: Gate) -> None:
@@ -114,30 +112,32 @@ class _Endpoint:
         route, headers, faults = self.route, request.headers, Faults()
         names = {name: _name(text) for name, text in request.match_info.items()}
         fields, size = ({}, 0) if request.method in _BODILESS else await self._fields(request)
+        asked = MultiDict(request.query)
         if route.idempotency is not Idempotency.NONE:
             in_body = fields.pop(OPERATION_ID, None)
+            in_query = asked.popall(OPERATION_ID, []) if route.takes_query_id else []
             with faults:
-                attempt.operation_id = operation_id(headers, in_body, route.idempotency)
+                attempt.operation_id = operation_id(headers, in_body, route.idempotency, in_query)
                 current_operation_id.set(attempt.operation_id)
         body = query = match = version = None
-        if request.query or route.query is not None:
+        if asked or route.query is not None:
             with faults:
-                query = parse_query(request.query, route.query or NoQuery)
+                query = parse_query(asked, route.query or NoQuery)
         if route.takes_if_match:
             with faults:
                 match = if_match(headers)
         with faults:
             version = at_least(headers)
-        if fields or route.body is not None:
+        if (kind := route.body) is not None:
             with faults:
-                body = await aside(lambda: decoded(fields, route.body or _NoBody), size)
+                body = await aside(lambda: decoded(fields, kind), size)
         faults.refuse()
         return Call(
             caller=caller,
             request_id=attempt.request_id,
             request=request,
             names=names,
-            body=None if route.body is None else body,
+            body=body,
             query=None if route.query is None else query,
             operation_id=attempt.operation_id,
             if_match=match,
@@ -146,12 +146,12 @@ class _Endpoint:
 
     async def _fields(self, request: web.Request) -> tuple[dict[str, Any], int]:
         """What the body says, and how long it is."""
-        if not request.body_exists and self.route.body is None:
+        if self.route.body is None:
+            if request.body_exists and request.content_length != 0:
+                raise invalid(Fault("$", _NO_BODY))
             return {}, 0
         check_media_type(request)
         data = await read_body(request)
-        if not data and self.route.body is None:
-            return {}, 0
         return await aside(lambda: parse_object(data), len(data)), len(data)
 
     def _own_words(self, refusal: ApiError, operation_id: str) -> ApiError:

@@ -1,7 +1,7 @@
 """What the headers of a request say: which operation it is, and which state of an object it knows."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from uuid import uuid4
 
@@ -14,7 +14,7 @@ __all__ = ["IDEMPOTENCY_KEY", "OPERATION_ID", "at_least", "if_match", "matches_a
 
 IDEMPOTENCY_KEY: Final = "Idempotency-Key"
 OPERATION_ID: Final = "operationID"
-"""The field of a body that says the same."""
+"""The field of a body, or the query parameter of a DELETE, that says the same."""
 
 # As the Operation that records it has it.
 _ID: Final = re.compile(r"[!-~]{1,253}")
@@ -23,27 +23,33 @@ _STRONG_TAG: Final = re.compile(r'"([!#-~]{1,253})"')
 _TAGS: Final = re.compile(r'(?:W/)?"([!#-~]*)"')
 
 
-def operation_id(headers: MultiMapping[str], in_body: Any, idempotency: Idempotency) -> str:
-    """The operationID of a write, from its header or its body, whichever has it; a new one if none has to.
+def operation_id(
+    headers: MultiMapping[str], in_body: Any, idempotency: Idempotency, in_query: Sequence[str] = ()
+) -> str:
+    """The operationID of a write, from its header, its query or its body; a new one if none has to be there.
 
     Raises:
         ApiError: they differ, it is not one, or none is there that has to be.
     """
-    in_header = _single(headers, IDEMPOTENCY_KEY)
-    faults = []
-    if in_header is not None and _ID.fullmatch(in_header) is None:
-        faults.append(Fault(f"header {IDEMPOTENCY_KEY}", "expected 1 to 253 visible ASCII characters"))
-    if in_body is not None and not (isinstance(in_body, str) and _ID.fullmatch(in_body)):
-        faults.append(Fault(f"$.{OPERATION_ID}", "expected a string of 1 to 253 visible ASCII characters"))
-    if not faults and None not in (in_header, in_body) and in_header != in_body:
-        faults.append(Fault(f"$.{OPERATION_ID}", f"expected the same as in the header {IDEMPOTENCY_KEY}, or only one"))
-    if faults:
-        raise invalid(*faults)
-    found: str | None = in_body if in_body is not None else in_header
-    if found is None and idempotency is Idempotency.REQUIRED:
+    if len(in_query) > 1:
+        raise invalid(Fault(f"?{OPERATION_ID}", f"expected it once, got it {len(in_query)} times"))
+    places = {
+        f"header {IDEMPOTENCY_KEY}": _single(headers, IDEMPOTENCY_KEY),
+        f"?{OPERATION_ID}": in_query[0] if in_query else None,
+        f"$.{OPERATION_ID}": in_body,
+    }
+    given = {place: found for place, found in places.items() if found is not None}
+    if not given and idempotency is Idempotency.REQUIRED:
         message = f"expected one, here or in the header {IDEMPOTENCY_KEY}, so that the request can be sent again safely"
         raise invalid(Fault(f"$.{OPERATION_ID}", message, "required"))
-    return found if found is not None else f"auto-{uuid4()}"
+    wrong = [place for place, found in given.items() if not (isinstance(found, str) and _ID.fullmatch(found))]
+    if wrong:
+        raise invalid(*(Fault(place, "expected 1 to 253 visible ASCII characters, as a string") for place in wrong))
+    (first, named), *others = given.items() or [("", f"auto-{uuid4()}")]
+    differing = [place for place, found in others if found != named]
+    if differing:
+        raise invalid(*(Fault(place, f"expected the same as in {first}, or only one of them") for place in differing))
+    return str(named)
 
 
 def if_match(headers: MultiMapping[str]) -> str | None:

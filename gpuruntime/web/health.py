@@ -148,7 +148,8 @@ class HealthPages:
 
     def routes(self) -> tuple[Route, ...]:
         answers = (Answer(200, Health, "What the process knows of itself and of the cluster."),)
-        return (Route("GET", "/health", self.get, "Health of the cluster and of the API", Scope.READ, answers=answers),)
+        summary = "Health of the cluster and of the API"
+        return (Route("GET", "/health", self.get, summary, Scope.READ, name="getHealth", answers=answers),)
 
 
 def why_not_ready(cache: Cache) -> Callable[[], str]:

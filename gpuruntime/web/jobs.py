@@ -36,11 +36,13 @@ class Jobs:
         return (
             Route(
                 *("GET", "/operator/jobs", self.list_jobs, "List jobs", Scope.READ),
+                name="listJobs",
                 query=JobsQuery,
                 answers=(Answer(200, JobView, "A page of jobs, the newest first.", is_list=True),),
             ),
             Route(
                 *("GET", "/operator/jobs/{operationID}", self.get, "Get a job", Scope.READ),
+                name="getJob",
                 answers=(Answer(200, JobView, "The job."),),
                 refusals=((404, "job_not_found"),),
             ),

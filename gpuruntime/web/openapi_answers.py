@@ -3,11 +3,13 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from gpuruntime.web.errors import CODES
+from gpuruntime.web.errors import CODES, Fault
 from gpuruntime.web.frame_headers import IDEMPOTENCY_KEY
+from gpuruntime.web.openapi_events import EVENT_STREAM, describe_events
+from gpuruntime.web.openapi_schemas import Components
 from gpuruntime.web.routing import NOT_OLDER_THAN, Answer, Idempotency, Route
 
-__all__ = ["ERROR_SCHEMA", "describe_answers", "usual_refusals"]
+__all__ = ["Refusals", "describe_answers"]
 
 _JSON: Final = "application/json"
 _MEANINGS: Final[Mapping[int, str]] = {
@@ -35,44 +37,45 @@ _REFUSAL_HEADERS: Final[Mapping[int, Mapping[str, str]]] = {
     504: _COME_AGAIN,
 }
 
-ERROR_SCHEMA: Final[dict[str, Any]] = {
-    "type": "object",
-    "description": "A refusal.",
-    "required": ["error"],
-    "properties": {
-        "error": {
-            "type": "object",
-            "required": ["code", "message"],
-            "properties": {
-                "code": {"type": "string", "description": "One word for programs; it never changes."},
-                "message": {"type": "string", "description": "A sentence for people."},
-                "details": {
-                    "type": "array",
-                    "description": "The parts of the request that are at fault, all at once.",
-                    "items": {
-                        "type": "object",
-                        "required": ["path", "message"],
-                        "properties": {
-                            "path": {"type": "string", "description": "Where, such as $.template.ports[0].port."},
-                            "rule": {"type": "string", "description": "The keyword of the schema that it breaks."},
-                            "message": {"type": "string", "description": "What was found and what was expected."},
-                        },
-                    },
-                },
-            },
+
+class Refusals:
+    """The responses with a refusal: those that many routes have in common are components."""
+
+    def __init__(self, components: Components) -> None:
+        fault = components.response(Fault)
+        error = components.add("ErrorBody", _error_body(fault))
+        self._envelope = components.add("ErrorResponse", _error_response(error))
+        self._usual: dict[str, dict[str, Any]] = {}
+
+    def usual(self) -> dict[str, Any]:
+        """Those that routes have in common, by their codes."""
+        return dict(sorted(self._usual.items()))
+
+    def response(self, status: int, codes: list[str]) -> dict[str, Any]:
+        """A response with one of these codes, or where it is found."""
+        if codes != [CODES.get(status)]:
+            return self._described(status, codes)
+        self._usual[codes[0]] = self._described(status, codes)
+        return {"$ref": f"#/components/responses/{codes[0]}"}
+
+    def _described(self, status: int, codes: list[str]) -> dict[str, Any]:
+        listed = ", ".join(f"`{code}`" for code in codes)
+        headers = _described(_REFUSAL_HEADERS.get(status, {}))
+        return {
+            "description": f"{_MEANINGS.get(status, 'Refused')}: {listed}.",
+            **({"headers": headers} if headers else {}),
+            "content": {_JSON: {"schema": self._envelope}},
         }
-    },
-}
 
 
-def describe_answers(route: Route) -> dict[str, Any]:
+def describe_answers(route: Route, components: Components, refusals: Refusals) -> dict[str, Any]:
     """The `responses` of a route, by status."""
     found: dict[int, dict[str, Any]] = {}
     for answer in route.answers:
         response = found.setdefault(answer.status, {"description": answer.description, "headers": _headers(route)})
         if answer.description not in response["description"]:
             response["description"] += f" {answer.description}"
-        content = _content(answer)
+        content = _content(answer, components)
         if content:
             response.setdefault("content", {}).update(content)
     if route.gives_etag:
@@ -81,15 +84,29 @@ def describe_answers(route: Route) -> dict[str, Any]:
     for status, code in (*_refusals(route), *route.refusals):
         if code not in codes.setdefault(status, []):
             codes[status].append(code)
-    for status, words in codes.items():
-        usual = words == [CODES.get(status)]
-        found[status] = {"$ref": f"#/components/responses/{words[0]}"} if usual else _refusal(status, words)
+    found |= {status: refusals.response(status, words) for status, words in codes.items()}
     return {str(status): found[status] for status in sorted(found)}
 
 
-def usual_refusals() -> dict[str, Any]:
-    """The refusals that many routes have in common, by their codes."""
-    return {code: _refusal(status, [code]) for status, code in CODES.items() if status in _MEANINGS}
+def _error_body(fault: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "description": "Why a request was refused.",
+        "required": ["code", "message"],
+        "properties": {
+            "code": {"type": "string", "description": "One word for programs; it never changes."},
+            "message": {"type": "string", "description": "A sentence for people."},
+            "details": {
+                "type": "array",
+                "description": "The parts of the request that are at fault, all at once.",
+                "items": fault,
+            },
+        },
+    }
+
+
+def _error_response(error: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "description": "A refusal.", "required": ["error"], "properties": {"error": error}}
 
 
 def _headers(route: Route) -> dict[str, Any]:
@@ -105,23 +122,28 @@ def _described(headers: Mapping[str, str]) -> dict[str, Any]:
     return {name: {"description": text, "schema": {"type": "string"}} for name, text in headers.items()}
 
 
-def _content(answer: Answer) -> dict[str, Any]:
-    if answer.media_type != _JSON:
-        # OpenAPI 3.1 has no words for what the items of a stream are.
-        return {answer.media_type: {}}
+def _content(answer: Answer, components: Components) -> dict[str, Any]:
+    if answer.events:
+        return {EVENT_STREAM: {"schema": describe_events(answer.events, components)}}
     if answer.type is None:
         return {}
-    item = {"$ref": f"#/components/schemas/{answer.type.__name__}"}
+    item = components.response(answer.type)
+    name = f"{answer.type.__name__}{'List' if answer.is_list else ''}Response"
     data = {"type": "array", "items": item} if answer.is_list else item
     more = {"next": {"type": "string", "description": "The cursor of what follows; absent at the end."}}
-    properties = {"data": data, **(more if answer.is_list else {})}
-    return {_JSON: {"schema": {"type": "object", "required": ["data"], "properties": properties}}}
+    schema = {
+        "type": "object",
+        "description": "An answer with a list." if answer.is_list else "An answer.",
+        "required": ["data"],
+        "properties": {"data": data, **(more if answer.is_list else {})},
+    }
+    return {_JSON: {"schema": components.add(name, schema)}}
 
 
 def _refusals(route: Route) -> Iterator[tuple[int, str]]:
     """What the frame can answer on a route, whatever its handler does."""
     statuses = [400, 401, 403, 500, 503]
-    if route.method != "GET":
+    if route.body is not None:
         statuses += [408, 413, 415]
     if route.takes_if_match:
         statuses.append(412)
@@ -131,13 +153,3 @@ def _refusals(route: Route) -> Iterator[tuple[int, str]]:
     if route.idempotency is not Idempotency.NONE:
         yield 409, "operation_conflict"
         yield 504, "not_finished"
-
-
-def _refusal(status: int, codes: list[str]) -> dict[str, Any]:
-    told = ", ".join(f"`{code}`" for code in codes)
-    headers = _described(_REFUSAL_HEADERS.get(status, {}))
-    return {
-        "description": f"{_MEANINGS.get(status, 'Refused')}: {told}.",
-        **({"headers": headers} if headers else {}),
-        "content": {_JSON: {"schema": {"$ref": "#/components/schemas/Error"}}},
-    }

@@ -152,11 +152,14 @@ def _by_name(operation: dict[str, Any]) -> dict[str, Any]:
 
 
 def _resolved(schema: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
-    reference = schema.get("$ref")
+    """What a schema says, wherever it says so: one that is found elsewhere, or is that or null, is the other one."""
+    choices = schema.get("anyOf", ())
+    reference = next((choice["$ref"] for choice in choices if "$ref" in choice), schema.get("$ref"))
     if reference is None:
         return schema
     found: dict[str, Any] = document["components"]["schemas"][reference.rpartition("/")[2]]
-    return found
+    others = [choice for choice in choices if "$ref" not in choice]
+    return {**found, "type": sorted(_kinds(found).union(*map(_kinds, others)))} if others else found
 
 
 def _kinds(schema: dict[str, Any]) -> set[str]:

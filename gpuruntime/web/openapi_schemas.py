@@ -1,56 +1,129 @@
-"""Schemas of OpenAPI 3.1 from wire types: what the definitions of kinds say, in the words of JSON Schema."""
+"""Schemas of OpenAPI 3.1 from wire types: what the definitions of kinds say, in the words of JSON Schema.
 
+Every type has a name of its own among the components, types inside of others too: generators name their classes after
+it. What a type is in requests and in answers differs, so inside of requests it has `Input` behind its name. A map is
+named after the property that it is.
+"""
+
+from collections.abc import Mapping
 from typing import Any, Final
 
-from gpuruntime.control.definitions.schema import schema_of
+from attrs import frozen
+
+from gpuruntime.control.definitions.schema import TYPE, schema_of
+from gpuruntime.meta.frozen_mapping import EMPTY
 from gpuruntime.meta.structs import Struct
 
-__all__ = ["request_schema", "response_schema"]
+__all__ = ["Components", "query_schema"]
 
 _KUBERNETES: Final = "x-kubernetes-"
 _OPEN: Final = "x-kubernetes-preserve-unknown-fields"
+_NULL: Final = {"type": "null"}
 
 
-def request_schema(cls: type[Struct]) -> dict[str, Any]:
-    """What a body may be. Unknown fields are refused, and null is as good as absent."""
-    return _plain(schema_of(cls), request=True)
+class Components:
+    """The schemas of a description, each under its name."""
+
+    def __init__(self) -> None:
+        self._schemas: dict[str, dict[str, Any]] = {}
+        self._types: dict[str, type[Struct]] = {}
+
+    def request(self, cls: type[Struct], more: Mapping[str, Any] = EMPTY) -> dict[str, Any]:
+        """Where it is found what a body may be. Unknown fields are refused, and null is as good as absent.
+
+        It may have `more` properties than those of its type.
+        """
+        schema = _Plain(self, is_request=True).of(schema_of(cls, typed=True))
+        return self.add(cls.__name__, {**schema, "properties": {**more, **schema["properties"]}})
+
+    def response(self, cls: type[Struct]) -> dict[str, Any]:
+        """Where it is found what an answer, or a part of one, is. Further fields may come with any release."""
+        return self.inner(cls.__name__, cls, _Plain(self, is_request=False))
+
+    def add(self, name: str, schema: dict[str, Any]) -> dict[str, Any]:
+        """Where a schema is found.
+
+        Raises:
+            ValueError: there is another one of this name.
+        """
+        if self._schemas.setdefault(name, schema) != schema:
+            raise ValueError(f"type {name}: expected one meaning of the name in requests and answers, got two")
+        return {"$ref": f"#/components/schemas/{name}"}
+
+    def all(self) -> dict[str, Any]:
+        return dict(sorted(self._schemas.items()))
+
+    def inner(self, name: str, cls: type[Struct], plain: "_Plain") -> dict[str, Any]:
+        """Where a type is found that has a schema of this name."""
+        if self._types.get(name) is not cls:
+            self._types[name] = cls
+            self.add(name, plain.of(schema_of(cls, typed=True)))
+        return {"$ref": f"#/components/schemas/{name}"}
 
 
-def response_schema(cls: type[Struct]) -> dict[str, Any]:
-    """What an answer is. Further fields may come with any release."""
-    return _plain(schema_of(cls), request=False)
+def query_schema(cls: type[Struct]) -> Mapping[str, dict[str, Any]]:
+    """What the parameters of a query may be, by their names."""
+    properties: dict[str, dict[str, Any]] = _Plain(Components(), is_request=False).of(schema_of(cls))["properties"]
+    return properties
 
 
-def _plain(schema: dict[str, Any], *, request: bool) -> dict[str, Any]:
-    plain = {key: value for key, value in schema.items() if not key.startswith(_KUBERNETES) and key != "nullable"}
-    if schema.get("x-kubernetes-list-type") == "set":
-        plain["uniqueItems"] = True
-    if schema.get("type") == "string":
-        # On a string with a format they keep the API server from taking a list for it.
-        plain.pop("minItems", None)
-        plain.pop("maxItems", None)
-    required = plain.get("required", ())
-    if "properties" in plain:
-        plain["properties"] = {
-            key: _property(inner, request=request, required=key in required)
-            for key, inner in plain["properties"].items()
-        }
-    for key in ("items", "additionalProperties"):
-        if key in plain:
-            plain[key] = _plain(plain[key], request=request)
-    if request and plain.get("type") == "object" and "additionalProperties" not in plain and _OPEN not in schema:
-        plain["additionalProperties"] = False
-    return plain
+@frozen
+class _Plain:
+    """Makes schemas without what only Kubernetes knows; types and maps inside of them go to the components."""
 
+    components: Components
+    is_request: bool
 
-def _property(schema: dict[str, Any], *, request: bool, required: bool) -> dict[str, Any]:
-    plain = _plain(schema, request=request)
-    if not request or required:
+    def of(self, schema: dict[str, Any]) -> dict[str, Any]:
+        if TYPE in schema:
+            # Without a default: no generator knows one that is an object. Absent means the same.
+            cls: type[Struct] = schema[TYPE]
+            described = {"description": schema["description"]} if "description" in schema else {}
+            return {**described, **self.components.inner(cls.__name__ + self._suffix, cls, self)}
+        plain = {key: value for key, value in schema.items() if not key.startswith(_KUBERNETES) and key != "nullable"}
+        if schema.get("x-kubernetes-list-type") == "set":
+            plain["uniqueItems"] = True
+        if schema.get("type") == "string":
+            # On a string with a format they keep the API server from taking a list for it.
+            plain.pop("minItems", None)
+            plain.pop("maxItems", None)
+        required = plain.get("required", ())
+        if "properties" in plain:
+            plain["properties"] = {
+                key: _nullable(self._property(key, inner))
+                if self.is_request and key not in required
+                else self._property(key, inner)
+                for key, inner in plain["properties"].items()
+            }
+        for key in ("items", "additionalProperties"):
+            if key in plain:
+                plain[key] = self.of(plain[key])
+        is_closed = plain.get("type") == "object" and "additionalProperties" not in plain and _OPEN not in schema
+        if self.is_request and is_closed:
+            plain["additionalProperties"] = False
         return plain
+
+    @property
+    def _suffix(self) -> str:
+        return "Input" if self.is_request else ""
+
+    def _property(self, name: str, schema: dict[str, Any]) -> dict[str, Any]:
+        """What a property is. A map has a name of its own, because generators make a class of it."""
+        plain = self.of(schema)
+        if plain.get("type") != "object" or not isinstance(plain.get("additionalProperties"), dict):
+            return plain
+        described = {"description": plain.pop("description")} if "description" in plain else {}
+        return {**described, **self.components.add(name[0].upper() + name[1:] + self._suffix, plain)}
+
+
+def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
+    plain = dict(schema)
+    if "$ref" in plain:
+        plain["anyOf"] = [{"$ref": plain.pop("$ref")}, _NULL]
+    elif "anyOf" in plain:
+        plain["anyOf"] = [*plain["anyOf"], _NULL]
     if "type" in plain:
         plain["type"] = [plain["type"], "null"]
     if "enum" in plain:
         plain["enum"] = [*plain["enum"], None]
-    if "anyOf" in plain:
-        plain["anyOf"] = [*plain["anyOf"], {"type": "null"}]
     return plain

@@ -3,7 +3,11 @@
 A handler gets a `Call`, in which everything is decoded and checked, and gives a `Reply`. It knows nothing of JSON, of
 headers or of credentials::
 
-    Route("GET", "/gpu-units/{name}", self.get, "Get a unit", Scope.READ, answers=(Answer(200, UnitView, "The unit."),))
+    Route(
+        *("GET", "/gpu-units/{name}", self.get, "Get a unit", Scope.READ),
+        name="getGpuUnit",
+        answers=(Answer(200, UnitView, "The unit."),),
+    )
 
 What it cannot do it says with an exception: those of `service` and `kube` as they are, `ApiError` of `web.errors` for
 the rest.
@@ -29,6 +33,7 @@ __all__ = [
     "Answer",
     "Call",
     "Caller",
+    "Events",
     "Handler",
     "Idempotency",
     "Page",
@@ -61,7 +66,7 @@ class Scope(IntEnum):
 
 
 class Idempotency(Enum):
-    """Whether a route takes an operationID, in the body or as header Idempotency-Key."""
+    """Whether a route takes an operationID: as header Idempotency-Key, in the body, or in the query of a DELETE."""
 
     NONE = "none"
     ACCEPTED = "accepted"
@@ -120,15 +125,23 @@ class Reply:
     headers: FrozenDict[str, str] = EMPTY
 
 
+Events = Mapping[str, type[Struct]]
+"""What the data of server-sent events is, by their names."""
+
+
 @frozen
 class Answer:
-    """An answer that a route can give, for OpenAPI. `type` None is an answer without a body."""
+    """An answer that a route can give, for OpenAPI. `type` None is an answer without a JSON body.
+
+    Args:
+        events: the events of a stream, which the answer is if there are any.
+    """
 
     status: int
     type: type[Struct] | None
     description: str
     is_list: bool = False
-    media_type: str = "application/json"
+    events: Events = EMPTY
 
 
 Handler = Callable[[Call], Awaitable[Reply | web.StreamResponse]]
@@ -141,8 +154,9 @@ class Route:
     Args:
         path: such as "/gpu-units/{name}".
         summary: one line; the docstring of the handler says the rest.
+        name: what clients made from the description call it: a verb and a noun in camel case, such as getGpuUnit.
         body: what the JSON body must be: a Struct with rules, decoded strictly. `operationID` is none of its fields:
-            the frame takes it out, and adds it to what OpenAPI says.
+            the frame takes it out, and adds it to what OpenAPI says. A route without one refuses any body.
         query: what the query may have: a flat Struct of optional scalars.
         answers: what it gives when all goes well; refusals that every route knows are added by the frame.
         refusals: further refusals, as status and code. One of 404 is the code of what is not found here.
@@ -153,11 +167,17 @@ class Route:
     handler: Handler = field(repr=False)
     summary: str
     scope: Scope
+    name: str = field(kw_only=True)
     body: type[Struct] | None = None
     query: type[Struct] | None = None
     answers: tuple[Answer, ...] = ()
     refusals: tuple[tuple[int, str], ...] = ()
     idempotency: Idempotency = Idempotency.NONE
+
+    @property
+    def takes_query_id(self) -> bool:
+        """Whether an operationID may be in the query: a DELETE should have no body that it could be in."""
+        return self.method == "DELETE" and self.idempotency is not Idempotency.NONE
 
     @property
     def takes_if_match(self) -> bool:

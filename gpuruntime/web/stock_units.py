@@ -37,11 +37,13 @@ class StockUnits:
         return (
             Route(
                 *("GET", _COLLECTION, self.list_units, "List stock units", Scope.READ),
+                name="listStockUnits",
                 query=ListQuery,
                 answers=(Answer(200, UnitView, "A page of stock units, by namespace and name.", is_list=True),),
             ),
             Route(
                 *("POST", _COLLECTION, self.seed, "Seed stock units", Scope.OPERATOR),
+                name="seedStockUnits",
                 body=SeedStockBody,
                 answers=(
                     Answer(202, JobView, "The request is recorded, and being carried out."),
@@ -52,12 +54,14 @@ class StockUnits:
             ),
             Route(
                 *("GET", _ITEM, self.get, "Get a stock unit", Scope.READ),
+                name="getStockUnit",
                 query=StockQuery,
                 answers=(Answer(200, UnitView, "The stock unit."),),
                 refusals=(_MISSING,),
             ),
             Route(
                 *("DELETE", _ITEM, self.delete, "Delete a stock unit", Scope.OPERATOR),
+                name="deleteStockUnit",
                 query=StockQuery,
                 answers=(Answer(204, None, "The stock unit is deleted."),),
                 refusals=(_MISSING, STALE, CONFLICT, REFUSED, (409, "stock_claimed")),

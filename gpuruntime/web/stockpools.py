@@ -36,11 +36,13 @@ class Pools:
         return (
             Route(
                 *("GET", _COLLECTION, self.list_pools, "List pools", Scope.READ),
+                name="listStockPools",
                 query=ListQuery,
                 answers=(Answer(200, PoolView, "A page of pools, by namespace and name.", is_list=True),),
             ),
             Route(
                 *("POST", _COLLECTION, self.create, "Create a pool", Scope.OPERATOR),
+                name="createStockPool",
                 body=CreatePoolBody,
                 answers=(
                     Answer(202, JobView, "The pool is stored; its stock is being made."),
@@ -51,12 +53,14 @@ class Pools:
             ),
             Route(
                 *("GET", _ITEM, self.get, "Get a pool", Scope.READ),
+                name="getStockPool",
                 query=StockQuery,
                 answers=(Answer(200, PoolView, "The pool."),),
                 refusals=(_MISSING,),
             ),
             Route(
                 *("PUT", _ITEM, self.update, "Change a pool", Scope.OPERATOR),
+                name="updateStockPool",
                 body=UpdatePoolBody,
                 query=StockQuery,
                 answers=(Answer(200, PoolView, "The pool after the change."),),
@@ -65,6 +69,7 @@ class Pools:
             ),
             Route(
                 *("DELETE", _ITEM, self.delete, "Delete a pool", Scope.OPERATOR),
+                name="deleteStockPool",
                 query=StockQuery,
                 answers=(Answer(204, None, "The pool is deleted."),),
                 refusals=(_MISSING, STALE, CONFLICT, REFUSED),

@@ -46,6 +46,7 @@ class StockRoutes:
                 self.list,
                 "List stocks",
                 Scope.READ,
+                name="listStocks",
                 query=MachineQuery,
                 answers=(Answer(200, Stock, "The stocks.", is_list=True),),
             ),
@@ -55,6 +56,7 @@ class StockRoutes:
                 self.create,
                 "Create stocks",
                 Scope.OPERATOR,
+                name="createStocks",
                 body=NewStocks,
                 answers=(
                     Answer(201, Stock, "The stocks, all of which can be used.", is_list=True),
@@ -70,6 +72,7 @@ class StockRoutes:
                 self.delete,
                 "Delete stocks that nobody uses",
                 Scope.OPERATOR,
+                name="deleteStocks",
                 body=DeleteStocks,
                 answers=(Answer(200, DeletedStocks, "What was deleted."),),
                 refusals=(NO_CAPACITY, REFUSED),

@@ -39,6 +39,7 @@ from gpuruntime.web.routing import (
     Scope,
 )
 from gpuruntime.web.unit_bodies import CreateUnitBody, UpdateUnitBody
+from gpuruntime.web.unit_events import UNIT_EVENTS
 from gpuruntime.web.unit_waiting import UnitWaiting
 from gpuruntime.web.views_units import UnitView, gone_unit, unit_view
 
@@ -47,7 +48,6 @@ __all__ = ["Units"]
 _COLLECTION: Final = "/gpu-units"
 _ITEM: Final = "/gpu-units/{name}"
 _MISSING: Final = (404, "gpuunit_not_found")
-_EVENTS: Final = "text/event-stream"
 
 
 @frozen
@@ -59,15 +59,17 @@ class Units:
     def routes(self) -> tuple[Route, ...]:
         """All routes of active units."""
         late = Answer(202, UnitView, "The unit as it is: the time was over before it was ready.")
-        stream = Answer(200, None, "With watch: server-sent events.", media_type=_EVENTS)
+        stream = Answer(200, None, "With watch: server-sent events.", events=UNIT_EVENTS)
         return (
             Route(
                 *("GET", _COLLECTION, self.list_units, "List units, or follow them", Scope.READ),
+                name="listGpuUnits",
                 query=UnitsQuery,
                 answers=(Answer(200, UnitView, "A page of units, by namespace and name.", is_list=True), stream),
             ),
             Route(
                 *("POST", _COLLECTION, self.create, "Create a unit", Scope.WRITE),
+                name="createGpuUnit",
                 body=CreateUnitBody,
                 query=ReadyQuery,
                 answers=(
@@ -80,12 +82,14 @@ class Units:
             ),
             Route(
                 *("GET", _ITEM, self.get, "Get a unit", Scope.READ),
+                name="getGpuUnit",
                 query=UnitQuery,
                 answers=(Answer(200, UnitView, "The unit."), late),
                 refusals=(_MISSING,),
             ),
             Route(
                 *("PUT", _ITEM, self.update, "Change a unit", Scope.WRITE),
+                name="updateGpuUnit",
                 body=UpdateUnitBody,
                 query=UnitQuery,
                 answers=(Answer(200, UnitView, "The unit after the change."), late),
@@ -94,6 +98,7 @@ class Units:
             ),
             Route(
                 *("DELETE", _ITEM, self.delete, "Delete a unit", Scope.WRITE),
+                name="deleteGpuUnit",
                 query=UnitPlaceQuery,
                 answers=(Answer(204, None, "The unit is deleted."),),
                 refusals=(_MISSING, STALE, CONFLICT, REFUSED),
@@ -101,14 +106,16 @@ class Units:
             ),
             Route(
                 *("GET", f"{_ITEM}/wait", self.wait, "Wait for a unit", Scope.READ),
+                name="waitForGpuUnit",
                 query=UnitWaitQuery,
                 answers=(Answer(200, UnitView, "The unit is what was waited for."), late),
                 refusals=(_MISSING,),
             ),
             Route(
                 *("GET", f"{_ITEM}/watch", self.watch, "Follow a unit", Scope.READ),
+                name="watchGpuUnit",
                 query=UnitWatchQuery,
-                answers=(Answer(200, None, "Server-sent events.", media_type=_EVENTS),),
+                answers=(Answer(200, None, "Server-sent events.", events=UNIT_EVENTS),),
                 refusals=(_MISSING,),
             ),
         )

@@ -38,6 +38,7 @@ class WidgetBody(Struct):
     size: Annotated[int, Range(minimum=1, maximum=8)] = 1
     """How big it is."""
     parts: Annotated[tuple[Part, ...], Items(maximum=3)] = ()
+    spare: Part | None = None
 
 
 @frozen
@@ -85,6 +86,7 @@ class Widgets:
                 self.list,
                 "List widgets",
                 Scope.READ,
+                name="listWidgets",
                 query=WidgetQuery,
                 answers=(Answer(200, WidgetView, "The widgets.", is_list=True),),
             ),
@@ -94,22 +96,29 @@ class Widgets:
                 self.create,
                 "Create a widget",
                 Scope.WRITE,
+                name="createWidget",
                 body=WidgetBody,
                 answers=(Answer(201, WidgetView, "Created."),),
                 idempotency=Idempotency.REQUIRED,
             ),
-            Route("GET", "/widgets/{name}", self.get, "Get it", Scope.READ, answers=one, refusals=(_NO_WIDGET,)),
+            Route(
+                *("GET", "/widgets/{name}", self.get, "Get it", Scope.READ),
+                name="getWidget",
+                answers=one,
+                refusals=(_NO_WIDGET,),
+            ),
             Route(
                 "DELETE",
                 "/widgets/{name}",
                 self.delete,
                 "Delete it",
                 Scope.OPERATOR,
+                name="deleteWidget",
                 answers=(Answer(204, None, "Gone."),),
                 idempotency=Idempotency.ACCEPTED,
                 refusals=(_NO_WIDGET,),
             ),
-            Route("GET", "/stream", self.stream, "Break off", Scope.READ, answers=one),
+            Route("GET", "/stream", self.stream, "Break off", Scope.READ, name="getStream", answers=one),
         )
 
     def _note(self, call: Call) -> None:

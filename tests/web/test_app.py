@@ -19,7 +19,7 @@ async def answer(_call: Call) -> Reply:
 
 
 def routes() -> tuple[Route, ...]:
-    return tuple(Route("GET", path, answer, "It", Scope.READ) for path in ("/health", "/units"))
+    return tuple(Route("GET", path, answer, "It", Scope.READ, name="get") for path in ("/health", "/units"))
 
 
 async def test_the_docs_page_lists_every_route_with_its_purpose() -> None:

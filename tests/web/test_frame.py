@@ -126,15 +126,57 @@ async def test_headers_reach_the_handler() -> None:
     assert call.operation_id == response.headers["Idempotency-Key"] != ""
 
 
-async def test_a_write_without_a_body_may_bring_its_operation_id_and_nothing_else() -> None:
+async def test_a_delete_takes_its_operation_id_as_header_or_query() -> None:
     widgets = Widgets()
+    operator, key = bearer("operator"), {"Idempotency-Key": "op-2"}
 
     async with serving_widgets(widgets) as client:
-        right = await client.delete("/api/v1/widgets/a", json={"operationID": "op-2"}, headers=bearer("operator"))
-        wrong = await client.delete("/api/v1/widgets/a", json={"force": True}, headers=bearer("operator"))
+        by_query = await client.delete("/api/v1/widgets/a?operationID=op-1", headers=operator)
+        by_header = await client.delete("/api/v1/widgets/a", headers={**operator, **key})
+        by_both = await client.delete("/api/v1/widgets/a?operationID=op-2", headers={**operator, **key})
 
-    assert (right.status, wrong.status) == (204, 400)
-    assert [call.operation_id for call in widgets.calls] == ["op-2"]
+    assert [answer.status for answer in (by_query, by_header, by_both)] == [204, 204, 204]
+    assert [call.operation_id for call in widgets.calls] == ["op-1", "op-2", "op-2"]
+    assert by_query.headers["Idempotency-Key"] == "op-1"
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("operationID=op-1", "?operationID: expected the same as in header Idempotency-Key, or only one of them"),
+        ("operationID=op-2&operationID=op-2", "?operationID: expected it once, got it 2 times"),
+        ("operationID=", "?operationID: expected 1 to 253 visible ASCII characters"),
+    ],
+)
+async def test_a_delete_with_operation_ids_that_cannot_be_meant_is_refused(query: str, said: str) -> None:
+    widgets = Widgets()
+    headers = {**bearer("operator"), "Idempotency-Key": "op-2"}
+
+    async with serving_widgets(widgets) as client:
+        refused = await client.delete(f"/api/v1/widgets/a?{query}", headers=headers)
+        error = (await refused.json())["error"]
+
+    assert (refused.status, widgets.calls) == (400, [])
+    assert error["message"].startswith(said)
+
+
+@pytest.mark.parametrize("body", [b'{"operationID": "op-1"}', b"{}", b"\xff"])
+async def test_a_delete_with_a_body_is_refused_and_says_where_the_operation_id_goes(body: bytes) -> None:
+    said = "$: expected no body; send the operationID as header Idempotency-Key or as query parameter operationID"
+
+    async with serving_widgets(Widgets()) as client:
+        refused = await client.delete("/api/v1/widgets/a", data=body, headers=bearer("operator"))
+        empty = await client.delete("/api/v1/widgets/a", data=b"", headers=bearer("operator"))
+
+        assert (refused.status, empty.status) == (400, 204)
+        assert (await refused.json())["error"]["message"] == said
+
+
+async def test_only_a_delete_takes_its_operation_id_by_query() -> None:
+    async with serving_widgets(Widgets()) as client:
+        made = await client.post("/api/v1/widgets?operationID=op-1", json=CREATE, headers=bearer("write"))
+
+    assert made.status == 400
 
 
 @pytest.mark.parametrize("error", [UnavailableError("cut off", outcome_unknown=True), ObjectNotFoundError("none")])

@@ -25,6 +25,11 @@ def body(document: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+def part(document: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = document["components"]["schemas"]["PartInput"]
+    return found
+
+
 def view(document: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = document["components"]["schemas"]["WidgetView"]
     return found
@@ -55,15 +60,20 @@ BREAKS: dict[str, Change] = {
     "POST /widgets body.name can no longer be 'anything else'": lambda new: body(new)["properties"]["name"].update(
         enum=["a"]
     ),
-    "POST /widgets body.parts[].name has maxLength 5, was 10": lambda new: body(new)["properties"]["parts"]["items"][
-        "properties"
-    ]["name"].update(maxLength=5),
+    "POST /widgets body.parts[].name has maxLength 5, was 10": lambda new: part(new)["properties"]["name"].update(
+        maxLength=5
+    ),
+    "POST /widgets body.spare.name has maxLength 5, was 10": lambda new: part(new)["properties"]["name"].update(
+        maxLength=5
+    ),
+    "POST /widgets body.spare can no longer be null": lambda new: body(new)["properties"]["spare"]["anyOf"].pop(),
     "GET /widgets 200.data[].size is gone": lambda new: view(new)["properties"].pop("size"),
     "GET /widgets 200.data[].size is not always there any more": lambda new: view(new)["required"].remove("size"),
     "GET /widgets 200.data[].size can be string now": lambda new: view(new)["properties"]["size"].update(type="string"),
-    "DELETE /widgets/{name} body is required": lambda new: new["paths"]["/widgets/{name}"]["delete"][
-        "requestBody"
-    ].update(required=True),
+    "POST /widgets body is no longer taken": lambda new: new["paths"]["/widgets"]["post"].pop("requestBody"),
+    "DELETE /widgets/{name} body is required": lambda new: new["paths"]["/widgets/{name}"]["delete"].update(
+        requestBody={"required": True, "content": {}}
+    ),
 }
 
 

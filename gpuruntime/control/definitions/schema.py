@@ -42,7 +42,10 @@ from gpuruntime.meta import (
 )
 from gpuruntime.meta.structs import default_of, forgotten_field, wire_name
 
-__all__ = ["schema_of"]
+__all__ = ["TYPE", "schema_of"]
+
+TYPE: Final = "x-type"
+"""Where a schema with types has the type that it is of."""
 
 _SCALARS: Final[dict[Any, dict[str, Any]]] = {
     bool: {"type": "boolean"},
@@ -68,20 +71,22 @@ class _Place:
     inside: tuple[type, ...] = ()
     # Whether the server knows which old value belongs to a new one: not inside lists, unless their items have keys.
     correlated: bool = True
+    typed: bool = False
 
     def at(self, step: str) -> "_Place":
         return evolve(self, path=self.path + step)
 
 
-def schema_of(cls: type[Struct], *, described: bool = True) -> dict[str, Any]:
+def schema_of(cls: type[Struct], *, described: bool = True, typed: bool = False) -> dict[str, Any]:
     """The schema of a type, in plain dicts and lists; of a kind, with `apiVersion`, `kind` and `metadata`.
 
-    Descriptions are read from source files; without `described` none is read.
+    Descriptions are read from source files; without `described` none is read. With `typed`, the schema of each type
+    inside has that type itself at `TYPE`: for whoever gives each type a schema of its own.
 
     Raises:
         DefinitionError: the type has no schema, such as one that contains itself; the message names the field.
     """
-    return _struct(cls, _Place(cls.__qualname__, described))
+    return _struct(cls, _Place(cls.__qualname__, described, typed=typed))
 
 
 def _struct(cls: type[Struct], place: _Place) -> dict[str, Any]:
@@ -217,7 +222,8 @@ def _shape(target: Any, rules: tuple[Any, ...], place: _Place) -> dict[str, Any]
     inner = evolve(place, correlated=place.correlated and Atomic() not in rules)
     if isinstance(target, type) and issubclass(target, Struct):
         embedded = {"x-kubernetes-embedded-resource": True} if issubclass(target, TypedObject) else {}
-        return _struct(target, inner) | embedded
+        named = {TYPE: target} if place.typed else {}
+        return _struct(target, inner) | embedded | named
     if get_origin(target) in {tuple, FrozenDict}:
         return _collection(target, rules, inner)
     return _scalar_choice(target, place)
