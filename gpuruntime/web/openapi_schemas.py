@@ -8,7 +8,8 @@ named after the property that it is.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from attrs import frozen
+import orjson
+from attrs import evolve, frozen
 
 from gpuruntime.control.definitions.schema import TYPE, schema_of
 from gpuruntime.meta.frozen_mapping import EMPTY
@@ -73,13 +74,15 @@ class _Plain:
 
     components: Components
     is_request: bool
+    is_part: bool = False
 
     def of(self, schema: dict[str, Any]) -> dict[str, Any]:
         if TYPE in schema:
             # Without a default: no generator knows one that is an object. Absent means the same.
             cls: type[Struct] = schema[TYPE]
             described = {"description": schema["description"]} if "description" in schema else {}
-            return {**described, **self.components.inner(cls.__name__ + self._suffix, cls, self)}
+            part = evolve(self, is_part=True)
+            return {**described, **self.components.inner(cls.__name__ + self._suffix, cls, part)}
         plain = {key: value for key, value in schema.items() if not key.startswith(_KUBERNETES) and key != "nullable"}
         if schema.get("x-kubernetes-list-type") == "set":
             plain["uniqueItems"] = True
@@ -110,6 +113,10 @@ class _Plain:
     def _property(self, name: str, schema: dict[str, Any]) -> dict[str, Any]:
         """What a property is. A map has a name of its own, because generators make a class of it."""
         plain = self.of(schema)
+        if self.is_request and self.is_part and "default" in plain:
+            # A client would send it with each update, and so change what its user left out.
+            usual = orjson.dumps(plain.pop("default")).decode()
+            plain["description"] = f"{plain.get('description', '')} A new one has {usual} unless given.".lstrip()
         if plain.get("type") != "object" or not isinstance(plain.get("additionalProperties"), dict):
             return plain
         described = {"description": plain.pop("description")} if "description" in plain else {}

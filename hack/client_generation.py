@@ -1,0 +1,67 @@
+"""A Python client made from the description of the API by openapi-python-client, and the check of its types."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+from attrs import frozen
+
+__all__ = ["PACKAGE", "GeneratedClient", "generate_client"]
+
+PACKAGE: Final = "gpu_runtime_client"
+_BIN: Final = Path(sys.executable).parent
+# The generator's own client.py gives httpx arguments of type object, whatever the description says.
+_MYPY: Final = f"""\
+[mypy]
+strict = True
+[mypy-{PACKAGE}.client]
+disable_error_code = arg-type
+"""
+
+
+@frozen
+class GeneratedClient:
+    """A client package in a directory of its own."""
+
+    directory: Path
+    output: str
+    """What the generator said: one line if it had no complaint."""
+
+    def operations(self) -> set[str]:
+        """The names of the operations that it can call, in snake case."""
+        modules = (self.directory / PACKAGE / "api").glob("*/*.py")
+        return {module.stem for module in modules if module.stem != "__init__"}
+
+    def type_errors(self, *programs: Path) -> str:
+        """What mypy, strict, finds in the client and in programs that use it; "" if that is nothing."""
+        config = self.directory / "mypy.ini"
+        config.write_text(_MYPY)
+        options = ("--config-file", str(config), "--cache-dir", str(self.directory / "mypy-cache"))
+        done = self._run([str(_BIN / "mypy"), *options, PACKAGE, *map(str, programs)])
+        return "" if done.returncode == 0 else done.stdout + done.stderr
+
+    def run(self, program: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a program that imports the client."""
+        return self._run([sys.executable, str(program), *arguments])
+
+    def _run(self, command: list[str]) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "PYTHONPATH": str(self.directory), "MYPYPATH": str(self.directory)}
+        return subprocess.run(command, cwd=self.directory, env=environment, capture_output=True, text=True, check=False)
+
+
+def generate_client(document: Path, directory: Path) -> GeneratedClient:
+    """The client of an API with this description, made in a directory."""
+    command = [str(_BIN / "openapi-python-client"), "generate", "--meta", "none", "--path", str(document)]
+    # The generator formats what it writes with the ruff that it finds.
+    environment = {**os.environ, "PATH": f"{_BIN}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(
+        [*command, "--output-path", str(directory / PACKAGE)],
+        cwd=directory,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return GeneratedClient(directory, done.stdout + done.stderr)
