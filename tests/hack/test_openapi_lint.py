@@ -1,0 +1,34 @@
+"""The description of the API in the eyes of a linter of the field."""
+
+import os
+import shutil
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from hack.openapi import DOCUMENT
+from hack.openapi_lint import lint
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("npm") is None and "CI" not in os.environ,
+    reason="Spectral is installed by npm, which is not here: install Node.js",
+)
+
+
+def test_a_linter_of_the_field_finds_nothing_in_the_description() -> None:
+    assert lint(DOCUMENT) == ""
+
+
+def test_the_linter_finds_a_body_of_any_delete_but_that_of_stocks(tmp_path: Path) -> None:
+    document: dict[str, Any] = orjson.loads(DOCUMENT.read_bytes())
+    of_stocks = document["paths"]["/stocks"]["delete"]["requestBody"]
+    document["paths"]["/vms/{id}"]["delete"]["requestBody"] = deepcopy(of_stocks)
+    changed = tmp_path / "openapi.json"
+    changed.write_bytes(orjson.dumps(document))
+
+    (found,) = (line for line in lint(changed).splitlines() if "delete-without-body" in line)
+
+    assert "paths./vms/{id}.delete" in found
