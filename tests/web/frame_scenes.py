@@ -10,7 +10,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from attrs import field, frozen
 
 from gpuruntime.control.operations.http_site import HttpAddress, serving
-from gpuruntime.meta.frozen_mapping import FrozenDict
+from gpuruntime.meta.frozen_mapping import EMPTY, FrozenDict
 from gpuruntime.meta.rules import Items, Length, Pattern, Range
 from gpuruntime.meta.structs import Struct, wire
 from gpuruntime.web.authentication import Access, Gate
@@ -28,6 +28,8 @@ class Part(Struct):
     name: Annotated[str, Pattern("^[a-z]+$"), Length(maximum=10)]
     secret: str | None = field(default=None, metadata=wire(sensitive=True))
     """Never told."""
+    color: str = "red"
+    """Its color."""
 
 
 @frozen
@@ -39,6 +41,9 @@ class WidgetBody(Struct):
     """How big it is."""
     parts: Annotated[tuple[Part, ...], Items(maximum=3)] = ()
     spare: Part | None = None
+    lid: Part = field(default=Part("lid"))
+    marks: FrozenDict[str, str] = EMPTY
+    """What it is marked with."""
 
 
 @frozen

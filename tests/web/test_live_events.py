@@ -6,8 +6,10 @@ import pytest
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.api.roles import Roles
 from gpuruntime.meta import ObjectMeta
+from gpuruntime.meta.codec import decode
 from gpuruntime.service.change_log import Step
 from gpuruntime.web.live_events import LiveEvents
+from gpuruntime.web.unit_events import UNIT_EVENTS
 from gpuruntime.web.views_units import unit_view
 
 
@@ -69,3 +71,12 @@ def test_only_the_end_of_the_full_state_is_a_place_to_come_back_to_and_its_begin
     assert [(name, place) for name, place, _ in state] == [("reset", ""), ("added", None), ("synced", "12")]
     assert state[-1][2] == {"resourceVersion": "12", "count": 1}
     assert without == [None, None, None]
+
+
+def test_every_event_and_what_its_data_is_are_described() -> None:
+    changes = ((None, "g1"), ("g1", "g1"), ("g1", None))
+    sent = [*following().of_state([unit("a", "g1")], "12"), *(following().of_step(step(*one), "") for one in changes)]
+
+    decoded = {name: decode(UNIT_EVENTS[name], data) for name, _, data in map(read, sent)}
+
+    assert {name: type(data) for name, data in decoded.items()} == dict(UNIT_EVENTS)

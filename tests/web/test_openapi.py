@@ -7,7 +7,7 @@ from attrs import evolve
 
 from gpuruntime.web.openapi import openapi_document
 from gpuruntime.web.routing import Answer
-from tests.web.frame_scenes import WidgetBody, Widgets, WidgetView, bearer, serving_widgets
+from tests.web.frame_scenes import Part, WidgetBody, Widgets, WidgetView, bearer, serving_widgets
 
 DOCUMENT = openapi_document(Widgets().routes())
 
@@ -103,6 +103,45 @@ def test_two_answers_of_one_status_are_one_response_with_two_media_types() -> No
     response = document["paths"]["/widgets"]["get"]["responses"]["200"]
     assert set(response["content"]) == {"application/json", "text/event-stream"}
     assert response["description"] == "The widgets. Changes as they happen."
+
+
+def test_the_events_of_a_stream_have_schemas() -> None:
+    _, _, getting, *_ = Widgets().routes()
+    events = {"added": WidgetView, "removed": WidgetView, "moved": Part}
+    watching = evolve(getting, answers=(Answer(200, None, "Changes as they happen.", events=events),))
+
+    document = openapi_document([watching])
+
+    operation, schemas = document["paths"]["/widgets/{name}"]["get"], document["components"]["schemas"]
+    stream = operation["responses"]["200"]["content"]["text/event-stream"]["schema"]
+    assert (stream["type"], stream["contentMediaType"]) == ("string", "text/event-stream")
+    assert stream["contentSchema"] == {"type": "array", "items": {"$ref": "#/components/schemas/WatchEvent"}}
+    assert schemas["WatchEvent"]["discriminator"]["mapping"] == {
+        "added": "#/components/schemas/WidgetViewEvent",
+        "removed": "#/components/schemas/WidgetViewEvent",
+        "moved": "#/components/schemas/PartEvent",
+    }
+    assert schemas["WidgetViewEvent"]["properties"]["event"]["enum"] == ["added", "removed"]
+    assert schemas["PartEvent"]["properties"]["data"]["contentSchema"] == {"$ref": "#/components/schemas/Part"}
+    assert "Last-Event-ID" in {parameter["name"] for parameter in operation["parameters"]}
+
+
+def test_a_part_of_a_request_has_no_default_that_a_client_would_send_with_an_update() -> None:
+    schemas = DOCUMENT["components"]["schemas"]
+
+    assert "default" not in schemas["PartInput"]["properties"]["color"]
+    assert schemas["PartInput"]["properties"]["color"]["description"] == 'Its color. A new one has "red" unless given.'
+    assert "default" not in schemas["WidgetBody"]["properties"]["lid"]
+
+
+def test_a_map_is_a_schema_of_its_own() -> None:
+    schemas = DOCUMENT["components"]["schemas"]
+
+    assert schemas["WidgetBody"]["properties"]["marks"] == {
+        "description": "What it is marked with.",
+        "anyOf": [{"$ref": "#/components/schemas/MarksInput"}, {"type": "null"}],
+    }
+    assert schemas["MarksInput"] == {"type": "object", "additionalProperties": {"type": "string"}}
 
 
 def test_one_name_has_one_meaning() -> None:
