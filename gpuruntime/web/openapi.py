@@ -87,7 +87,7 @@ def _described(route: Route) -> str:
 
 def _parameters(route: Route) -> Iterable[dict[str, Any]]:
     for name in _VARIABLE.findall(route.path):
-        yield _parameter("path", name, {"type": "string"}, _VARIABLES[name], required=True)
+        yield _parameter("path", name, {"type": "string"}, _VARIABLES.get(name, ""), required=True)
     if route.query is not None:
         for name, schema in query_schema(route.query).items():
             text = schema.pop("description", "")

@@ -5,7 +5,7 @@ import pytest
 from attrs import field, frozen
 
 from gpuruntime.control.definitions.failures import DefinitionError
-from gpuruntime.control.definitions.schema import schema_of
+from gpuruntime.control.definitions.schema import TYPE, schema_of
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.kube.builtin.pods import PodTemplateSpec
 from gpuruntime.meta import (
@@ -341,3 +341,16 @@ def test_conditions_have_the_schema_of_every_other_controller_and_are_a_map_by_t
         "lastTransitionTime": {"type": "string", "format": "date-time", "minItems": 1, "maxItems": 0},
         "observedGeneration": {"type": "integer", "format": "int64", "minimum": 0},
     }
+
+
+def test_a_typed_schema_says_of_what_type_each_part_is() -> None:
+    @frozen
+    class Outer(Struct):
+        one: Inner = Inner()
+        many: tuple[Inner, ...] = ()
+
+    schema = schema_of(Outer, typed=True)
+
+    assert (schema["properties"]["one"][TYPE], schema["properties"]["many"]["items"][TYPE]) == (Inner, Inner)
+    assert TYPE not in schema
+    assert TYPE not in str(schema_of(Outer))
