@@ -53,7 +53,7 @@ def _event(kind: type[Struct], names: list[str], components: Components) -> dict
         f"{kind.__name__}Event",
         {
             "type": "object",
-            "description": f"A server-sent event: {', '.join(names[:-1])} or {names[-1]}.",
+            "description": f"A server-sent event: {' or '.join(names)}.",
             "required": ["event", "data"],
             "properties": {
                 "event": {"type": "string", "description": "What happened.", "enum": names},

@@ -93,9 +93,7 @@ class _Plain:
         required = plain.get("required", ())
         if "properties" in plain:
             plain["properties"] = {
-                key: _nullable(self._property(key, inner))
-                if self.is_request and key not in required
-                else self._property(key, inner)
+                key: self._property(key, inner, is_required=key in required)
                 for key, inner in plain["properties"].items()
             }
         for key in ("items", "additionalProperties"):
@@ -110,17 +108,23 @@ class _Plain:
     def _suffix(self) -> str:
         return "Input" if self.is_request else ""
 
-    def _property(self, name: str, schema: dict[str, Any]) -> dict[str, Any]:
-        """What a property is. A map has a name of its own, because generators make a class of it."""
-        plain = self.of(schema)
-        if self.is_request and self.is_part and "default" in plain:
+    def _property(self, name: str, schema: dict[str, Any], *, is_required: bool) -> dict[str, Any]:
+        plain = self._named(name, self.of(schema))
+        if not self.is_request:
+            return plain
+        if self.is_part and "default" in plain:
             # A client would send it with each update, and so change what its user left out.
             usual = orjson.dumps(plain.pop("default")).decode()
             plain["description"] = f"{plain.get('description', '')} A new one has {usual} unless given.".lstrip()
-        if plain.get("type") != "object" or not isinstance(plain.get("additionalProperties"), dict):
-            return plain
-        described = {"description": plain.pop("description")} if "description" in plain else {}
-        return {**described, **self.components.add(name[0].upper() + name[1:] + self._suffix, plain)}
+        return plain if is_required else _nullable(plain)
+
+    def _named(self, name: str, schema: dict[str, Any]) -> dict[str, Any]:
+        """The schema of a property; that of a map goes to the components, because generators make a class of it."""
+        if schema.get("type") != "object" or not isinstance(schema.get("additionalProperties"), dict):
+            return schema
+        described = {key: text for key, text in schema.items() if key == "description"}
+        rest = {key: value for key, value in schema.items() if key not in described}
+        return {**described, **self.components.add(name[0].upper() + name[1:] + self._suffix, rest)}
 
 
 def _nullable(schema: dict[str, Any]) -> dict[str, Any]:

@@ -81,7 +81,7 @@ def schema_of(cls: type[Struct], *, described: bool = True, typed: bool = False)
     """The schema of a type, in plain dicts and lists; of a kind, with `apiVersion`, `kind` and `metadata`.
 
     Descriptions are read from source files; without `described` none is read. With `typed`, the schema of each type
-    inside has that type itself at `TYPE`: for whoever gives each type a schema of its own.
+    inside has that type itself at `TYPE`, for those who give each type a schema of its own.
 
     Raises:
         DefinitionError: the type has no schema, such as one that contains itself; the message names the field.
