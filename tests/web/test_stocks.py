@@ -22,6 +22,23 @@ async def test_stocks_are_created_once_listed_and_deleted() -> None:
     assert (too_many[0], too_many[1]["code"]) == (409, "insufficient_capacity")
 
 
+async def test_stocks_are_deleted_once_wherever_the_operation_id_is() -> None:
+    one = {"number": 1, "specName": "g1.1"}
+    async with api_without_cluster() as api:
+        await api.call("POST", "/stocks", json=PAIR)
+        answers = [
+            await api.call("DELETE", "/stocks?operationID=b", json=one),
+            await api.call("DELETE", "/stocks", json={"operationID": "b", **one}),
+            await api.call("DELETE", "/stocks", json=one, headers={"Idempotency-Key": "b"}),
+        ]
+        differing = await api.call("DELETE", "/stocks?operationID=c", json={"operationID": "b", **one})
+        listed = await api.call("GET", "/stocks")
+
+    assert answers == [(200, {"specName": "g1.1", "number": 1, "status": "deleted"})] * 3
+    assert (differing[0], differing[1]["details"][0]["path"]) == (400, "$.operationID")
+    assert len(listed[1]) == 1
+
+
 async def test_a_long_list_comes_in_pages() -> None:
     async with api_without_cluster() as api:
         await api.call("POST", "/stocks", json={"specName": "g1.1", "number": 5})
