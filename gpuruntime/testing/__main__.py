@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import os
 import select
+import shutil
 import signal
 import sys
 import threading
@@ -59,21 +60,28 @@ def _parser() -> argparse.ArgumentParser:
     cluster.add_argument("--nodes", type=int, default=4, help="number of fake machines (default: %(default)s)")
     cluster.add_argument("--gpus", type=int, default=8, help="GPUs of each (default: %(default)s)")
     cluster.add_argument("--audit", action="store_true", help="log every request to DIRECTORY/audit.log")
-    cluster.add_argument("--owner", type=int, metavar="PID", help="end when this process ends, too")
+    cluster.add_argument(
+        "--owner", type=int, metavar="PID", help="end when this process ends, too, and remove DIRECTORY then"
+    )
     return parser
 
 
 def _cluster(arguments: argparse.Namespace) -> None:
     signal.signal(signal.SIGTERM, _interrupt)
+    orphaned = threading.Event()
     if arguments.owner is not None:
-        threading.Thread(target=_end_with, args=(arguments.owner,), daemon=True).start()
+        threading.Thread(target=_end_with, args=(arguments.owner, orphaned), daemon=True).start()
     nodes = default_nodes(arguments.nodes, arguments.gpus)
     try:
         with LocalCluster(arguments.directory, nodes=nodes, audit=arguments.audit) as cluster:
-            print(f"export KUBECONFIG={cluster.access.kubeconfig}", flush=True)
+            access = cluster.access
+            print(f"export KUBECONFIG={access.kubeconfig} KUBECACHEDIR={access.kubectl_cache}", flush=True)
             threading.Event().wait()
     except KeyboardInterrupt:
         return
+    finally:
+        if orphaned.is_set():
+            shutil.rmtree(arguments.directory, ignore_errors=True)
 
 
 def _interrupt(*_: object) -> None:
@@ -83,9 +91,10 @@ def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def _end_with(pid: int) -> None:
+def _end_with(pid: int, orphaned: threading.Event) -> None:
     with contextlib.suppress(ProcessLookupError):
         select.select([os.pidfd_open(pid)], [], [])
+    orphaned.set()
     os.kill(os.getpid(), signal.SIGTERM)
 
 

@@ -11,6 +11,7 @@ from typing import Any, Self
 from attrs import asdict, frozen
 
 from gpuruntime.testing.admin import AdminClient
+from gpuruntime.testing.components import SCRATCH
 
 __all__ = ["ClusterAccess", "kubeconfig_document"]
 
@@ -64,6 +65,11 @@ class ClusterAccess:
         context.load_cert_chain(self.certificate, self.key)
         return AdminClient(self.server, context)
 
+    @property
+    def kubectl_cache(self) -> Path:
+        """For KUBECACHEDIR: where kubectl keeps what it has learnt about this cluster, by default below ~/.kube."""
+        return self.kubeconfig.parent / SCRATCH / "kubectl"
+
     def kubectl(self, *arguments: str, input_text: str | None = None) -> str:
         """Run kubectl as the administrator; gives what it printed.
 
@@ -76,7 +82,7 @@ class ClusterAccess:
             capture_output=True,
             text=True,
             check=False,
-            env={**os.environ, "KUBECONFIG": str(self.kubeconfig)},
+            env={**os.environ, "KUBECONFIG": str(self.kubeconfig), "KUBECACHEDIR": str(self.kubectl_cache)},
         )
         if done.returncode != 0:
             error = subprocess.CalledProcessError(done.returncode, ["kubectl", *arguments], done.stdout, done.stderr)

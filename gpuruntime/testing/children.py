@@ -34,12 +34,14 @@ class Children:
         - One owner a directory at a time: entering takes a lock that lasts until the last child has ended, so whoever
           gets the lock next starts on clean ground.
         - Leaving stops all children, the youngest first. If this process dies in any way, they are stopped, too.
+        - A temporary directory is removed after that, also if this process has died.
     """
 
-    def __init__(self, directory: Path, patience: float = 0.0) -> None:
+    def __init__(self, directory: Path, patience: float = 0.0, *, temporary: bool = False) -> None:
         """Work in `directory`, and give the children of an earlier owner `patience` seconds to end."""
         self._directory = directory
         self._patience = patience
+        self._temporary = temporary
         self._numbers = itertools.count()
         self._lock: int | None = None
         self._keeper: subprocess.Popen[str] | None = None
@@ -49,9 +51,10 @@ class Children:
         lock = os.open(self._directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             self._take(lock)
-            script = [sys.executable, "-I", keeper.__file__, str(lock)]
+            script = [sys.executable, "-I", keeper.__file__]
+            removal = ["--remove", str(self._directory.resolve())] if self._temporary else []
             self._keeper = subprocess.Popen(
-                script,
+                [*script, *removal, str(lock)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,

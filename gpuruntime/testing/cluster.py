@@ -49,6 +49,7 @@ class LocalCluster:
         - `start` returns when the API server answers, ServiceAccounts are being made and every node is Ready.
         - `stop`, the end of a `with` block, or the death of this process in any way ends every process, in order.
         - Any number of clusters run side by side: ports are chosen free.
+        - Nothing is written outside of its directory, as root neither. A temporary directory goes with the cluster.
 
     Caveats:
         No container ever runs, and nothing routes to a Service. The data is gone after `stop`.
@@ -74,8 +75,8 @@ class LocalCluster:
             binaries: a directory with the six programs; found or built if None.
             patience: seconds to wait for an earlier cluster in the same directory to end.
         """
-        self._own_directory = directory is None
-        self._directory = directory or Path(tempfile.mkdtemp(prefix="gpuruntime-"))
+        self._given_directory = directory
+        self._directory: Path
         self._nodes = default_nodes() if nodes is None else nodes
         self._audit = audit
         self._apiserver_flags = dict(apiserver_flags or {})
@@ -113,7 +114,8 @@ class LocalCluster:
         binaries = self._binaries or assets.ensure()
         try:
             for attempt in range(1, _ATTEMPTS + 1):
-                children = Children(self._directory, self._patience)
+                self._directory = self._given_directory or Path(tempfile.mkdtemp(prefix="gpuruntime-"))
+                children = Children(self._directory, self._patience, temporary=self._given_directory is None)
                 children.__enter__()
                 self._children = children
                 try:
@@ -133,8 +135,6 @@ class LocalCluster:
     def stop(self) -> None:
         """End every process, the youngest first, and forget the state; logs stay in a directory that was given."""
         self._end_processes()
-        if self._own_directory:
-            shutil.rmtree(self._directory, ignore_errors=True)
 
     def stop_component(self, name: str) -> None:
         """End one part in an orderly way, `kube-apiserver` say; the others go on without it."""
@@ -143,9 +143,7 @@ class LocalCluster:
     def start_component(self, name: str, flags: Mapping[str, str] | None = None) -> None:
         """Start a part that was stopped, with further `flags`, and wait until the API server answers."""
         assert self._layout is not None  # noqa: S101 - set by start, as _running checks
-        children = self._running()
-        layout = evolve(self._layout, apiserver_flags={**self._layout.apiserver_flags, **(flags or {})})
-        children.start(name, _COMMANDS[name](layout), layout.log(name))
+        self._launch(name, evolve(self._layout, apiserver_flags={**self._layout.apiserver_flags, **(flags or {})}))
         try:
             self._wait("the API server", self._api_ready)
         except _PortTakenError:
@@ -179,11 +177,11 @@ class LocalCluster:
             binaries=binaries,
             audit_log=layout.audit_log if self._audit else None,
         )
-        self._launch("etcd")
-        self._launch("kube-apiserver")
+        self._launch("etcd", layout)
+        self._launch("kube-apiserver", layout)
         self._wait("the API server", self._api_ready)
         for component in ("kube-controller-manager", "kube-scheduler", "kwok"):
-            self._launch(component)
+            self._launch(component, layout)
         admin = access.admin()
         for node in self._nodes:
             admin.create("/api/v1/nodes", node.manifest())
@@ -196,6 +194,7 @@ class LocalCluster:
         # Imported here because pytest loads the plugin in every run, with the extra `testing` installed or not.
         from gpuruntime.testing.certificates import issue_pki  # noqa: PLC0415
 
+        (self._directory / components.SCRATCH).mkdir(mode=0o700)
         api_port, etcd_port = _free_ports(2)
         pki = issue_pki(self._directory / "pki", components.SERVER_HOSTS)
         layout = components.Layout(
@@ -215,9 +214,9 @@ class LocalCluster:
         (self._directory / "kube-scheduler.yaml").write_text(json.dumps(components.scheduler_config(layout)))
         return layout
 
-    def _launch(self, component: str) -> None:
-        assert self._layout is not None  # noqa: S101 - set by _start
-        self._running().start(component, _COMMANDS[component](self._layout), self._layout.log(component))
+    def _launch(self, component: str, layout: components.Layout) -> None:
+        environment = components.scratch_environment(layout.directory)
+        self._running().start(component, _COMMANDS[component](layout), layout.log(component), environment)
 
     def _wait(self, what: str, ready: Callable[[], bool]) -> None:
         deadline = time.monotonic() + _START_SECONDS
@@ -266,10 +265,13 @@ class LocalCluster:
             self._children.__exit__(None, None, None)
             self._children = None
             self._forget_state(keep_logs=True)
+            if self._given_directory is None:
+                # For a keeper that was killed: it removes a temporary directory itself.
+                shutil.rmtree(self._directory, ignore_errors=True)
         self._access = None
 
     def _forget_state(self, *, keep_logs: bool = False) -> None:
-        for name in ("pki", "etcd", *(() if keep_logs else ("logs",))):
+        for name in ("pki", "etcd", components.SCRATCH, *(() if keep_logs else ("logs",))):
             shutil.rmtree(self._directory / name, ignore_errors=True)
         if not keep_logs:
             (self._directory / "audit.log").unlink(missing_ok=True)

@@ -12,6 +12,7 @@ from gpuruntime.testing.pki import Pki
 
 __all__ = [
     "HOST",
+    "SCRATCH",
     "SERVER_HOSTS",
     "Layout",
     "apiserver",
@@ -21,6 +22,7 @@ __all__ = [
     "kwok_command",
     "scheduler",
     "scheduler_config",
+    "scratch_environment",
 ]
 
 HOST = "127.0.0.1"
@@ -34,6 +36,7 @@ SERVER_HOSTS = (
     "kubernetes.default.svc",
     _SERVICE,
 )
+SCRATCH = "scratch"
 ISSUER = f"https://{_SERVICE}"
 # The default client limits of 20 and 50 requests a second would make the control plane the slowest part of every test.
 _QPS, _BURST = 1000, 2000
@@ -64,6 +67,12 @@ class Layout:
 
     def kubeconfig(self, component: str) -> Path:
         return self.directory / f"{component}.kubeconfig"
+
+
+def scratch_environment(directory: Path) -> dict[str, str]:
+    """For a component: what it reads from and writes to a home or a temporary directory is that of the cluster."""
+    scratch = str(directory / SCRATCH)
+    return {"HOME": scratch, "TMPDIR": scratch}
 
 
 def etcd(layout: Layout) -> list[str]:
@@ -97,6 +106,8 @@ def apiserver(layout: Layout) -> list[str]:
         "secure-port": layout.api_port,
         "tls-cert-file": layout.pki.apiserver.certificate,
         "tls-private-key-file": layout.pki.apiserver.key,
+        # By default /var/run/kubernetes, where a server without the two files above keeps some of its own making.
+        "cert-dir": layout.directory / SCRATCH,
         "client-ca-file": layout.pki.authority.certificate,
         "authorization-mode": "Node,RBAC",
         "enable-admission-plugins": "NodeRestriction",
@@ -135,6 +146,8 @@ def controller_manager(layout: Layout) -> list[str]:
             "root-ca-file": layout.pki.authority.certificate,
             "cluster-signing-cert-file": layout.pki.authority.certificate,
             "cluster-signing-key-file": layout.pki.authority.key,
+            # By default below /usr/libexec, where a manager that runs as root makes it.
+            "flex-volume-plugin-dir": layout.directory / SCRATCH / "volume-plugins",
             "kube-api-qps": _QPS,
             "kube-api-burst": _BURST,
         },

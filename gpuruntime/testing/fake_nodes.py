@@ -1,6 +1,7 @@
 """Fake GPU nodes in a cluster of somebody else's, kind's say: kwok runs here and plays them there."""
 
 import json
+import os
 import subprocess
 from contextlib import ExitStack
 from pathlib import Path
@@ -49,6 +50,7 @@ class FakeNodes:
 
     def _kubectl(self, *arguments: str, text: str | None = None) -> None:
         command = [str(self._binaries / "kubectl"), "--kubeconfig", str(self._kubeconfig), *arguments]
-        done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+        environment = {**os.environ, "KUBECACHEDIR": str(self._directory / "kubectl")}
+        done = subprocess.run(command, input=text, capture_output=True, text=True, check=False, env=environment)
         if done.returncode != 0:
             raise ClusterError(f"kubectl {arguments[0]} of the fake nodes failed: {done.stderr.strip()}")

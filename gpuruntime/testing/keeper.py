@@ -10,14 +10,17 @@ answer repeats the request's `id`::
 
 Guarantees:
     - Its standard input closing (the owner stopped, crashed, or was killed) stops every process, the youngest first.
-    - SIGTERM does the same. SIGINT is ignored: a Ctrl-C in a terminal reaches the owner, who decides the order.
+    - SIGTERM does the same. A directory that it was given with `--remove` goes after the last process.
+    - SIGINT is ignored: a Ctrl-C in a terminal reaches the owner, who decides the order.
     - Killed with SIGKILL, it takes its children with it. (Linux only: no other kernel offers this.)
 """
 
+import argparse
 import contextlib
 import ctypes
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -114,8 +117,12 @@ class Keeper:
 
 
 def main(argv: list[str]) -> None:
-    """Serve requests from standard input until it ends: `keeper.py [FD...]`."""
-    keeper = Keeper(tuple(int(descriptor) for descriptor in argv[1:]))
+    """Serve requests from standard input until it ends: `keeper.py [--remove DIRECTORY] [FD...]`."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--remove", type=Path)
+    parser.add_argument("descriptors", type=int, nargs="*")
+    arguments = parser.parse_args(argv[1:])
+    keeper = Keeper(tuple(arguments.descriptors))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
@@ -127,6 +134,8 @@ def main(argv: list[str]) -> None:
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         keeper.stop_all()
+        if arguments.remove is not None:
+            shutil.rmtree(arguments.remove, ignore_errors=True)
 
 
 if __name__ == "__main__":

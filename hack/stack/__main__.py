@@ -47,7 +47,7 @@ def _up(argv: list[str]) -> None:
         _detach([argument for argument in argv if argument != "--detach"], arguments, directory)
         return
     if arguments.kubeconfig is not None:
-        cluster = partial(given, arguments.kubeconfig)
+        cluster = partial(given, arguments.kubeconfig, directory)
     elif arguments.kind:
         cluster = partial(kind, directory, nodes)
     else:

@@ -1,6 +1,7 @@
 """The three ways to a cluster: one that we start here, one that kind makes in Docker, one that is there already."""
 
 import hashlib
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ __all__ = ["Cluster", "StackError", "delete_leftover_kind", "given", "kind", "lo
 
 _PATIENCE_SECONDS = 60.0
 _KIND_KUBECONFIG = "kind.kubeconfig"
+_KUBECTL_CACHE = "kubectl-cache"
 
 
 class StackError(Exception):
@@ -27,10 +29,12 @@ class Cluster:
 
     kubeconfig: Path
     binaries: Path
+    kubectl_cache: Path
 
     def kubectl(self, *arguments: str) -> str:
         command = [str(self.binaries / "kubectl"), "--kubeconfig", str(self.kubeconfig), *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        environment = {**os.environ, "KUBECACHEDIR": str(self.kubectl_cache)}
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
         if done.returncode != 0:
             raise StackError(f"kubectl {' '.join(arguments)} failed: {done.stderr.strip()}")
         return done.stdout
@@ -40,15 +44,15 @@ class Cluster:
 def local(directory: Path, nodes: tuple[NodeShape, ...], *, audit: bool) -> Iterator[Cluster]:
     """Start our own control plane; it ends with the block."""
     with LocalCluster(directory, nodes=nodes, audit=audit, patience=_PATIENCE_SECONDS) as cluster:
-        yield Cluster(cluster.access.kubeconfig, cluster.access.binaries)
+        yield Cluster(cluster.access.kubeconfig, cluster.access.binaries, cluster.access.kubectl_cache)
 
 
 @contextmanager
-def given(kubeconfig: Path) -> Iterator[Cluster]:
+def given(kubeconfig: Path, directory: Path) -> Iterator[Cluster]:
     """Use the cluster that a kubeconfig leads to; nothing of it is ours but what we install."""
     if not kubeconfig.is_file():
         raise StackError(f"--kubeconfig {kubeconfig}: there is no such file")
-    cluster = Cluster(kubeconfig, _kubectl_directory())
+    cluster = Cluster(kubeconfig, _kubectl_directory(), directory / _KUBECTL_CACHE)
     cluster.kubectl("version", "--request-timeout=10s")
     yield cluster
 
@@ -72,7 +76,7 @@ def kind(directory: Path, nodes: tuple[NodeShape, ...]) -> Iterator[Cluster]:
             raise StackError(f"{' '.join(command)} failed; its words are above")
         binaries = assets.ensure()
         with FakeNodes(directory / "kwok", kubeconfig, nodes, binaries):
-            yield Cluster(kubeconfig, binaries)
+            yield Cluster(kubeconfig, binaries, directory / _KUBECTL_CACHE)
     finally:
         _delete_kind(directory)
 

@@ -88,7 +88,8 @@ def _keep(options: StackOptions, children: Children) -> None:
         children.start("manager", command, log, {"KUBECONFIG": str(identity)})
         _await_ready(children, url, log)
         token = account_token(cluster, "gpuruntime-developer", "gpuruntime")
-        RunningStack(os.getpid(), url, str(cluster.kubeconfig), token, str(cluster.binaries)).save(options.directory)
+        paths = (str(cluster.binaries), str(cluster.kubectl_cache))
+        RunningStack(os.getpid(), url, str(cluster.kubeconfig), token, *paths).save(options.directory)
         ending = "Ctrl-C" if sys.stdin.isatty() else "./hack/down"
         _say(_BANNER.format(url=url, kubeconfig=cluster.kubeconfig, ending=ending, directory=options.directory))
         try:

@@ -66,6 +66,7 @@ class RunningStack:
     kubeconfig: str
     token: str
     binaries: str
+    kubectl_cache: str
 
     def save(self, directory: Path) -> None:
         """Publish all at once, for the user's eyes only: it holds a token."""
@@ -88,6 +89,11 @@ class RunningStack:
 
     def exports(self) -> str:
         """Lines for a shell to evaluate."""
-        variables = {"KUBECONFIG": self.kubeconfig, "GPURUNTIME_URL": self.url, "GPURUNTIME_TOKEN": self.token}
+        variables = {
+            "KUBECONFIG": self.kubeconfig,
+            "KUBECACHEDIR": self.kubectl_cache,
+            "GPURUNTIME_URL": self.url,
+            "GPURUNTIME_TOKEN": self.token,
+        }
         lines = [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
         return "\n".join([*lines, f'export PATH={shlex.quote(self.binaries)}:"$PATH"'])
