@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from attrs import evolve
 from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 
@@ -47,6 +48,7 @@ class Eyes:
         self.core: Any = client.CoreV1Api(self.api)
         self.apps: Any = client.AppsV1Api(self.api)
         self.custom: Any = client.CustomObjectsApi(self.api)
+        self.leases: Any = client.CoordinationV1Api(self.api)
 
     def unit(self, name: str, namespace: str = INSTANCES) -> Any:
         return self._or_none(partial(self.custom.get_namespaced_custom_object, *self._units(namespace), name))
@@ -114,7 +116,7 @@ class Eyes:
 
         On one that is not played, pods do what a story writes.
         """
-        manifest = {**shape.manifest(), "spec": {"taints": [{"key": GPUS, "effect": "NoSchedule"}]}}
+        manifest = evolve(shape, taints={GPUS: "NoSchedule"}).manifest()
         if not played:
             manifest["metadata"]["annotations"] = {}
             manifest["status"]["conditions"] = [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]

@@ -1,32 +1,35 @@
 """An installation in somebody else's cluster, kind's say: the replicas are pods, and the API is reached through them.
 
 The cluster needs the image of the overlay: `hack/kind` builds and loads it. Fake GPU nodes are played from here for the
-time of the stories.
+time of the stories. An installation that stands there already is used as it is: none of its pods is restarted.
 """
 
 import json
+import os
 import re
 import shutil
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from e2e.caller import Caller
 from e2e.eyes import Eyes, eventually
 from e2e.host import NODES, REPLICAS
 from e2e.installation import Installation, Kubectl, Replica
 from e2e.names import CONTROLLERS, GPUS, LEASE, RUNTIME_APIS, SYSTEM
+from e2e.phases import Phases
 from gpuruntime.testing import FakeNodes, assets
 
 __all__ = ["PodReplicas", "remote_installation"]
 
 _ROOT: Final = Path(__file__).resolve().parents[1]
-_PATIENCE: Final = "--timeout=300s"
+_PATIENCE_SECONDS: Final = 300.0
 _FORWARDED: Final = re.compile(r"Forwarding from 127\.0\.0\.1:(\d+)")
 
 
@@ -34,10 +37,12 @@ _FORWARDED: Final = re.compile(r"Forwarding from 127\.0\.0\.1:(\d+)")
 class _Terminal:
     kubeconfig: Path
     binary: Path
+    cache: Path
 
     def __call__(self, *arguments: str) -> str:
         command = [str(self.binary), "--kubeconfig", str(self.kubeconfig), *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        environment = {**os.environ, "KUBECACHEDIR": str(self.cache)}
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
         assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr.strip()}"
         return done.stdout
 
@@ -47,16 +52,17 @@ class PodReplicas:
     """Pods that their Deployments replace when they end."""
 
     kubectl: Kubectl
+    cluster: Eyes
 
     def living(self, process: str) -> Mapping[str, Replica]:
-        pods = json.loads(self.kubectl("get", "pods", *_of(process), "--output", "json"))["items"]
-        alive = [pod["metadata"] for pod in pods if "deletionTimestamp" not in pod["metadata"]]
-        return {pod["name"]: Replica(pod["name"], pod["uid"]) for pod in alive}
+        pods = self.cluster.core.list_namespaced_pod(SYSTEM, label_selector=_selector(process)).items
+        alive = [pod.metadata for pod in pods if pod.metadata.deletion_timestamp is None]
+        return {pod.name: Replica(pod.name, pod.uid) for pod in alive}
 
     def leader(self) -> Replica:
         def leading() -> Replica | None:
-            path = ("get", "lease", LEASE, "--namespace", SYSTEM, "--output", "jsonpath={.spec.holderIdentity}")
-            pod, _, _ = self.kubectl(*path).rpartition("_")
+            found = self.cluster.leases.list_namespaced_lease(SYSTEM, field_selector=f"metadata.name={LEASE}").items
+            pod = (found[0].spec.holder_identity or "").rpartition("_")[0] if found else ""
             return self.living(CONTROLLERS).get(pod)
 
         return eventually(leading, "a controller manager that leads")
@@ -70,47 +76,86 @@ class PodReplicas:
 
     def roll(self, process: str) -> None:
         self.kubectl("rollout", "restart", f"deployment/gpuruntime-{process}", "--namespace", SYSTEM)
-        self._rolled_out(process)
+        self.roll_out(process)
 
     def settle(self) -> None:
         for process in (CONTROLLERS, RUNTIME_APIS):
-            self._rolled_out(process)
+            self.roll_out(process)
         self.leader()
 
     def logs(self) -> Mapping[str, str]:
-        return {
-            process: self.kubectl("logs", *_of(process), "--tail=40", "--prefix")
-            for process in (CONTROLLERS, RUNTIME_APIS)
-        }
+        return {process: self._last_words(process) for process in (CONTROLLERS, RUNTIME_APIS)}
 
-    def _rolled_out(self, process: str) -> None:
-        self.kubectl("rollout", "status", f"deployment/gpuruntime-{process}", "--namespace", SYSTEM, _PATIENCE)
+    def roll_out(self, process: str) -> None:
+        """Returns when every replica of a process is ready and of its newest template."""
+        name = f"gpuruntime-{process}"
+        read = partial(self.cluster.apps.read_namespaced_deployment, name, SYSTEM)
+        eventually(lambda: _is_complete(read()), f"all replicas of deployment {name}, ready", _PATIENCE_SECONDS)
+
+    def _last_words(self, process: str) -> str:
+        flags = ("--namespace", SYSTEM, "--selector", _selector(process), "--tail=40", "--prefix")
+        try:
+            return self.kubectl("logs", *flags)
+        except AssertionError as error:
+            # This is shown beside a story that failed, and must not hide it.
+            return str(error)
 
 
-def _of(process: str) -> tuple[str, ...]:
-    return ("--namespace", SYSTEM, "--selector", f"app.kubernetes.io/name=gpuruntime-{process}")
+def _selector(process: str) -> str:
+    return f"app.kubernetes.io/name=gpuruntime-{process}"
+
+
+def _is_complete(deployment: Any) -> bool:
+    """What `kubectl rollout status` waits for."""
+    status, wanted = deployment.status, deployment.spec.replicas
+    counts = (status.replicas, status.updated_replicas, status.available_replicas)
+    return status.observed_generation == deployment.metadata.generation and counts == (wanted, wanted, wanted)
 
 
 @contextmanager
-def remote_installation(kubeconfig: Path, directory: Path) -> Iterator[Installation]:
-    """The product, installed into the cluster that a kubeconfig leads to; it stays there."""
+def remote_installation(
+    kubeconfig: Path, directory: Path, say: Callable[[str], None] = print
+) -> Iterator[Installation]:
+    """The product, installed into the cluster that a kubeconfig leads to; it stays there.
+
+    The manifests go first: the pods take longest, and the nodes come up meanwhile.
+    """
     found = shutil.which("kubectl")
     binaries = Path(found).parent if found else assets.ensure()
-    kubectl = _Terminal(kubeconfig, binaries / "kubectl")
-    manifests = _ROOT / "manifests" / "overlays" / "dev"
-    replicas = PodReplicas(kubectl)
-    with FakeNodes(directory / "kwok", kubeconfig, NODES, assets.ensure()):
-        # No process of the product would run there.
-        for node in NODES:
-            kubectl("taint", "nodes", node.name, f"{GPUS}:NoSchedule")
-        kubectl("apply", "--kustomize", str(manifests))
-        for process, number in REPLICAS.items():
-            name = f"deployment/gpuruntime-{process}"
-            kubectl("scale", name, "--namespace", SYSTEM, f"--replicas={number}")
-        replicas.settle()
-        token = kubectl("create", "token", "gpuruntime-developer", "--namespace", SYSTEM, "--audience=gpuruntime")
-        with _forwarded(kubectl) as url:
-            yield Installation(Caller(url, token.strip()), Eyes(kubeconfig), replicas, kubectl, manifests, directory)
+    kubectl = _Terminal(kubeconfig, binaries / "kubectl", directory / "kubectl-cache")
+    overlay, phases = _overlay(directory / "overlay"), Phases(say)
+    # No process of the product would run there.
+    nodes = tuple(evolve(node, taints={GPUS: "NoSchedule"}) for node in NODES)
+    with ExitStack() as stack:
+        with phases.phase("manifests"):
+            kubectl("apply", "--kustomize", str(overlay))
+        with phases.phase("fake nodes"):
+            stack.enter_context(FakeNodes(directory / "kwok", kubeconfig, nodes, assets.ensure()))
+        with phases.phase("rollout"):
+            cluster = Eyes(kubeconfig)
+            replicas = PodReplicas(kubectl, cluster)
+            for process in REPLICAS:
+                replicas.roll_out(process)
+        with phases.phase("leader"):
+            replicas.leader()
+        with phases.phase("access"):
+            account = ("gpuruntime-developer", "--namespace", SYSTEM)
+            token = kubectl("create", "token", *account, "--audience=gpuruntime").strip()
+            url = stack.enter_context(_forwarded(kubectl))
+        yield Installation(Caller(url, token), cluster, replicas, kubectl, overlay, directory)
+
+
+def _overlay(directory: Path) -> Path:
+    """The manifests of the overlay `dev` with as many replicas as stories want, in one step.
+
+    Scaled after `kubectl apply`, replicas of an installation that stands would end, and others start in their place.
+    """
+    directory.mkdir()
+    base = _ROOT / "manifests" / "overlays" / "dev"
+    replicas = [{"name": f"gpuruntime-{process}", "count": number} for process, number in REPLICAS.items()]
+    document = {"resources": [os.path.relpath(base, directory.resolve())], "replicas": replicas}
+    (directory / "kustomization.yaml").write_text(json.dumps(document))
+    return directory
 
 
 @contextmanager
@@ -122,6 +167,9 @@ def _forwarded(kubectl: _Terminal) -> Iterator[str]:
     assert running.stdout is not None
     line = running.stdout.readline()
     match = _FORWARDED.match(line)
+    if match is None:
+        running.kill()
+        running.communicate()
     assert match is not None, f"kubectl port-forward said: {line!r}"
     port = match[1]
     ending = threading.Event()

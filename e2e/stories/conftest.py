@@ -4,24 +4,40 @@ import fcntl
 import os
 import uuid
 from collections.abc import Generator, Iterator
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from e2e.audit_trail import AuditTrail
 from e2e.installation import Installation
-from e2e.installation_local import own_installation, shared_installation
+from e2e.installation_local import LocalReplicas, own_installation, shared_installation
 from e2e.installation_remote import remote_installation
 
 KUBECONFIG = os.environ.get("E2E_KUBECONFIG")
 USED = pytest.StashKey[Installation]()
+# Fixtures that another cluster cannot give.
+LOCAL = {
+    "fresh": "this story wants a cluster of its own: run it without --kubeconfig",
+    "trail": "the audit log of this cluster is not at hand",
+    "programs": "there is no image of a later release",
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what cannot be told in another cluster before anything is set up for it."""
+    for item in items if KUBECONFIG is not None else ():
+        missing = [reason for name, reason in LOCAL.items() if name in getattr(item, "fixturenames", ())]
+        if missing:
+            item.add_marker(pytest.mark.skip(reason=missing[0]))
 
 
 @pytest.fixture(scope="session")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+def shared(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Installation]:
     base = tmp_path_factory.getbasetemp()
     if KUBECONFIG is not None:
-        with remote_installation(Path(KUBECONFIG), base) as made:
+        with remote_installation(Path(KUBECONFIG), base, partial(tell, pytestconfig)) as made:
             yield made
     elif "PYTEST_XDIST_WORKER" in os.environ:
         with shared_installation(base.parent / "installation", os.getppid()) as made:
@@ -29,6 +45,13 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     else:
         with shared_installation(base / "installation", os.getpid()) as made:
             yield made
+
+
+def tell(config: pytest.Config, line: str) -> None:
+    """Print a line although the output of tests is captured."""
+    capture = config.pluginmanager.get_plugin("capturemanager")
+    with capture.global_and_fixture_disabled() if capture is not None else nullcontext():
+        print(line, flush=True)
 
 
 @pytest.fixture
@@ -60,16 +83,20 @@ def disturbed(installation: Installation) -> Iterator[Installation]:
 @pytest.fixture
 def trail(disturbed: Installation) -> AuditTrail:
     """The audit log of the cluster in which replicas are ended."""
-    if disturbed.trail is None:
-        pytest.skip("the audit log of this cluster is not at hand")
+    assert disturbed.trail is not None
     return disturbed.trail
+
+
+@pytest.fixture
+def programs(disturbed: Installation) -> LocalReplicas:
+    """Replicas that can run another program in their next lives."""
+    assert isinstance(disturbed.replicas, LocalReplicas)
+    return disturbed.replicas
 
 
 @pytest.fixture
 def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Installation]:
     """An installation that nobody has used, for a story that changes it for good."""
-    if KUBECONFIG is not None:
-        pytest.skip("this story wants a cluster of its own: run it without --kubeconfig")
     with own_installation(tmp_path / "installation") as made:
         request.node.stash[USED] = made
         yield made

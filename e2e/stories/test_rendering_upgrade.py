@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-import pytest
-
 from e2e.eyes import eventually
 from e2e.host import PROGRAM
 from e2e.installation import Installation
@@ -17,9 +15,9 @@ from e2e.stories.orders import SMALL, order, seed
 LATER: Final = "e2e.later_release"
 
 
-def test_no_pod_is_restarted_until_the_spec_of_its_unit_changes(disturbed: Installation, mark: str) -> None:
-    if not isinstance(disturbed.replicas, LocalReplicas):
-        pytest.skip("there is no image of a later release")
+def test_no_pod_is_restarted_until_the_spec_of_its_unit_changes(
+    disturbed: Installation, programs: LocalReplicas, mark: str
+) -> None:
     spec, kept, changed = f"upgraded-{mark}", f"kept-{mark}", f"changed-{mark}"
     (stock,) = seed(disturbed, spec, 1)
     for name in (kept, changed):
@@ -28,7 +26,7 @@ def test_no_pod_is_restarted_until_the_spec_of_its_unit_changes(disturbed: Insta
     places = [(stock["metadata"]["name"], STOCK), (kept, INSTANCES), (changed, INSTANCES)]
     before = [pod_of(disturbed, *place) for place in places]
 
-    with later_release(disturbed.replicas):
+    with later_release(programs):
         upgraded = [pod_of(disturbed, *place) for place in places]
         disturbed.api.put(f"/gpu-units/{changed}?wait=Ready&timeout=90", {"image": "nginx:1.28"})
         rendered = [pod_of(disturbed, *place) for place in places]

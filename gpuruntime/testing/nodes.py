@@ -13,7 +13,10 @@ PRODUCTS = ("RTX4090", "NVIDIA-L40S", "NVIDIA-A100-SXM4-80GB", "NVIDIA-H100-80GB
 
 @frozen
 class NodeShape:
-    """A machine as the scheduler sees it. Pods bound to it run at once; no container does."""
+    """A machine as the scheduler sees it. Pods bound to it run at once; no container does.
+
+    `taints` are effects by keys: `{"nvidia.com/gpu": "NoSchedule"}`.
+    """
 
     name: str
     gpus: int = 8
@@ -22,6 +25,7 @@ class NodeShape:
     memory: str = "1Ti"
     pods: int = 250
     labels: Mapping[str, str] = {}
+    taints: Mapping[str, str] = {}
 
     def manifest(self) -> dict[str, Any]:
         """The Node object to create; kwok brings it to Ready and keeps its lease."""
@@ -43,6 +47,7 @@ class NodeShape:
                 "labels": {**labels, **self.labels},
                 "annotations": {FAKE_NODE_ANNOTATION: "fake"},
             },
+            "spec": {"taints": [{"key": key, "effect": effect} for key, effect in self.taints.items()]},
             "status": {"capacity": resources, "allocatable": resources},
         }
 

@@ -1,9 +1,11 @@
 """`hack/e2e`: what it says to who does not know the stories, and what it hands to pytest."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from gpuruntime.testing.access import kubeconfig_document
 from hack.stories import FILES, main
 
 
@@ -24,6 +26,19 @@ def test_what_the_user_can_mend_is_one_line(tmp_path: Path, capsys: pytest.Captu
         "error: there is no story claims: `hack/e2e --list` names all",
         f"error: --kubeconfig {tmp_path}/nowhere: there is no such file",
     ]
+
+
+def test_stories_that_cannot_be_told_in_another_cluster_are_skipped_before_anything_is_set_up_there(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    nowhere = kubeconfig_document("https://127.0.0.1:1", b"", {"token": "t"})
+    (tmp_path / "kubeconfig").write_text(json.dumps(nowhere))
+    stories = ["crd_upgrade", "failover", "install", "rendering_upgrade", "rolling_restart", "uninstall"]
+
+    code = main(["--kubeconfig", str(tmp_path / "kubeconfig"), *stories])
+
+    summary = capfd.readouterr().out.splitlines()[-1].strip("= ")
+    assert (code, summary.split(",")[0]) == (0, "7 skipped")
 
 
 def test_the_help_names_the_two_ways_to_run_the_stories(capsys: pytest.CaptureFixture[str]) -> None:

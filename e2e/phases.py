@@ -1,0 +1,22 @@
+"""What the set-up of stories spends its time on, told while it goes on."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from attrs import frozen
+
+__all__ = ["Phases"]
+
+
+@frozen
+class Phases:
+    """Tells each phase of a set-up when it has ended, with its seconds."""
+
+    say: Callable[[str], None]
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        begun = time.monotonic()
+        yield
+        self.say(f"set-up: {name}: {time.monotonic() - begun:.1f} s")
