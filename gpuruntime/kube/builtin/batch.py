@@ -1,15 +1,16 @@
-"""batch/v1: Job."""
+"""batch/v1: CronJob, Job."""
 
 from attrs import field, frozen
 
+from gpuruntime.kube.builtin.events import ObjectReference
 from gpuruntime.kube.builtin.pods import PodTemplateSpec
 from gpuruntime.meta.conditions import Condition
 from gpuruntime.meta.identity import ResourceKind
 from gpuruntime.meta.label_selectors import LabelSelector
-from gpuruntime.meta.objects import TypedObject
+from gpuruntime.meta.objects import ObjectMeta, TypedObject
 from gpuruntime.meta.structs import Struct
 
-__all__ = ["Job", "JobSpec", "JobStatus"]
+__all__ = ["CronJob", "CronJobSpec", "CronJobStatus", "Job", "JobSpec", "JobStatus", "JobTemplateSpec"]
 
 
 @frozen
@@ -43,3 +44,36 @@ class Job(TypedObject):
 
     spec: JobSpec
     status: JobStatus = field(default=JobStatus())
+
+
+@frozen
+class JobTemplateSpec(Struct):
+    spec: JobSpec
+    metadata: ObjectMeta = field(default=ObjectMeta())
+
+
+@frozen
+class CronJobSpec(Struct):
+    schedule: str
+    job_template: JobTemplateSpec
+    time_zone: str | None = None
+    concurrency_policy: str | None = None
+    suspend: bool | None = None
+    starting_deadline_seconds: int | None = None
+    successful_jobs_history_limit: int | None = None
+    failed_jobs_history_limit: int | None = None
+
+
+@frozen
+class CronJobStatus(Struct):
+    active: tuple[ObjectReference, ...] = ()
+    last_schedule_time: str | None = None
+    last_successful_time: str | None = None
+
+
+@frozen
+class CronJob(TypedObject):
+    KIND = ResourceKind("batch", "v1", "CronJob", "cronjobs", namespaced=True)
+
+    spec: CronJobSpec
+    status: CronJobStatus = field(default=CronJobStatus())

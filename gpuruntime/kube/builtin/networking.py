@@ -1,7 +1,8 @@
-"""networking.k8s.io/v1: NetworkPolicy."""
+"""networking.k8s.io/v1: Ingress, NetworkPolicy."""
 
 from attrs import field, frozen
 
+from gpuruntime.kube.builtin.core import LoadBalancerStatus
 from gpuruntime.meta.identity import ResourceKind
 from gpuruntime.meta.label_selectors import LabelSelector
 from gpuruntime.meta.objects import TypedObject
@@ -9,6 +10,17 @@ from gpuruntime.meta.structs import Struct
 
 __all__ = [
     "IPBlock",
+    "Ingress",
+    "IngressBackend",
+    "IngressBackendResource",
+    "IngressBackendService",
+    "IngressHTTP",
+    "IngressPath",
+    "IngressRule",
+    "IngressServicePort",
+    "IngressSpec",
+    "IngressStatus",
+    "IngressTLS",
     "NetworkPolicy",
     "NetworkPolicyEgressRule",
     "NetworkPolicyIngressRule",
@@ -69,3 +81,77 @@ class NetworkPolicy(TypedObject):
     KIND = ResourceKind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", namespaced=True)
 
     spec: NetworkPolicySpec = field(default=NetworkPolicySpec())
+
+
+@frozen
+class IngressServicePort(Struct):
+    """By name or by number."""
+
+    name: str | None = None
+    number: int | None = None
+
+
+@frozen
+class IngressBackendService(Struct):
+    name: str
+    port: IngressServicePort | None = None
+
+
+@frozen
+class IngressBackendResource(Struct):
+    kind: str
+    name: str
+    api_group: str | None = None
+
+
+@frozen
+class IngressBackend(Struct):
+    """A Service, or an object of another kind."""
+
+    service: IngressBackendService | None = None
+    resource: IngressBackendResource | None = None
+
+
+@frozen
+class IngressPath(Struct):
+    backend: IngressBackend
+    path_type: str
+    path: str | None = None
+
+
+@frozen
+class IngressHTTP(Struct):
+    paths: tuple[IngressPath, ...] = ()
+
+
+@frozen
+class IngressRule(Struct):
+    host: str | None = None
+    http: IngressHTTP | None = None
+
+
+@frozen
+class IngressTLS(Struct):
+    hosts: tuple[str, ...] = ()
+    secret_name: str | None = None
+
+
+@frozen
+class IngressSpec(Struct):
+    ingress_class_name: str | None = None
+    default_backend: IngressBackend | None = None
+    rules: tuple[IngressRule, ...] = ()
+    tls: tuple[IngressTLS, ...] = ()
+
+
+@frozen
+class IngressStatus(Struct):
+    load_balancer: LoadBalancerStatus = field(default=LoadBalancerStatus())
+
+
+@frozen
+class Ingress(TypedObject):
+    KIND = ResourceKind("networking.k8s.io", "v1", "Ingress", "ingresses", namespaced=True)
+
+    spec: IngressSpec = field(default=IngressSpec())
+    status: IngressStatus = field(default=IngressStatus())

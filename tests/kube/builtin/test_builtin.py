@@ -33,7 +33,11 @@ KINDS = sorted(
     },
     key=lambda kind: kind.__name__,
 )
-MODELS = {"Event": "EventsV1Event", "ResourceClaim": "ResourceV1ResourceClaim"}
+MODELS = {
+    "Event": "EventsV1Event",
+    "HorizontalPodAutoscaler": "V2HorizontalPodAutoscaler",
+    "ResourceClaim": "ResourceV1ResourceClaim",
+}
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=3),
@@ -187,9 +191,13 @@ def test_the_kinds_are_those_that_controllers_need() -> None:
         "ClusterRole",
         "ClusterRoleBinding",
         "ConfigMap",
+        "CronJob",
         "CustomResourceDefinition",
+        "DaemonSet",
         "Deployment",
         "Event",
+        "HorizontalPodAutoscaler",
+        "Ingress",
         "Job",
         "Lease",
         "Namespace",
@@ -197,6 +205,7 @@ def test_the_kinds_are_those_that_controllers_need() -> None:
         "Node",
         "PersistentVolumeClaim",
         "Pod",
+        "PodDisruptionBudget",
         "PriorityClass",
         "ReplicaSet",
         "ResourceClaim",
@@ -206,6 +215,7 @@ def test_the_kinds_are_those_that_controllers_need() -> None:
         "Secret",
         "Service",
         "ServiceAccount",
+        "StatefulSet",
         "SubjectAccessReview",
         "TokenReview",
     ]
