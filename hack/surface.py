@@ -29,6 +29,7 @@ MODULES = (
     "gpuruntime.testing.fault_proxy",
     "gpuruntime.testing.faults",
     "gpuruntime.testing.granted",
+    "gpuruntime.testing.managers",
     "gpuruntime.testing.plugin",
     "gpuruntime.testing.scripted_answers",
     "gpuruntime.testing.scripted_server",

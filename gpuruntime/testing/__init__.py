@@ -3,7 +3,8 @@
 `LocalCluster` starts etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok with fake GPU nodes, and
 leaves nothing behind. Install `gpuruntime[testing]` and ask for the fixtures of `gpuruntime.testing.plugin` in your
 tests: `kube_cluster`, `kube_namespace`, `kube_nodes`, `kube_account`, `kube_audit`. From a shell:
-`python -m gpuruntime.testing --help`. To have an operator die at each of its writes: `gpuruntime.testing.crashing`.
+`python -m gpuruntime.testing --help`. To run a manager in the loop of a test: `gpuruntime.testing.managers`. To have an
+operator die at each of its writes: `gpuruntime.testing.crashing`.
 """
 
 from gpuruntime.testing.access import ClusterAccess

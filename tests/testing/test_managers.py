@@ -1,0 +1,99 @@
+"""A manager that runs while a block of a test does."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from attrs import field, frozen
+
+from gpuruntime.control import Manager, ManagerOptions
+from gpuruntime.kube import from_kubeconfig
+from gpuruntime.kube.builtin.core import ConfigMap
+from gpuruntime.testing import ClusterAccess
+from gpuruntime.testing.access import kubeconfig_document
+from gpuruntime.testing.managers import running
+
+
+class ProgramError(Exception):
+    pass
+
+
+@pytest.fixture
+async def manager(tmp_path: Path) -> Manager:
+    """One that never asks the API server anything."""
+    path = tmp_path / "kubeconfig"
+    path.write_text(json.dumps(kubeconfig_document("https://127.0.0.1:1", b"", {"token": "t"})))
+    return Manager(from_kubeconfig(path), ManagerOptions("tested"))
+
+
+@frozen
+class Work:
+    """Goes on until it is ended."""
+
+    begun: asyncio.Event = field(factory=asyncio.Event)
+    ended: asyncio.Event = field(factory=asyncio.Event)
+
+    async def run(self) -> None:
+        self.begun.set()
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            self.ended.set()
+
+
+async def test_a_manager_is_at_work_in_the_block_and_has_stopped_in_order_after_it(
+    kube_cluster: ClusterAccess, kube_namespace: str
+) -> None:
+    manager = Manager(from_kubeconfig(kube_cluster.kubeconfig), ManagerOptions("tested"))
+    pages = manager.cache.informer(ConfigMap, namespaces=[kube_namespace])
+    work = Work()
+    manager.add(work.run, "work", group="always")
+
+    async with running(manager) as same:
+        await pages.store_synced()
+        await work.begun.wait()
+        is_at_work = not work.ended.is_set()
+
+    assert same is manager
+    assert is_at_work
+    assert work.ended.is_set()
+    assert manager.is_stopping
+
+
+async def test_the_failure_of_the_manager_ends_the_block_and_is_raised_as_it_is(manager: Manager) -> None:
+    async def fail() -> None:
+        raise ProgramError("broken")
+
+    manager.add(fail, "failing", group="always")
+
+    with pytest.raises(ProgramError, match="broken"):
+        async with running(manager):
+            await asyncio.get_running_loop().create_future()
+
+
+async def test_the_failure_of_the_block_ends_the_manager_and_is_raised_as_it_is(manager: Manager) -> None:
+    work = Work()
+    manager.add(work.run, "work", group="always")
+
+    async def story() -> None:
+        async with running(manager):
+            await work.begun.wait()
+            raise ProgramError("wrong")
+
+    with pytest.raises(ProgramError, match="wrong"):
+        await story()
+
+    assert work.ended.is_set()
+
+
+async def test_a_block_that_takes_too_long_says_how_long_it_had(manager: Manager) -> None:
+    with pytest.raises(TimeoutError, match=r"more than 0\.05 s.*`within`"):
+        async with running(manager, within=0.05):
+            await asyncio.get_running_loop().create_future()
+
+
+async def test_a_timeout_of_the_block_itself_stays_its_own(manager: Manager) -> None:
+    with pytest.raises(TimeoutError, match="theirs"):
+        async with running(manager):
+            raise TimeoutError("theirs")
