@@ -138,6 +138,7 @@ def test_an_object_that_does_not_fit_its_type_is_quarantined_and_never_taken_for
     with pytest.raises(QuarantinedError, match=r"v1 ConfigMap a/bad: .*\$\.data"):
         store.get(ObjectKey("a", "bad"))
     assert ObjectKey("a", "bad") in store
+    assert len(store) == 2
 
 
 def test_some_of_the_objects_in_quarantine_are_named_with_their_faults() -> None:

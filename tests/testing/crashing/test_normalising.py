@@ -85,6 +85,15 @@ def test_texts_that_the_author_calls_alike_are_alike_in_names_too() -> None:
     assert one[0]["metadata"]["name"] == "pool-*-1"
 
 
+def test_pairs_that_make_texts_alike_come_last_and_each_to_what_the_one_before_has_left() -> None:
+    words = f"{UIDS[0]} at 2026-01-02T03:04:05Z in main-1f2e: pool-0a1b"
+    pairs = [("pool-[0-9a-f]{4}", "pool-*"), (r"pool-\*", "a pool"), ("<uid of ConfigMap a>", "itself")]
+
+    (found,) = normalise([config_map("a", data={"words": words})], {"main": "main-1f2e"}, (), pairs)
+
+    assert found["data"] == {"words": "itself at <time> in <main>: a pool"}
+
+
 def test_what_every_namespace_has_and_the_hash_of_what_was_desired_do_not_matter() -> None:
     marks = {"widgets.example.org/desired-hash": "0123456789abcdef", "kept": "yes"}
 
