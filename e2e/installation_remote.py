@@ -76,21 +76,22 @@ class PodReplicas:
 
     def roll(self, process: str) -> None:
         self.kubectl("rollout", "restart", f"deployment/gpuruntime-{process}", "--namespace", SYSTEM)
-        self.roll_out(process)
+        self.await_rollout(process)
 
     def settle(self) -> None:
         for process in (CONTROLLERS, RUNTIME_APIS):
-            self.roll_out(process)
+            self.await_rollout(process)
         self.leader()
 
     def logs(self) -> Mapping[str, str]:
         return {process: self._last_words(process) for process in (CONTROLLERS, RUNTIME_APIS)}
 
-    def roll_out(self, process: str) -> None:
+    def await_rollout(self, process: str) -> None:
         """Returns when every replica of a process is ready and of its newest template."""
         name = f"gpuruntime-{process}"
+        what = f"all replicas of deployment {name}, ready: `kubectl get pods -n {SYSTEM}` shows why not"
         read = partial(self.cluster.apps.read_namespaced_deployment, name, SYSTEM)
-        eventually(lambda: _is_complete(read()), f"all replicas of deployment {name}, ready", _PATIENCE_SECONDS)
+        eventually(lambda: _is_complete(read()), what, _PATIENCE_SECONDS)
 
     def _last_words(self, process: str) -> str:
         flags = ("--namespace", SYSTEM, "--selector", _selector(process), "--tail=40", "--prefix")
@@ -118,7 +119,7 @@ def remote_installation(
 ) -> Iterator[Installation]:
     """The product, installed into the cluster that a kubeconfig leads to; it stays there.
 
-    The manifests go first: the pods take longest, and the nodes come up meanwhile.
+    The manifests go first: the pods take longest, and everything else is prepared meanwhile.
     """
     found = shutil.which("kubectl")
     binaries = Path(found).parent if found else assets.ensure()
@@ -131,11 +132,12 @@ def remote_installation(
             kubectl("apply", "--kustomize", str(overlay))
         with phases.phase("fake nodes"):
             stack.enter_context(FakeNodes(directory / "kwok", kubeconfig, nodes, assets.ensure()))
-        with phases.phase("rollout"):
+        with phases.phase("client"):
             cluster = Eyes(kubeconfig)
-            replicas = PodReplicas(kubectl, cluster)
+        replicas = PodReplicas(kubectl, cluster)
+        with phases.phase("rollout"):
             for process in REPLICAS:
-                replicas.roll_out(process)
+                replicas.await_rollout(process)
         with phases.phase("leader"):
             replicas.leader()
         with phases.phase("access"):

@@ -1,4 +1,4 @@
-"""What the set-up of stories spends its time on, told while it goes on."""
+"""What the set-up of stories spends its time on, reported as it goes on."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ __all__ = ["Phases"]
 
 @frozen
 class Phases:
-    """Tells each phase of a set-up when it has ended, with its seconds."""
+    """Reports each phase of a set-up at its end, with its seconds."""
 
     say: Callable[[str], None]
 

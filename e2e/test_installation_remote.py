@@ -28,8 +28,8 @@ def test_an_installation_that_stands_is_used_as_it_is_and_every_phase_of_the_set
             names = [name.removeprefix("gpuruntime-").rsplit("-", 2)[0] for name in made.values()]
             assert pods(admin) == made
             assert sorted(names) == [CONTROLLERS] * 2 + [RUNTIME_APIS] * 3
-    told = [line.split(": ")[1] for line in capsys.readouterr().out.splitlines() if line.startswith("set-up: ")]
-    assert told == ["manifests", "fake nodes", "rollout", "leader"]
+    phases = [line.split(": ")[1] for line in capsys.readouterr().out.splitlines() if line.startswith("set-up: ")]
+    assert phases == ["manifests", "fake nodes", "client", "rollout", "leader"]
 
 
 def set_up(cluster: LocalCluster, directory: Path) -> None:

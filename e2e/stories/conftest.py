@@ -26,7 +26,7 @@ LOCAL = {
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what cannot be told in another cluster before anything is set up for it."""
+    """Skip what cannot run in another cluster before anything is set up for it."""
     for item in items if KUBECONFIG is not None else ():
         missing = [reason for name, reason in LOCAL.items() if name in getattr(item, "fixturenames", ())]
         if missing:
@@ -37,7 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def shared(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Installation]:
     base = tmp_path_factory.getbasetemp()
     if KUBECONFIG is not None:
-        with remote_installation(Path(KUBECONFIG), base, partial(tell, pytestconfig)) as made:
+        with remote_installation(Path(KUBECONFIG), base, partial(print_line, pytestconfig)) as made:
             yield made
     elif "PYTEST_XDIST_WORKER" in os.environ:
         with shared_installation(base.parent / "installation", os.getppid()) as made:
@@ -47,7 +47,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
             yield made
 
 
-def tell(config: pytest.Config, line: str) -> None:
+def print_line(config: pytest.Config, line: str) -> None:
     """Print a line although the output of tests is captured."""
     capture = config.pluginmanager.get_plugin("capturemanager")
     with capture.global_and_fixture_disabled() if capture is not None else nullcontext():

@@ -49,7 +49,7 @@ class LocalCluster:
         - `start` returns when the API server answers, ServiceAccounts are being made and every node is Ready.
         - `stop`, the end of a `with` block, or the death of this process in any way ends every process, in order.
         - Any number of clusters run side by side: ports are chosen free.
-        - Nothing is written outside of its directory, as root neither. A temporary directory goes with the cluster.
+        - Nothing is written outside of its directory, not even as root. A temporary directory goes with the cluster.
 
     Caveats:
         No container ever runs, and nothing routes to a Service. The data is gone after `stop`.

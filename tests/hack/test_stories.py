@@ -28,7 +28,7 @@ def test_what_the_user_can_mend_is_one_line(tmp_path: Path, capsys: pytest.Captu
     ]
 
 
-def test_stories_that_cannot_be_told_in_another_cluster_are_skipped_before_anything_is_set_up_there(
+def test_stories_that_cannot_run_in_another_cluster_are_skipped_before_anything_is_set_up_there(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     nowhere = kubeconfig_document("https://127.0.0.1:1", b"", {"token": "t"})
