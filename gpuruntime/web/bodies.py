@@ -53,8 +53,11 @@ def check_media_type(request: web.Request) -> None:
         raise _unsupported(f"content type {media[:80]!r}: expected application/json")
     if (request.charset or "utf-8").lower() not in {"utf-8", "utf8", "us-ascii"}:
         raise _unsupported(f"charset {(request.charset or '')[:40]!r}: expected utf-8")
-    if request.headers.get("Content-Encoding", "identity").lower() != "identity":
-        raise _unsupported("content encoding: expected none, send the body uncompressed")
+    for header, plain in (("Content-Encoding", "identity"), ("Transfer-Encoding", "chunked")):
+        codings = ",".join(request.headers.getall(header, [])).split(",")
+        if any(coding.strip().lower() not in {plain, ""} for coding in codings):
+            shown = ", ".join(coding.strip() for coding in codings)[:80]
+            raise _unsupported(f"header {header}: expected {plain} or none, got {shown!r}; send the body uncompressed")
 
 
 async def read_body(request: web.Request) -> bytes:

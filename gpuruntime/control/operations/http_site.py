@@ -1,21 +1,26 @@
 """Serving HTTP from the manager's loop."""
 
 import asyncio
+import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from ipaddress import ip_address
+from typing import Final
 
 from aiohttp import web
 from attrs import evolve, frozen
 
-from gpuruntime.control.operations.unreadable_requests import WordedRunner
+from gpuruntime.control.operations.connection_counters import ConnectionCounters
+from gpuruntime.control.operations.http_connection import ConnectionRunner
+from gpuruntime.control.operations.http_limits import HttpLimits
+from gpuruntime.control.operations.http_listener import Listener, listening_sockets
+from gpuruntime.control.operations.unreadable_requests import UNREADABLE
 
 __all__ = ["HttpAddress", "HttpSite", "ListenError", "serving"]
 
-_LONGEST_LINE = 64 * 1024
-# What is left of requests after their time, and whatever the runner itself has to do.
-_MOMENT_SECONDS = 0.1
+_RETRY_SECONDS: Final = 2
+_NO_ROOM: Final = f"all connections are in use; expected to be asked again in {_RETRY_SECONDS} seconds"
 
 
 class ListenError(Exception):
@@ -46,37 +51,71 @@ class HttpAddress:
 
 @asynccontextmanager
 async def serving(
-    app: web.Application, address: HttpAddress, *, drain: float = 0.5, tls: ssl.SSLContext | None = None
+    app: web.Application,
+    address: HttpAddress,
+    *,
+    drain: float = 0.5,
+    tls: ssl.SSLContext | None = None,
+    limits: HttpLimits | None = None,
+    counters: ConnectionCounters | None = None,
 ) -> AsyncIterator[HttpAddress]:
     """Serve an application for the length of the block, with `tls` as HTTPS; gives the address with the port it got.
 
     Guarantees:
         When the block is left nothing listens any more; requests under way, also those of which the body is still on
         its way, get `drain` seconds to end. A handler whose client went away is cancelled. Signals are left alone.
+        Connections keep within `limits`.
 
     Raises:
         ListenError: the address cannot be listened on.
     """
-    # What is too long for aiohttp is refused before the application sees it.
-    runner = WordedRunner(
-        app, access_log=None, shutdown_timeout=_MOMENT_SECONDS, max_line_size=_LONGEST_LINE, handler_cancellation=True
-    )
+    chosen = limits or HttpLimits()
+    runner = ConnectionRunner(app, chosen)
     inside = _Inside()
     app.middlewares.insert(0, inside.count)
     await runner.setup()
-    site = web.TCPSite(runner, address.host, address.port, ssl_context=tls)
     try:
+        sockets = await _listen(address)
+        listener = Listener(
+            sockets,
+            runner.connection_server.handler_of,
+            chosen,
+            counters or ConnectionCounters(),
+            tls=tls,
+            refusal=_refusal(app),
+        )
         try:
-            await site.start()
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise ListenError(f"cannot listen on {address.host}:{address.port}: {reason}") from error
-        yield evolve(address, port=int(runner.addresses[0][1]), scheme="http" if tls is None else "https")
+            async with listener:
+                port = int(sockets[0].getsockname()[1])
+                yield evolve(address, port=port, scheme="http" if tls is None else "https")
+        finally:
+            # The runner would wait, too, but from its first moment on it throws away what still comes of a request.
+            await inside.left(drain)
     finally:
-        await site.stop()
-        # The runner would wait, too, but from its first moment on it throws away what still comes of a request.
-        await inside.left(drain)
         await runner.cleanup()
+
+
+async def _listen(address: HttpAddress) -> list[socket.socket]:
+    try:
+        return await listening_sockets(address.host, address.port)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise ListenError(f"cannot listen on {address.host}:{address.port}: {reason}") from error
+
+
+def _refusal(app: web.Application) -> bytes:
+    """What a connection is answered for which there is no room: it is closed before it says anything."""
+    words = app.get(UNREADABLE)
+    response = web.Response(status=503, text=_NO_ROOM) if words is None else words.answer(503, _NO_ROOM)
+    body = response.body if isinstance(response.body, bytes) else _NO_ROOM.encode()
+    headers = {
+        **response.headers,
+        "Content-Length": str(len(body)),
+        "Connection": "close",
+        "Retry-After": str(_RETRY_SECONDS),
+    }
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return f"HTTP/1.1 503 Service Unavailable\r\n{lines}\r\n".encode() + body
 
 
 class _Inside:
@@ -108,11 +147,23 @@ class _Inside:
 
 
 class HttpSite:
-    """An application on an address, for a manager to run. Requests under way at its end get `drain` seconds."""
+    """An application on an address, for a manager to run, within limits.
+
+    Requests under way at its end get `drain` seconds.
+    """
 
     def __init__(
-        self, app: web.Application, address: HttpAddress, *, tls: ssl.SSLContext | None = None, drain: float = 10.0
+        self,
+        app: web.Application,
+        address: HttpAddress,
+        *,
+        tls: ssl.SSLContext | None = None,
+        drain: float = 10.0,
+        limits: HttpLimits | None = None,
     ) -> None:
+        self.name = address.url.partition("//")[2]
+        self.connections = ConnectionCounters()
+        self._limits = limits
         self._app = app
         self._drain = drain
         self._address = address
@@ -141,7 +192,14 @@ class HttpSite:
         Raises:
             ListenError: the address cannot be listened on.
         """
-        async with serving(self._app, self._address, drain=self._drain, tls=self._tls) as bound:
+        async with serving(
+            self._app,
+            self._address,
+            drain=self._drain,
+            tls=self._tls,
+            limits=self._limits,
+            counters=self.connections,
+        ) as bound:
             self._bound = bound
             self._listening.set()
             try:
