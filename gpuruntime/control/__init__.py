@@ -55,6 +55,7 @@ from gpuruntime.control.leadership.election_terms import ElectionTiming
 from gpuruntime.control.leadership.fence import NotLeaderError
 from gpuruntime.control.manager import Election, Manager, ManagerOptions
 from gpuruntime.control.operations.health_checks import NotHealthyError, caches_fresh, caches_synced
+from gpuruntime.control.operations.http_limits import HttpLimits
 from gpuruntime.control.operations.http_site import HttpAddress, ListenError
 from gpuruntime.control.operations.log_lines import LogFormat, configure_logging
 from gpuruntime.control.permissions.declarations import (
@@ -103,6 +104,7 @@ __all__ = [
     "FightError",
     "ForeignObjectError",
     "HttpAddress",
+    "HttpLimits",
     "ImmutableDifferenceError",
     "Index",
     "Informer",

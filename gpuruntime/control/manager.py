@@ -36,6 +36,7 @@ from gpuruntime.control.leadership.election_terms import ElectionTiming, Term
 from gpuruntime.control.leadership.fence import Fence
 from gpuruntime.control.leadership.fenced_transport import FencedTransport
 from gpuruntime.control.operations.health_checks import NotHealthyError
+from gpuruntime.control.operations.http_limits import OPERATIONS_LIMITS, HttpLimits
 from gpuruntime.control.operations.http_site import HttpAddress, HttpSite
 from gpuruntime.control.operations.operations import Operations
 from gpuruntime.control.operations.watchdog import LoopWatchdog
@@ -142,7 +143,7 @@ class Manager:
         self._failure: BaseException | None = None
         self._stop_at = float("inf")
         if options.http is not None:
-            self.serve(self.operations.app, options.http)
+            self.serve(self.operations.app, options.http, limits=OPERATIONS_LIMITS)
 
     def add_controller(
         self,
@@ -181,13 +182,16 @@ class Manager:
         tls: ssl.SSLContext | None = None,
         group: Literal["http", "front"] = "http",
         drain: float = 10.0,
+        limits: HttpLimits | None = None,
     ) -> HttpSite:
         """Serve an application from the first moment to the last, with `tls` as HTTPS. Before `run`.
 
-        Requests under way at its end get `drain` seconds to finish. In group "front" that end comes first.
+        Requests under way at its end get `drain` seconds to finish. In group "front" that end comes first. Bodies reach
+        the application as they were sent: what has a Content-Encoding is not inflated.
         """
-        site = HttpSite(app, address, tls=tls, drain=drain)
+        site = HttpSite(app, address, tls=tls, drain=drain, limits=limits)
         self.sites.append(site)
+        self.operations.watch_site(site)
         self.add(site.run, f"http {address.url}", group=group)
         return site
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from attrs import field, frozen
 
+from gpuruntime.control.operations.http_limits import HttpLimits
 from gpuruntime.control.operations.http_site import HttpAddress
 from gpuruntime.kube.client import Client
 from gpuruntime.processes.desk import Desk
@@ -38,6 +39,7 @@ class AccessSettings:
     grants: Grants = field(factory=Grants)
     allow_unauthenticated: bool = False
     tls: tuple[Path, Path] | None = None
+    limits: HttpLimits = field(factory=HttpLimits)
 
 
 @frozen

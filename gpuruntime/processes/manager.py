@@ -38,7 +38,8 @@ async def run_manager(settings: ManagerSettings) -> None:
 
 async def _serve(manager: Manager, api: Api, gate: Gate, settings: ManagerSettings) -> None:
     install(manager.operations.app, api.routes, gate, manager.operations.registry)
-    manager.serve(manager.operations.app, settings.access.address, tls=tls_of(settings.access))
+    access = settings.access
+    manager.serve(manager.operations.app, access.address, tls=tls_of(access), limits=access.limits)
     reporter = StatusReporter(api.health.health, settings.report_seconds)
     manager.add(reporter.run, "status reporter", group="always")
     await manager.run()

@@ -7,9 +7,10 @@ from typing import Any
 from attrs import field, frozen
 
 from gpuruntime.api.roles import INSTANCE_NAMESPACE, STOCK_NAMESPACE, SYSTEM_NAMESPACE
+from gpuruntime.control.operations.http_limits import HttpLimits
 from gpuruntime.processes.api import AccessSettings
 from gpuruntime.processes.cluster_access import KubeMode
-from gpuruntime.processes.configuration.notations import ADDRESS, NAMESPACE, choice, duration
+from gpuruntime.processes.configuration.notations import ADDRESS, NAMESPACE, choice, count, duration
 from gpuruntime.processes.places import Places
 from gpuruntime.web.identity import GrantError, parse_grants
 
@@ -61,6 +62,7 @@ def add_manager(parser: argparse.ArgumentParser) -> None:
     )
     _add_cluster(parser)
     _add_access(parser)
+    _add_connections(parser)
 
 
 def _add_cluster(parser: argparse.ArgumentParser) -> None:
@@ -119,6 +121,19 @@ def _add_access(parser: argparse.ArgumentParser) -> None:
     access.add_argument("--tls-key", type=Path, metavar="FILE", help="the key of the certificate (PEM)")
 
 
+def _add_connections(parser: argparse.ArgumentParser) -> None:
+    connections = parser.add_argument_group(
+        "connections",
+        "A connection that waits for a request gives way to a new one; where all serve requests, the new one gets 503.",
+    )
+    for flag, text in (
+        ("--max-connections", "at a time (default: 3/4 of the files that may be opened, up to 10000)"),
+        ("--max-connections-per-address", "from one address, such as a load balancer (default: 3/4 of all)"),
+    ):
+        help_text = f"at most this many {text}"
+        connections.add_argument(flag, type=count(1, 1_000_000).parse, metavar="N", help=help_text)
+
+
 def settings_of(arguments: argparse.Namespace) -> ManagerSettings:
     """The settings that parsed flags stand for.
 
@@ -146,8 +161,9 @@ def settings_of(arguments: argparse.Namespace) -> ManagerSettings:
         name: getattr(arguments, name) for name in ("token_file", "token_review", "allow_unauthenticated")
     }
     tls = None if arguments.tls_cert is None else (arguments.tls_cert, arguments.tls_key)
+    limits = HttpLimits(arguments.max_connections, arguments.max_connections_per_address)
     return ManagerSettings(
-        AccessSettings(arguments.http_addr, grants=grants, tls=tls, **named),
+        AccessSettings(arguments.http_addr, grants=grants, tls=tls, limits=limits, **named),
         arguments.kube_mode,
         arguments.kubeconfig,
         arguments.report_interval,

@@ -85,6 +85,7 @@ def _access(config: RuntimeApiConfig) -> AccessSettings:
         grants=parse_grants(*auth.grants),
         allow_unauthenticated=auth.allow_unauthenticated,
         tls=config.tls.files,
+        limits=config.connections.limits,
     )
 
 
@@ -92,7 +93,8 @@ async def _serve(manager: Manager, api: Api, gate: Gate, config: RuntimeApiConfi
     app = web.Application()
     install(app, api.routes, gate, manager.operations.registry)
     drain = max(config.shutdown_grace - config.drain_delay - _WORK_SECONDS, _LEAST_DRAIN_SECONDS)
-    manager.serve(app, config.http_addr, tls=tls_of(_access(config)), group="front", drain=drain)
+    access = _access(config)
+    manager.serve(app, access.address, tls=tls_of(access), group="front", drain=drain, limits=access.limits)
     app.on_response_prepare.append(_Farewell(manager).tell)
     manager.add(api.keep_streams, "live streams", group="front")
     reporter = StatusReporter(api.health.health, config.report_interval)

@@ -78,8 +78,8 @@ async def status_of(url: str, caller: str) -> int:
 
 async def is_ready(process: Process) -> None:
     async with asyncio.timeout(60):
-        while await status_of(f"{process.operations}/livez", OTHER) != 200:
-            await asyncio.sleep(0.1)  # a starting server announces nothing that could be awaited
+        while await status_of(f"{process.operations}/livez", OTHER) != 200:  # noqa: ASYNC110 - it announces nothing
+            await asyncio.sleep(0.1)
 
 
 async def flood(url: str, stack: ExitStack) -> None:

@@ -50,9 +50,12 @@ async def test_an_application_gets_a_body_as_it_was_sent_and_not_inflated() -> N
     app.router.add_post("/", length)
     sent = gzip.compress(b"0" * 2**20)
 
-    async with serving(app, HttpAddress()) as bound, ClientSession() as session:
-        async with session.post(bound.url, data=sent, headers={"Content-Encoding": "gzip"}) as response:
-            seen = int(await response.text())
+    async with (
+        serving(app, HttpAddress()) as bound,
+        ClientSession() as session,
+        session.post(bound.url, data=sent, headers={"Content-Encoding": "gzip"}) as response,
+    ):
+        seen = int(await response.text())
 
     assert seen == len(sent)
 

@@ -6,7 +6,14 @@ from typing import Final
 
 from attrs import frozen
 
-__all__ = ["OPERATIONS_LIMITS", "HttpLimits", "address_group", "most_connections", "open_files_limit"]
+__all__ = [
+    "OPERATIONS_LIMITS",
+    "HttpLimits",
+    "address_group",
+    "connection_counts",
+    "most_connections",
+    "open_files_limit",
+]
 
 _MOST: Final = 10_000
 # Requests to the API server, watches, probes, logs and certificates need descriptors while all callers are connected.
@@ -48,15 +55,16 @@ class HttpLimits:
             if number is not None and number < 1:
                 raise ValueError(f"HttpLimits.{name}: expected 1 or more, got {number}")
 
-    def counts(self, open_files: int) -> tuple[int, int]:
-        """How many connections there may be in all and per address, in a process that may open this many files."""
-        total = self.connections if self.connections is not None else most_connections(open_files)
-        each = self.per_address if self.per_address is not None else max(1, total * 3 // 4)
-        return total, min(each, total)
-
 
 OPERATIONS_LIMITS: Final = HttpLimits(connections=32, per_address=24, idle_seconds=30.0)
 """For probes, metrics and debug pages, which a few callers ask."""
+
+
+def connection_counts(limits: HttpLimits, open_files: int) -> tuple[int, int]:
+    """How many connections there may be in all and per address, in a process that may open this many files."""
+    total = limits.connections if limits.connections is not None else most_connections(open_files)
+    each = limits.per_address if limits.per_address is not None else max(1, total * 3 // 4)
+    return total, min(each, total)
 
 
 def most_connections(open_files: int) -> int:

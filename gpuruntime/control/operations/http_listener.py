@@ -12,7 +12,7 @@ from typing import Any, Final
 from gpuruntime.control.operations.connection_counters import ConnectionCounters
 from gpuruntime.control.operations.connection_table import ConnectionTable, TableFullError
 from gpuruntime.control.operations.http_connection import Connection
-from gpuruntime.control.operations.http_limits import HttpLimits, address_group, open_files_limit
+from gpuruntime.control.operations.http_limits import HttpLimits, address_group, connection_counts, open_files_limit
 
 __all__ = ["Listener", "listening_sockets"]
 
@@ -30,8 +30,7 @@ async def listening_sockets(host: str, port: int) -> list[socket.socket]:
     Raises:
         OSError: there is none that can be listened on.
     """
-    loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    found = await _resolved(host, port)
     sockets: list[socket.socket] = []
     missing: OSError | None = None
     try:
@@ -49,6 +48,13 @@ async def listening_sockets(host: str, port: int) -> list[socket.socket]:
     if missing is not None and not sockets:
         raise missing
     return sockets
+
+
+async def _resolved(host: str, port: int) -> list[Any]:
+    kind, flags = socket.SOCK_STREAM, socket.AI_PASSIVE
+    with suppress(socket.gaierror):
+        return socket.getaddrinfo(host or None, port, type=kind, flags=flags | socket.AI_NUMERICHOST)
+    return await asyncio.get_running_loop().getaddrinfo(host, port, type=kind, flags=flags)
 
 
 def _listening(opened: socket.socket, address: Any) -> socket.socket:
@@ -90,7 +96,7 @@ class Listener:
         self._counters = counters
         self._tls = tls
         self._refusal = refusal
-        total, each = limits.counts(open_files_limit())
+        total, each = connection_counts(limits, open_files_limit())
         self._table: ConnectionTable[Connection] = ConnectionTable(total, each)
         self._pauses: dict[int, asyncio.TimerHandle] = {}
         self._welcoming: set[asyncio.Task[None]] = set()

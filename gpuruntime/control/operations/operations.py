@@ -13,6 +13,7 @@ from gpuruntime.control.events.recorder import Recorder
 from gpuruntime.control.informers.cache import Cache
 from gpuruntime.control.leadership.election import LeaseElection
 from gpuruntime.control.operations.client_metrics import ClientCollector
+from gpuruntime.control.operations.connection_counters import ConnectionCollector, CountedSite
 from gpuruntime.control.operations.controller_metrics import ControllerCollector
 from gpuruntime.control.operations.debug_pages import debug_application
 from gpuruntime.control.operations.election_metrics import ElectionCollector
@@ -42,6 +43,8 @@ class Operations:
         self._elections = ElectionCollector(self.registry)
         ControllerCollector(self.registry, self._counters)
         InformerCollector(self.registry, cache, asyncio.get_running_loop().time)
+        self._sites: list[CountedSite] = []
+        ConnectionCollector(self.registry, self._sites)
         self._clients = ClientCollector(self.registry)
         for transport in transports:
             self.watch_transport(transport)
@@ -57,6 +60,10 @@ class Operations:
         self._controllers.append(controller)
         self._counters[controller.name] = controller.counters
         self._queues.add(_CurrentQueue(controller))
+
+    def watch_site(self, site: CountedSite) -> None:
+        """Show what becomes of the connections of a site."""
+        self._sites.append(site)
 
     def watch_transport(self, transport: Transport) -> None:
         """Show what a transport sends."""

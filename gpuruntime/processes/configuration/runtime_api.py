@@ -5,6 +5,7 @@ from pathlib import Path
 
 from attrs import frozen
 
+from gpuruntime.control.operations.http_limits import HttpLimits
 from gpuruntime.control.operations.http_site import HttpAddress
 from gpuruntime.processes.cluster_access import KubeMode
 from gpuruntime.processes.configuration.keys import Fault, key, keys, section
@@ -15,13 +16,14 @@ from gpuruntime.processes.configuration.notations import (
     FLAG,
     Notation,
     choice,
+    count,
     duration,
     show_seconds,
 )
 from gpuruntime.processes.configuration.sections import Logging, Namespaces
 from gpuruntime.web.identity import GrantError, parse_grants
 
-__all__ = ["Auth", "RuntimeApiConfig", "Tls"]
+__all__ = ["Auth", "Connections", "RuntimeApiConfig", "Tls"]
 
 
 def _grant(text: str) -> str:
@@ -71,6 +73,35 @@ class Auth:
 
 
 @frozen
+class Connections:
+    """How many callers are connected to the API at a time, and how long their connections wait.
+
+    A connection that waits for a request gives way to a new one; where all serve requests, the new one gets 503.
+    """
+
+    total: int | None = key(
+        count(1, 1_000_000), None, "at most this many at a time; else 3/4 of the files that may be opened, up to 10000"
+    )
+    per_address: int | None = key(
+        count(1, 1_000_000), None, "at most this many from one address, such as a load balancer; else 3/4 of total"
+    )
+    header_timeout: float = key(duration(least=1.0), 10.0, "how long the headers of a request may take")
+    idle_timeout: float = key(
+        duration(least=1.0), 75.0, "how long a connection waits for its next request; longer than load balancers wait"
+    )
+
+    @property
+    def limits(self) -> HttpLimits:
+        return HttpLimits(
+            self.total, self.per_address, head_seconds=self.header_timeout, idle_seconds=self.idle_timeout
+        )
+
+    def faults(self) -> Iterator[Fault]:
+        if self.total is not None and self.per_address is not None and self.per_address > self.total:
+            yield Fault("perAddress", f"expected at most total ({self.total}), got {self.per_address}")
+
+
+@frozen
 class RuntimeApiConfig:
     """What `gpuruntime runtime-api` was told."""
 
@@ -90,6 +121,7 @@ class RuntimeApiConfig:
     report_interval: float = key(duration(least=5.0), 30.0, "how often the state of the runtime is logged")
     tls: Tls = section(Tls)
     auth: Auth = section(Auth)
+    connections: Connections = section(Connections)
     keep_operations: float = key(
         duration(least=60.0), 86400.0, "how long a replay of a request that has ended is known"
     )
