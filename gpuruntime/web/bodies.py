@@ -1,8 +1,8 @@
 """Bodies of requests: read up to a limit, parsed without mercy, checked by the rules of their type.
 
 Guarantees: what is not wholly understood is refused. Too long, too slow, no JSON, not UTF-8, a key that is there twice,
-numbers that would be rounded, deeper than 64 levels, fields that the type does not know: nothing reaches a handler. All
-faults of fields, up to a thousand, are reported at once.
+numbers that would be rounded, deeper than 64 levels, more than 10,000 items and fields, fields that the type does not
+know: nothing reaches a handler. The faults of fields, up to a hundred, are reported at once.
 """
 
 import asyncio
@@ -18,18 +18,18 @@ from gpuruntime.control.definitions.validation import violations
 from gpuruntime.meta.codec import decode
 from gpuruntime.meta.decode_errors import DecodeError
 from gpuruntime.meta.structs import Struct
-from gpuruntime.web.errors import CODES, ApiError, Fault, invalid
+from gpuruntime.web.body_sizes import MOST_VALUES, holds_too_much
+from gpuruntime.web.errors import CODES, MOST_FAULTS_SHOWN, ApiError, Fault, invalid
 
-__all__ = ["LARGEST_BODY", "aside", "check_media_type", "decoded", "parse_object", "read_body"]
+__all__ = ["LARGEST_BODY", "check_media_type", "decoded", "parse_object", "read_body"]
 
 S = TypeVar("S", bound=Struct)
-T = TypeVar("T")
 
 LARGEST_BODY: Final = 2**20
-_SMALL_BODY: Final = 2**14
 _READ_SECONDS: Final = 30.0
 _DEEPEST: Final = 64
-_MOST_FAULTS: Final = 1000
+# One more than is shown: enough to say that there are more.
+_MOST_FAULTS: Final = MOST_FAULTS_SHOWN + 1
 _EXACT: Final = range(-(2**63), 2**64)
 # What `curl -d` says of any body, and what no header at all means to aiohttp. A page of a stranger can send them too,
 # but that is caught by where the request comes from.
@@ -83,11 +83,6 @@ async def read_body(request: web.Request) -> bytes:
     return bytes(body)
 
 
-async def aside(work: Callable[[], T], size: int) -> T:
-    """What `work` gives, which looks at a body of `size` bytes: in a thread if that is large, so the loop goes on."""
-    return work() if size <= _SMALL_BODY else await asyncio.to_thread(work)
-
-
 def parse_object(data: bytes) -> dict[str, Any]:
     """The JSON object that a body is.
 
@@ -96,6 +91,8 @@ def parse_object(data: bytes) -> dict[str, Any]:
     """
     if not data:
         raise invalid(Fault("$", "expected a JSON object, got an empty body"))
+    if holds_too_much(data):
+        raise invalid(Fault("$", f"expected at most {MOST_VALUES} items and fields in all, got more"))
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as error:

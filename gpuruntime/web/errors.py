@@ -29,9 +29,10 @@ from gpuruntime.meta.structs import Struct
 from gpuruntime.service.errors import InvalidRequestError, ServiceError
 from gpuruntime.service.refusing import is_denied
 
-__all__ = ["CODES", "ApiError", "Fault", "Faults", "error_body", "invalid", "refusal_of"]
+__all__ = ["CODES", "MOST_FAULTS_SHOWN", "ApiError", "Fault", "Faults", "error_body", "invalid", "refusal_of"]
 
-_DETAILS_SHOWN: Final = 100
+MOST_FAULTS_SHOWN: Final = 100
+"""How many faults of a request are told; where there are more, the answer says so and looks for no further ones."""
 _PATH_SHOWN: Final = 200
 _RETRY_SECONDS: Final = 2.0
 _LONGEST_RETRY_SECONDS: Final = 60.0
@@ -100,6 +101,8 @@ def invalid(*faults: Fault) -> ApiError:
     """The refusal of a request with these faults, all at once."""
     shown = "; ".join(f"{_clipped(fault.path)}: {fault.message}" for fault in faults[:3])
     more = f"; and {len(faults) - 3} more, see details" if len(faults) > 3 else ""
+    if len(faults) > MOST_FAULTS_SHOWN:
+        more = f"; and more than {MOST_FAULTS_SHOWN - 3} others, see details"
     return ApiError(400, "invalid_request", f"{shown}{more}", faults)
 
 
@@ -146,13 +149,13 @@ def refusal_of(error: Exception) -> ApiError:
 
 
 def error_body(refusal: ApiError) -> bytes:
-    """The JSON of a refusal. Of very many faults only the first hundred are told.
+    """The JSON of a refusal. Of very many faults only the first hundred are told, and the message says so.
 
     A byte of the request that was no text is told as an escape.
     """
     error: dict[str, Any] = {"code": refusal.code, "message": _told(refusal.message)}
     if refusal.details:
-        error["details"] = [_plain(fault) for fault in refusal.details[:_DETAILS_SHOWN]]
+        error["details"] = [_plain(fault) for fault in refusal.details[:MOST_FAULTS_SHOWN]]
     return orjson.dumps({"error": error})
 
 

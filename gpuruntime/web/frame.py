@@ -19,14 +19,15 @@ from gpuruntime.meta.frozen_mapping import EMPTY
 from gpuruntime.service.log_context import current_operation_id, current_request_id
 from gpuruntime.web.audit_log import Attempt, audit
 from gpuruntime.web.authentication import Gate, require
-from gpuruntime.web.bodies import aside, check_media_type, decoded, parse_object, read_body
+from gpuruntime.web.bodies import check_media_type, decoded, parse_object, read_body
 from gpuruntime.web.errors import CODES, ApiError, Fault, Faults, invalid, refusal_of
 from gpuruntime.web.frame_envelope import enveloped, stamp, unreadable
 from gpuruntime.web.frame_expect import expecting
 from gpuruntime.web.frame_headers import IDEMPOTENCY_KEY, OPERATION_ID, at_least, if_match, operation_id
-from gpuruntime.web.frame_query import NoQuery, parse_query
+from gpuruntime.web.frame_query import NoQuery, parse_query, refuse_long_query
 from gpuruntime.web.frame_replies import response_of
 from gpuruntime.web.routing import PREFIX, Call, Caller, Idempotency, Route
+from gpuruntime.web.side_thread import SideThread
 
 __all__ = ["mount"]
 
@@ -48,6 +49,8 @@ def mount(app: web.Application, routes: Sequence[Route], gate: Gate) -> None:
     app.middlewares.append(enveloped)
     app.on_response_prepare.append(stamp)
     app[UNREADABLE] = Unreadable(unreadable)
+    side = SideThread()
+    app.on_cleanup.append(side.close)
     for path, together in groupby(sorted(routes, key=lambda route: route.path), key=lambda route: route.path):
         resource = app.router.add_resource(PREFIX + path)
         methods = ["OPTIONS"]
@@ -55,7 +58,7 @@ def mount(app: web.Application, routes: Sequence[Route], gate: Gate) -> None:
             served = ("GET", "HEAD") if route.method == "GET" else (route.method,)
             methods += served
             for method in served:
-                resource.add_route(method, _handler(_Endpoint(route, gate)), expect_handler=expecting)
+                resource.add_route(method, _handler(_Endpoint(route, gate, side)), expect_handler=expecting)
         resource.add_route("OPTIONS", _Options(",".join(sorted(methods))).serve)
 
 
@@ -81,6 +84,7 @@ class _Options:
 class _Endpoint:
     route: Route
     gate: Gate
+    side: SideThread
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
         attempt = Attempt(current_request_id.get())
@@ -112,6 +116,7 @@ class _Endpoint:
         route, headers, faults = self.route, request.headers, Faults()
         names = {name: _name(text) for name, text in request.match_info.items()}
         fields, size = ({}, 0) if request.method in _BODILESS else await self._fields(request)
+        refuse_long_query(request.rel_url.raw_query_string)
         asked = MultiDict(request.query)
         if route.idempotency is not Idempotency.NONE:
             in_body = fields.pop(OPERATION_ID, None)
@@ -130,7 +135,7 @@ class _Endpoint:
             version = at_least(headers)
         if (kind := route.body) is not None:
             with faults:
-                body = await aside(lambda: decoded(fields, kind), size)
+                body = await self.side.run(lambda: decoded(fields, kind), size)
         faults.refuse()
         return Call(
             caller=caller,
@@ -152,7 +157,7 @@ class _Endpoint:
             return {}, 0
         check_media_type(request)
         data = await read_body(request)
-        return await aside(lambda: parse_object(data), len(data)), len(data)
+        return await self.side.run(lambda: parse_object(data), len(data)), len(data)
 
     def _own_words(self, refusal: ApiError, operation_id: str) -> ApiError:
         """What is not found has a code of its own on each route, and who may send a write again is told its name."""

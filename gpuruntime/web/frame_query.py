@@ -13,10 +13,11 @@ from gpuruntime.meta.structs import Struct
 from gpuruntime.web.bodies import decoded
 from gpuruntime.web.errors import Fault, invalid
 
-__all__ = ["NoQuery", "parse_query"]
+__all__ = ["NoQuery", "parse_query", "refuse_long_query"]
 
 S = TypeVar("S", bound=Struct)
 
+_MOST_PARAMETERS: Final = 64
 _BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
 _INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
 _NUMBER: Final = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
@@ -25,6 +26,16 @@ _NUMBER: Final = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
 @frozen
 class NoQuery(Struct):
     """The query of a route that takes none."""
+
+
+def refuse_long_query(raw: str) -> None:
+    """Pass if a query is one that can be looked at in no time; none that a route takes has more.
+
+    Raises:
+        ApiError: 400.
+    """
+    if raw.count("&") >= _MOST_PARAMETERS:
+        raise invalid(Fault("?", f"expected at most {_MOST_PARAMETERS} parameters, got {raw.count('&') + 1}"))
 
 
 def parse_query(query: MultiMapping[str], cls: type[S]) -> S:

@@ -136,7 +136,7 @@ def test_very_many_faults_make_no_very_long_answer() -> None:
 
     assert len(orjson.loads(body)["error"]["details"]) == 100
     assert len(body) < 30_000
-    assert "and 4997 more" in refusal.message
+    assert refusal.message.endswith("; and more than 97 others, see details")
 
 
 def test_faults_of_several_steps_are_refused_together() -> None:

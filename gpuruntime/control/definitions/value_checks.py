@@ -97,6 +97,9 @@ def _is_number(value: Any) -> bool:
 
 def _of_string(value: str, schema: dict[str, Any]) -> Iterator[Finding]:
     yield from _bounds(value, len(value), schema, "minLength", "maxLength", "characters")
+    if len(value) > schema.get("maxLength", math.inf):
+        # As the server does it. A pattern may take long on a text without end.
+        return
     if "pattern" in schema and not compiled(schema["pattern"]).search(value):
         yield _finding("pattern", value, f"a match of {schema['pattern']}")
     check = FORMATS.get(schema.get("format", ""))
@@ -179,6 +182,8 @@ def _shown(value: Any) -> str:
         return f"a list of {len(value)}"
     if isinstance(value, dict):
         return f"an object of {len(value)}"
+    if isinstance(value, str):
+        value = value[: _SHOWN + 1]
     text = (
         json.dumps(value, ensure_ascii=False, separators=(",", ":"))
         if not isinstance(value, int) or value in _INT64
