@@ -11,6 +11,8 @@ from hack.benching.api_bench import SCENARIOS
 from hack.benching.contenders import Contender, Runner
 from hack.benching.report import Report, ScenarioReport, as_table
 from hack.benching.requests.claims import BARE_PATCH, CLAIMS, FULL, OURS, PUBLISHED, Load, measures
+from hack.benching.requests.hostility import BARE_GET, HOSTILE
+from hack.benching.requests.hostility import measures as hostile_measures
 from hack.benching.requests.latencies import Latencies, arrivals, one_by_one, sent_at
 from hack.benching.requests.reads import SIZES
 from hack.benching.scenario import Bench
@@ -82,7 +84,33 @@ async def test_every_request_is_sent_once_at_each_time_without_waiting_for_the_o
 
 
 def test_every_scenario_of_the_api_is_known_by_its_name() -> None:
-    assert list(SCENARIOS) == ["claims", "sizes"]
+    assert list(SCENARIOS) == ["claims", "sizes", "hostile"]
+
+
+@pytest.mark.parametrize(("attacked", "verdict"), [(300.0, "met"), (301.0, "not met")])
+def test_hostile_requests_may_add_a_quarter_of_a_second_to_the_quiet_window_of_the_round(
+    attacked: float, verdict: str
+) -> None:
+    bombs = next(measure for measure in hostile_measures() if "gzip bombs without" in measure.name)
+    reading = {"nobody slowest": 50.0, "10 gzip bombs without a token slowest": attacked}
+    figure = Results({OURS: [reading], BARE_GET: [reading]}).figure(bombs)
+
+    table = as_table(Report({}, (ScenarioReport("hostile", "", (Contender(OURS, ()),), (figure,)),)))
+
+    assert table.endswith(f"at most 250 ms  {verdict}")
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(280)
+async def test_hostile_requests_are_measured_on_a_cluster_of_their_own(tmp_path: Path) -> None:
+    with Children(tmp_path / "children") as children:
+        progress = Progress(io.StringIO())
+        bench = Bench(runner=Runner(children, tmp_path), progress=progress, directory=tmp_path, repeat=1, quick=True)
+
+        figures = await HOSTILE.run(bench, ())
+
+    assert all(figure.summary(OURS) is not None for figure in figures)
+    assert not (tmp_path / "api").exists()
 
 
 @pytest.mark.soak

@@ -80,7 +80,7 @@ class Served:
 
 
 @contextmanager
-def api_world(directory: Path, units: int) -> Iterator[Served]:
+def api_world(directory: Path, units: int, *further_flags: str) -> Iterator[Served]:
     """A world with room for so many units, for the length of the block; the process is not started yet."""
     nodes = tuple(_node(number) for number in range(units // _UNITS_OF_A_NODE + 1))
     try:
@@ -97,7 +97,7 @@ def api_world(directory: Path, units: int) -> Iterator[Served]:
             kubeconfig.write_text(json.dumps(access.kubeconfig_for(token.strip())))
             with socket.create_server(("127.0.0.1", 0)) as probe:
                 address = f"127.0.0.1:{probe.getsockname()[1]}"
-            flags = ("--http-addr", address, "--kubeconfig", str(kubeconfig))
+            flags = ("--http-addr", address, "--kubeconfig", str(kubeconfig), *further_flags)
             command = (sys.executable, "-P", "-m", "gpuruntime.processes.command", "manager", *flags)
             yield Served(access, f"http://{address}", children, command, directory / "manager.log")
     finally:
