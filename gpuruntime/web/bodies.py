@@ -75,6 +75,8 @@ async def read_body(request: web.Request) -> bytes:
                 body += chunk
                 if len(body) > LARGEST_BODY:
                     raise _too_large("more")
+                # The stream does not wait while it has something, and each piece may have been thousands of chunks.
+                await asyncio.sleep(0)
     except TimeoutError as error:
         message = f"body: expected it within {_READ_SECONDS:.0f} seconds, got {len(body)} bytes of it"
         raise ApiError(408, CODES[408], message) from error

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final, cast
 
 from aiohttp import StreamReader, web
@@ -20,8 +21,12 @@ __all__ = ["Connection", "ConnectionRunner", "ConnectionServer"]
 _LOG = logging.getLogger(__name__)
 _REASON_SHOWN: Final = 200
 _LONGEST_LINE: Final = 64 * 1024
-# Also the number of tiny chunks that are parsed at a time, times sixteen.
+# The router looks at a path once for each of its segments, and at the whole of it.
+_MOST_SEGMENTS: Final = 64
+# Of a body in chunks a sixteenth of it is the number of chunks that are parsed at a time.
 _READ_AT_ONCE: Final = 64 * 1024
+# Sizes and extensions of chunks may take as much as the body itself. What is read but not parsed yet counts, too.
+_CHUNKS_OVERHEAD: Final = 512 * 1024
 # What is left of requests after their time, and whatever the runner itself has to do.
 _MOMENT_SECONDS: Final = 0.1
 
@@ -49,8 +54,8 @@ class ConnectionRunner(web.AppRunner):
 
     Guarantees:
         No body is inflated: an application gets the bytes that were sent, and decides by Content-Encoding. A sender
-        that waits for `100 Continue` is asked for the body when the application reads it. Of a body that is not read
-        only `linger_bytes` are taken off the connection.
+        that waits for `100 Continue` is asked for the body when the application reads it. A connection with a body that
+        nobody read is closed after the answer; until its sender has seen that, `linger_bytes` are taken off it unread.
     """
 
     def __init__(self, app: web.Application, limits: HttpLimits) -> None:
@@ -58,7 +63,8 @@ class ConnectionRunner(web.AppRunner):
             "access_log": None,
             "auto_decompress": False,
             "keepalive_timeout": limits.idle_seconds,
-            "lingering_time": limits.linger_seconds,
+            # Parsing what nobody wants is not what it should be spent on.
+            "lingering_time": 0.0,
             "max_line_size": _LONGEST_LINE,
             "read_bufsize": _READ_AT_ONCE,
         }
@@ -81,7 +87,8 @@ class ConnectionServer(web.Server):
     def __init__(
         self, plain: web.Server, words: Unreadable | None, limits: HttpLimits, settings: dict[str, Any]
     ) -> None:
-        super().__init__(plain.request_handler, request_factory=self._request, handler_cancellation=True, **settings)
+        super().__init__(self._answer, request_factory=self._request, handler_cancellation=True, **settings)
+        self._application = plain.request_handler
         self._application_request = plain.request_factory
         self.words = words
         self.limits = limits
@@ -89,6 +96,13 @@ class ConnectionServer(web.Server):
 
     def handler_of(self, connection: Connection) -> "_Handler":
         return _Handler(self, connection)
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        segments = request.rel_url.raw_path.count("/")
+        if segments > _MOST_SEGMENTS:
+            reason = f"a path of {segments} segments, expected at most {_MOST_SEGMENTS}"
+            return web.Response(status=400, text=reason) if self.words is None else self.words.answer(400, reason)
+        return await self._application(request)
 
     def _request(
         self,
@@ -108,7 +122,7 @@ class ConnectionServer(web.Server):
 
 
 class _Handler(web.RequestHandler):
-    __slots__ = ("_body", "_connection", "_head_timer", "_late", "_lingering", "_served", "_serves")
+    __slots__ = ("_body", "_connection", "_gone", "_head_timer", "_late", "_left", "_received", "_served", "_serves")
 
     def __init__(self, server: ConnectionServer, connection: Connection) -> None:
         super().__init__(server, loop=asyncio.get_running_loop(), **server.settings)
@@ -116,9 +130,12 @@ class _Handler(web.RequestHandler):
         self._connection = connection
         self._serves = False
         self._body: StreamReader | None = None
+        self._received = 0
+        """Bytes that came since the request began."""
         self._late: LateBody | None = None
-        self._lingering: int | None = None
-        """How many bytes may still come of a body that nobody wants; None while that is not so."""
+        self._left: int | None = None
+        """Bytes that may still come of a body that nobody wants; None while that is not so."""
+        self._gone = asyncio.Event()
         self._head_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -128,13 +145,19 @@ class _Handler(web.RequestHandler):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self._head_came()
+        self._gone.set()
         self._connection.lost()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self._lingering is not None:
-            self._lingering -= len(data)
-            if self._lingering < 0:
+        if self._left is not None:
+            self._left -= len(data)
+            if self._left < 0:
+                self._connection.close()
+            return
+        if self._serves and self._body is not None and not self._body.is_eof():
+            self._received += len(data)
+            if self._received > 2 * self._body.total_bytes + _CHUNKS_OVERHEAD:
                 self._connection.close()
                 return
         elif data and not self._serves and self._head_timer is None:
@@ -143,7 +166,7 @@ class _Handler(web.RequestHandler):
 
     def request_began(self, body: StreamReader, late: LateBody | None) -> None:
         self._head_came()
-        self._serves, self._body, self._late, self._lingering = True, body, late, None
+        self._serves, self._body, self._received, self._late = True, body, 0, late
         self._connection.busy()
 
     def ask_for_body(self) -> None:
@@ -153,20 +176,35 @@ class _Handler(web.RequestHandler):
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
-        if self._late is not None and not self._late.asked:
-            # Whether the sender sends the body all the same is not known, nor where the next request would begin.
+        is_read = self._body is None or self._body.is_eof()
+        if not is_read:
+            # Whatever still comes of the body is thrown away, and where the next request begins is not looked for.
             resp.force_close()
         try:
             async with asyncio.timeout(self._served.limits.send_seconds):
-                return await super().finish_response(request, resp, start_time)
+                finished = await super().finish_response(request, resp, start_time)
         except TimeoutError as error:
             self._connection.counters.timed_out("send")
             self._connection.close()
             raise ConnectionResetError("the answer was not taken in time") from error
         finally:
             self._serves = False
-            self._lingering = None if self._body is None or self._body.is_eof() else self._served.limits.linger_bytes
             self._connection.waiting()
+        if not is_read:
+            await self._linger()
+        return finished
+
+    async def _linger(self) -> None:
+        """Wait until the sender has read the answer and closed: closing first would reset what it has not read yet."""
+        if self.transport is None:
+            return
+        self._left = self._served.limits.linger_bytes
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        self.transport.resume_reading()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._served.limits.linger_seconds):
+                await self._gone.wait()
 
     def handle_error(
         self,

@@ -4,7 +4,8 @@ import asyncio
 from contextlib import suppress
 
 import pytest
-from aiohttp import web
+from aiohttp import ClientSession, web
+from yarl import URL
 
 from gpuruntime.control.operations.http_site import HttpAddress, serving
 from gpuruntime.testing.virtual_time import run_virtual
@@ -103,15 +104,42 @@ def test_a_body_that_is_not_wanted_is_not_waited_for() -> None:
     assert run_virtual(seconds_until_closed(head)) <= 5
 
 
-def test_a_second_request_is_taken_after_a_body_that_nobody_wanted() -> None:
-    async def story() -> list[bytes]:
+def test_a_connection_with_a_body_that_nobody_read_says_that_it_is_closed() -> None:
+    async def story() -> bytes:
         async with serving(application(), HttpAddress()) as bound:
             reader, writer = await asyncio.open_connection(bound.host, bound.port)
             writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\n")
-            answers = [await reader.readuntil(b"hello")]
-            writer.write(b"body" + GET)
-            answers.append(await reader.readuntil(b"hello"))
+            answer = await reader.readuntil(b"hello")
             writer.close()
-        return answers
+        return answer
 
-    assert [answer[:12] for answer in run_virtual(story())] == [b"HTTP/1.1 200"] * 2
+    assert b"\r\nConnection: close\r\n" in run_virtual(story())
+
+
+@pytest.mark.parametrize(
+    "chunk", [pytest.param(b"1\r\na\r\n", id="tiny"), pytest.param(b"1;" + b"x" * 1000 + b"\r\na\r\n", id="extended")]
+)
+async def test_a_body_that_is_mostly_chunk_headers_is_not_read_to_its_end(chunk: bytes) -> None:
+    most, sent = 8 * 2**20, 0
+    async with serving(application(), HttpAddress()) as bound, asyncio.timeout(30):
+        _, writer = await asyncio.open_connection(bound.host, bound.port)
+        writer.write(b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
+        with suppress(ConnectionError):
+            while sent < 2 * most:
+                writer.write(chunk * 100)
+                sent += 100 * len(chunk)
+                await writer.drain()
+        writer.close()
+
+    assert sent < most
+
+
+async def test_a_path_of_very_many_segments_is_refused_before_it_is_routed() -> None:
+    async with (
+        serving(application(), HttpAddress()) as bound,
+        ClientSession() as session,
+        session.get(URL(f"{bound.url}/{'a/' * 5000}", encoded=True)) as response,
+    ):
+        reason = await response.text()
+
+    assert (response.status, reason) == (400, "a path of 5001 segments, expected at most 64")
