@@ -8,6 +8,7 @@ from collections.abc import Coroutine
 from typing import Any, Final
 
 from gpuruntime.aio.collector import collect_rarely
+from gpuruntime.processes.open_files import raise_open_files
 
 __all__ = ["refused", "run_process"]
 
@@ -18,6 +19,7 @@ _MOMENT_SECONDS: Final = 0.5
 def run_process(process: Coroutine[Any, Any, None]) -> None:
     """Run to the end. Tasks that will not end are named in the log, and the process exits with 1 without them."""
     collect_rarely()
+    raise_open_files()
     try:
         from uvloop import new_event_loop  # noqa: PLC0415 - the extra `fast`, which saves a quarter of the CPU
     except ImportError:

@@ -24,9 +24,9 @@ _LONGEST_LINE: Final = 64 * 1024
 # The router looks at a path once for each of its segments, and at the whole of it.
 _MOST_SEGMENTS: Final = 64
 # Of a body in chunks a sixteenth of it is the number of chunks that are parsed at a time.
-_READ_AT_ONCE: Final = 64 * 1024
+_READ_AT_ONCE: Final = 16 * 1024
 # Sizes and extensions of chunks may take as much as the body itself. What is read but not parsed yet counts, too.
-_CHUNKS_OVERHEAD: Final = 512 * 1024
+_CHUNKS_OVERHEAD: Final = 320 * 1024
 # What is left of requests after their time, and whatever the runner itself has to do.
 _MOMENT_SECONDS: Final = 0.1
 
