@@ -127,7 +127,7 @@ def _add_connections(parser: argparse.ArgumentParser) -> None:
         "A connection that waits for a request gives way to a new one; where all serve requests, the new one gets 503.",
     )
     for flag, text in (
-        ("--max-connections", "at a time (default: 3/4 of the files that may be opened, up to 10000)"),
+        ("--max-connections", "at a time, and 3/4 of the files that may be opened (default: 10000)"),
         ("--max-connections-per-address", "from one address, such as a load balancer (default: 3/4 of all)"),
     ):
         help_text = f"at most this many {text}"

@@ -26,9 +26,9 @@ class Process:
 
 
 @asynccontextmanager
-async def runtime_api() -> AsyncIterator[Process]:
+async def runtime_api(**further: str) -> AsyncIterator[Process]:
     api, operations = (f"127.0.0.1:{port}" for port in free_ports(2))
-    variables = {"KUBE_MODE": "off", "HTTP_ADDR": api, "OPERATIONS_ADDR": operations}
+    variables = {"KUBE_MODE": "off", "HTTP_ADDR": api, "OPERATIONS_ADDR": operations, **further}
     environment = {f"GPURUNTIME_RUNTIME_API_{name}": value for name, value in variables.items()}
     async with started("runtime-api", environment=environment):
         yield Process(f"http://{api}", f"http://{operations}")
@@ -111,3 +111,18 @@ async def test_others_and_probes_are_served_while_one_address_floods_the_api(
 
     assert answered == {"health": 200, "livez": 200, "metrics": 200}
     assert flooder == 200
+
+
+async def test_a_limit_that_the_files_do_not_allow_keeps_nobody_out() -> None:
+    async with runtime_api(CONNECTIONS_TOTAL="100000", CONNECTIONS_PER_ADDRESS="100000") as process:
+        await is_ready(process)
+
+        with ExitStack() as stack:
+            await flood(process.api, stack)
+
+            answered = [
+                await status_of(f"{process.api}/api/v1/health", OTHER),
+                await status_of(f"{process.operations}/livez", OTHER),
+            ]
+
+    assert answered == [200, 200]

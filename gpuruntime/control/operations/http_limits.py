@@ -11,11 +11,11 @@ __all__ = [
     "HttpLimits",
     "address_group",
     "connection_counts",
-    "most_connections",
     "open_files_limit",
 ]
 
-_MOST: Final = 10_000
+_USUAL: Final = 10_000
+_UNLIMITED: Final = 2**20
 # Requests to the API server, watches, probes, logs and certificates need descriptors while all callers are connected.
 _LEAST_RESERVE: Final = 128
 _PREFIX_OF_A_HOST: Final = 64
@@ -26,8 +26,8 @@ class HttpLimits:
     """The limits of a site.
 
     Args:
-        connections: at most this many at a time; None is three quarters of the descriptors that the process may open,
-            128 of them kept back at least and half of them at most, and never more than 10,000.
+        connections: at most this many at a time; None is 10,000. There are never more than three quarters of the
+            descriptors that the process may open, of which 128 are kept back at least and half at most.
         per_address: at most this many from one address; None is three quarters of `connections`. An IPv6 address
             counts as its /64 network.
         handshake_seconds: for the TLS handshake.
@@ -62,21 +62,16 @@ OPERATIONS_LIMITS: Final = HttpLimits(connections=32, per_address=24, idle_secon
 
 def connection_counts(limits: HttpLimits, open_files: int) -> tuple[int, int]:
     """How many connections there may be in all and per address, in a process that may open this many files."""
-    total = limits.connections if limits.connections is not None else most_connections(open_files)
+    reserve = min(max(_LEAST_RESERVE, open_files // 4), open_files // 2)
+    total = max(1, min(_USUAL if limits.connections is None else limits.connections, open_files - reserve))
     each = limits.per_address if limits.per_address is not None else max(1, total * 3 // 4)
     return total, min(each, total)
-
-
-def most_connections(open_files: int) -> int:
-    """How many connections a site takes by itself where a process may open this many files."""
-    reserve = min(max(_LEAST_RESERVE, open_files // 4), open_files // 2)
-    return max(1, min(_MOST, open_files - reserve))
 
 
 def open_files_limit() -> int:
     """How many files this process may open."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return _MOST * 2 if soft == resource.RLIM_INFINITY else soft
+    return _UNLIMITED if soft == resource.RLIM_INFINITY else soft
 
 
 def address_group(host: str) -> str:

@@ -21,6 +21,7 @@ _BACKLOG: Final = 1024
 # So many new connections at a time that those which give way to them are closed in between.
 _ACCEPTED_AT_ONCE: Final = 16
 _PAUSE_SECONDS: Final = 0.1
+_QUIET_SECONDS: Final = 10.0
 _GONE_ALREADY: Final = (BlockingIOError, InterruptedError, ConnectionAbortedError)
 
 
@@ -99,6 +100,7 @@ class Listener:
         total, each = connection_counts(limits, open_files_limit())
         self._table: ConnectionTable[Connection] = ConnectionTable(total, each)
         self._pauses: dict[int, asyncio.TimerHandle] = {}
+        self._quiet_until = 0.0
         self._welcoming: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> None:
@@ -129,8 +131,11 @@ class Listener:
         self._pauses[listening.fileno()] = loop.call_later(_PAUSE_SECONDS, self._resume, listening)
         self._counters.refused("descriptors")
         with suppress(TableFullError):
-            self._evict(self._table.oldest_waiting())
-        _LOG.warning("connections cannot be accepted for a moment", extra={"error": str(error)})
+            for _ in range(_ACCEPTED_AT_ONCE):
+                self._evict(self._table.oldest_waiting())
+        if loop.time() >= self._quiet_until:
+            self._quiet_until = loop.time() + _QUIET_SECONDS
+            _LOG.warning("connections cannot be accepted for a moment", extra={"error": str(error)})
 
     def _accept(self, listening: socket.socket) -> None:
         for _ in range(_ACCEPTED_AT_ONCE):

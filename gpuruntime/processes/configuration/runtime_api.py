@@ -80,7 +80,9 @@ class Connections:
     """
 
     total: int | None = key(
-        count(1, 1_000_000), None, "at most this many at a time; else 3/4 of the files that may be opened, up to 10000"
+        count(1, 1_000_000),
+        None,
+        "at most this many at a time; else 10000. Never more than 3/4 of the files that may be opened",
     )
     per_address: int | None = key(
         count(1, 1_000_000), None, "at most this many from one address, such as a load balancer; else 3/4 of total"

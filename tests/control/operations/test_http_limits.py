@@ -1,13 +1,14 @@
 import pytest
 
-from gpuruntime.control.operations.http_limits import HttpLimits, address_group, connection_counts, most_connections
+from gpuruntime.control.operations.http_limits import HttpLimits, address_group, connection_counts
 
 
 @pytest.mark.parametrize(
     ("open_files", "connections"), [(1, 1), (64, 32), (256, 128), (1024, 768), (20_000, 10_000), (2**30, 10_000)]
 )
 def test_descriptors_are_kept_back_for_everything_but_callers(open_files: int, connections: int) -> None:
-    assert most_connections(open_files) == connections
+    assert connection_counts(HttpLimits(), open_files)[0] == connections
+    assert connection_counts(HttpLimits(connections=10_000), open_files)[0] == connections
 
 
 def test_one_address_gets_three_quarters_unless_it_is_said_otherwise() -> None:
