@@ -20,7 +20,7 @@ def holds_too_much(data: bytes, most: int = MOST_VALUES) -> bool:
     """
     if _marks(data) <= most:
         return False
-    # Inside of strings a mark means nothing. Where the strings are is told by quotes that nothing escapes.
+    # Marks inside strings do not count. Unescaped quotes delimit the strings.
     plain = data.replace(b"\\\\", b"").replace(b'\\"', b"")
     # Each item or field has a key and a value at most.
     if plain.count(b'"') > 4 * most:

@@ -32,7 +32,7 @@ from gpuruntime.service.refusing import is_denied
 __all__ = ["CODES", "MOST_FAULTS_SHOWN", "ApiError", "Fault", "Faults", "error_body", "invalid", "refusal_of"]
 
 MOST_FAULTS_SHOWN: Final = 100
-"""How many faults of a request are told; where there are more, the answer says so and looks for no further ones."""
+"""How many faults of a request an answer lists; its message says if there are more."""
 _PATH_SHOWN: Final = 200
 _RETRY_SECONDS: Final = 2.0
 _LONGEST_RETRY_SECONDS: Final = 60.0
@@ -149,7 +149,7 @@ def refusal_of(error: Exception) -> ApiError:
 
 
 def error_body(refusal: ApiError) -> bytes:
-    """The JSON of a refusal. Of very many faults only the first hundred are told, and the message says so.
+    """The JSON of a refusal. It lists the first hundred faults, and the message says if there are more.
 
     A byte of the request that was no text is told as an escape.
     """

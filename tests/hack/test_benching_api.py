@@ -92,7 +92,7 @@ def test_hostile_requests_may_add_a_quarter_of_a_second_to_the_quiet_window_of_t
     attacked: float, verdict: str
 ) -> None:
     bombs = next(measure for measure in hostile_measures() if "gzip bombs without" in measure.name)
-    reading = {"nobody slowest": 50.0, "10 gzip bombs without a token slowest": attacked}
+    reading = {"no request slowest": 50.0, "10 gzip bombs without a token slowest": attacked}
     figure = Results({OURS: [reading], BARE_GET: [reading]}).figure(bombs)
 
     table = as_table(Report({}, (ScenarioReport("hostile", "", (Contender(OURS, ()),), (figure,)),)))

@@ -1,4 +1,4 @@
-"""A caller who opens connections and says nothing keeps nobody out: each process as it is started, with 256 files."""
+"""Connections that send nothing lock no caller out: each process as it is started, with 256 descriptors."""
 
 import asyncio
 import os
@@ -113,7 +113,7 @@ async def test_others_and_probes_are_served_while_one_address_floods_the_api(
     assert flooder == 200
 
 
-async def test_a_limit_that_the_files_do_not_allow_keeps_nobody_out() -> None:
+async def test_a_connection_limit_above_the_descriptors_locks_no_caller_out() -> None:
     async with runtime_api(CONNECTIONS_TOTAL="100000", CONNECTIONS_PER_ADDRESS="100000") as process:
         await is_ready(process)
 

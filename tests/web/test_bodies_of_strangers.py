@@ -121,7 +121,7 @@ async def test_after_a_refusal_a_body_without_end_is_not_read_on(framing: str, r
     async with connected(product()) as (reader, writer):
         writer.write(f"{request_line}{caller}{framing}\r\n\r\n".encode())
         first = await reader.readline()
-        # What the two socket buffers hold is taken by nobody, hence the slack.
+        # The two socket buffers hold some of it, hence the slack.
         while taken < 4 * MOST_DRAINED:
             writer.write(sent)
             try:
@@ -144,7 +144,7 @@ async def test_a_transfer_in_another_coding_than_chunks_is_refused(coding: str) 
     }
 
 
-async def test_an_upgrade_that_nobody_takes_is_an_ordinary_request() -> None:
+async def test_an_upgrade_that_no_route_takes_is_an_ordinary_request() -> None:
     head = f"{POST}Connection: Upgrade\r\nUpgrade: websocket\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\n"
 
     status, *_ = await answer_to(head.encode() + b"\x1f\x8b\x08\x00", product())

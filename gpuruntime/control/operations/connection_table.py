@@ -21,8 +21,8 @@ class ConnectionTable(Generic[C]):
 
     Guarantees:
         A connection that serves a request never gives way. Otherwise the one that has waited longest does: of the same
-        address if that has all it may have, else of the address that holds most. So connections that do nothing keep
-        nobody out, and an address that takes all it may leaves the rest to others.
+        address if that has all it may have, else of the address that holds most. So idle connections lock
+        no caller out, and an address that takes its whole share leaves the rest to others.
     """
 
     def __init__(self, total: int, per_address: int) -> None:

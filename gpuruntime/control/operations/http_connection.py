@@ -54,8 +54,8 @@ class ConnectionRunner(web.AppRunner):
 
     Guarantees:
         No body is inflated: an application gets the bytes that were sent, and decides by Content-Encoding. A sender
-        that waits for `100 Continue` is asked for the body when the application reads it. A connection with a body that
-        nobody read is closed after the answer; until its sender has seen that, `linger_bytes` are taken off it unread.
+        that waits for `100 Continue` is asked for the body when the application reads it. A connection with an
+        unread body is closed after the answer; up to `linger_bytes` of the rest are dropped unparsed first.
     """
 
     def __init__(self, app: web.Application, limits: HttpLimits) -> None:
@@ -63,7 +63,7 @@ class ConnectionRunner(web.AppRunner):
             "access_log": None,
             "auto_decompress": False,
             "keepalive_timeout": limits.idle_seconds,
-            # Parsing what nobody wants is not what it should be spent on.
+            # aiohttp would parse the rest of an unread body; `_linger` drops it unparsed.
             "lingering_time": 0.0,
             "max_line_size": _LONGEST_LINE,
             "read_bufsize": _READ_AT_ONCE,
@@ -113,16 +113,15 @@ class ConnectionServer(web.Server):
         task: "asyncio.Task[None]",
     ) -> web.BaseRequest:
         handler = cast("_Handler", protocol)
-        late = None
+        handler.request_began(payload)
         if expects_to_be_asked(message):
-            message, late = without_expect(message), LateBody(payload, handler.ask_for_body)
-        handler.request_began(payload, late)
-        body = payload if late is None else cast("StreamReader", late)
-        return self._application_request(message, body, protocol, writer, task)
+            message = without_expect(message)
+            payload = cast("StreamReader", LateBody(payload, handler.ask_for_body))
+        return self._application_request(message, payload, protocol, writer, task)
 
 
 class _Handler(web.RequestHandler):
-    __slots__ = ("_body", "_connection", "_gone", "_head_timer", "_late", "_left", "_received", "_served", "_serves")
+    __slots__ = ("_body", "_connection", "_gone", "_head_timer", "_left", "_received", "_served", "_serves")
 
     def __init__(self, server: ConnectionServer, connection: Connection) -> None:
         super().__init__(server, loop=asyncio.get_running_loop(), **server.settings)
@@ -132,9 +131,8 @@ class _Handler(web.RequestHandler):
         self._body: StreamReader | None = None
         self._received = 0
         """Bytes that came since the request began."""
-        self._late: LateBody | None = None
         self._left: int | None = None
-        """Bytes that may still come of a body that nobody wants; None while that is not so."""
+        """How much of an unread body may still come; None while a request is served or awaited."""
         self._gone = asyncio.Event()
         self._head_timer: asyncio.TimerHandle | None = None
 
@@ -164,9 +162,9 @@ class _Handler(web.RequestHandler):
             self._await_head()
         super().data_received(data)
 
-    def request_began(self, body: StreamReader, late: LateBody | None) -> None:
+    def request_began(self, body: StreamReader) -> None:
         self._head_came()
-        self._serves, self._body, self._received, self._late = True, body, 0, late
+        self._serves, self._body, self._received = True, body, 0
         self._connection.busy()
 
     def ask_for_body(self) -> None:

@@ -34,11 +34,11 @@ class HttpLimits:
         head_seconds: from the first byte of a request, or from the begin of a connection, to the end of the headers.
         idle_seconds: how long a connection waits for its next request.
         send_seconds: for an answer to be taken by its reader. Streams write as long as they like.
-        linger_seconds, linger_bytes: what is read, and thrown away, of a body that nobody wanted, so that its sender
-            gets to see the answer.
+        linger_seconds, linger_bytes: how long and how much of an unread body is received and dropped after the answer,
+            so that its sender can read the answer before the connection closes.
 
     Raises:
-        ValueError: a limit that lets nobody in.
+        ValueError: a limit below 1.
     """
 
     connections: int | None = None

@@ -18,7 +18,7 @@ __all__ = ["Listener", "listening_sockets"]
 
 _LOG = logging.getLogger(__name__)
 _BACKLOG: Final = 1024
-# So many new connections at a time that those which give way to them are closed in between.
+# Evicted connections are closed in the next turn of the loop: until then both hold a descriptor.
 _ACCEPTED_AT_ONCE: Final = 16
 _PAUSE_SECONDS: Final = 0.1
 _QUIET_SECONDS: Final = 10.0
@@ -125,7 +125,7 @@ class Listener:
         asyncio.get_running_loop().add_reader(listening, self._accept, listening)
 
     def _pause(self, listening: socket.socket, error: OSError) -> None:
-        """Leave those who knock waiting for a moment: what is in the way does not go by trying again at once."""
+        """Stop accepting for a moment: the cause does not go away by trying again at once."""
         loop = asyncio.get_running_loop()
         loop.remove_reader(listening)
         self._pauses[listening.fileno()] = loop.call_later(_PAUSE_SECONDS, self._resume, listening)

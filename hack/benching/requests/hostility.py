@@ -30,7 +30,7 @@ __all__ = ["BARE_GET", "HOSTILE", "measures"]
 
 BARE_GET: Final = "bare GET"
 _ATTACKS: Final = (BOMBS, KNOWN_BOMBS, FAULTS)
-_QUIET: Final = "nobody"
+_QUIET: Final = "no request"
 _RATE: Final = 25.0
 _SECONDS, _QUICK_SECONDS = 4.0, 2.0
 # When callers and probes are at it.
@@ -159,7 +159,7 @@ async def run(bench: Bench, _everybody: tuple[Contender, ...]) -> tuple[Figure, 
 
 
 async def _nothing() -> None:
-    """Nobody is hostile."""
+    """For the window without hostile requests."""
 
 
 def _note(found: dict[str, dict[str, float]], window: str, measured: Mapping[str, dict[str, float]]) -> None:

@@ -12,7 +12,7 @@ ADDRESSES = 4
 
 
 @given(steps=STEPS, total=st.integers(1, 8), per_address=st.integers(1, 8))
-def test_the_limits_hold_and_nobody_busy_gives_way_whatever_happens(
+def test_the_limits_hold_and_no_busy_connection_gives_way_whatever_happens(
     steps: list[Step], total: int, per_address: int
 ) -> None:
     table: ConnectionTable[int] = ConnectionTable(total, per_address)

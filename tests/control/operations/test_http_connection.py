@@ -104,7 +104,7 @@ def test_a_body_that_is_not_wanted_is_not_waited_for() -> None:
     assert run_virtual(seconds_until_closed(head)) <= 5
 
 
-def test_a_connection_with_a_body_that_nobody_read_says_that_it_is_closed() -> None:
+def test_an_answer_to_an_unread_body_says_that_the_connection_closes() -> None:
     async def story() -> bytes:
         async with serving(application(), HttpAddress()) as bound:
             reader, writer = await asyncio.open_connection(bound.host, bound.port)

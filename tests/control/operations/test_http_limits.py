@@ -19,7 +19,7 @@ def test_one_address_gets_three_quarters_unless_it_is_said_otherwise() -> None:
 
 
 @pytest.mark.parametrize("name", ["connections", "per_address"])
-def test_a_limit_that_lets_nobody_in_is_refused(name: str) -> None:
+def test_a_limit_below_one_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=f"HttpLimits.{name}: expected 1 or more, got 0"):
         HttpLimits(**{name: 0})
 

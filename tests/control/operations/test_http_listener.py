@@ -183,7 +183,7 @@ async def test_a_name_that_stands_for_several_addresses_is_listened_on() -> None
     await asyncio.wait([running])
 
 
-async def test_a_host_that_nobody_knows_cannot_be_listened_on() -> None:
+async def test_an_unknown_host_cannot_be_listened_on() -> None:
     site = HttpSite(web.Application(), HttpAddress("no-such-host.invalid"))
 
     with pytest.raises(ListenError, match=r"cannot listen on no-such-host\.invalid:0: "):
