@@ -124,7 +124,8 @@ async def test_a_claim_and_its_operations_are_counted_exactly_and_every_metric_i
         'gpuruntime_stock_units{spec="g1.1",state="ready"}': 1,
     }
     units = 'code="{}",method="POST",route="/api/v1/gpu-units"'
-    assert not_zero(found, "gpuruntime_http_") == {
+    assert found['gpuruntime_http_connections{site="127.0.0.1:0"}'] == 2
+    assert not_zero(found, "gpuruntime_http_request", "gpuruntime_http_streams") == {
         **{f"gpuruntime_http_request_seconds_count{{{units.format(code)}}}": 1 for code in (200, 201, 409)},
         'gpuruntime_http_request_seconds_count{code="202",method="POST",route="/api/v1/operator/stock-units"}': 1,
         'gpuruntime_http_request_seconds_count{code="404",method="POST",route="unmatched"}': 1,
