@@ -27,6 +27,8 @@ _MOST_SEGMENTS: Final = 64
 _READ_AT_ONCE: Final = 16 * 1024
 # Sizes and extensions of chunks may take as much as the body itself. What is read but not parsed yet counts, too.
 _CHUNKS_OVERHEAD: Final = 320 * 1024
+# A reader that takes longer than this for an answer may have to give way to a new caller.
+_PATIENCE_SECONDS: Final = 5.0
 # What is left of requests after their time, and whatever the runner itself has to do.
 _MOMENT_SECONDS: Final = 0.1
 
@@ -178,6 +180,7 @@ class _Handler(web.RequestHandler):
         if not is_read:
             # Whatever still comes of the body is thrown away, and where the next request begins is not looked for.
             resp.force_close()
+        impatience = self._loop.call_later(_PATIENCE_SECONDS, self._connection.waiting)
         try:
             async with asyncio.timeout(self._served.limits.send_seconds):
                 finished = await super().finish_response(request, resp, start_time)
@@ -186,6 +189,7 @@ class _Handler(web.RequestHandler):
             self._connection.close()
             raise ConnectionResetError("the answer was not taken in time") from error
         finally:
+            impatience.cancel()
             self._serves = False
             self._connection.waiting()
         if not is_read:
@@ -222,7 +226,7 @@ class _Handler(web.RequestHandler):
         return response
 
     def _await_head(self) -> None:
-        self._head_timer = asyncio.get_running_loop().call_later(self._served.limits.head_seconds, self._head_is_late)
+        self._head_timer = self._loop.call_later(self._served.limits.head_seconds, self._head_is_late)
 
     def _head_came(self) -> None:
         if self._head_timer is not None:

@@ -14,9 +14,10 @@ from prometheus_client import CollectorRegistry
 
 from gpuruntime.control.operations.connection_counters import ConnectionCollector
 from gpuruntime.control.operations.http_limits import HttpLimits
-from gpuruntime.control.operations.http_site import HttpAddress, HttpSite, ListenError
+from gpuruntime.control.operations.http_site import HttpAddress, HttpSite, ListenError, serving
 from gpuruntime.control.operations.unreadable_requests import UNREADABLE, Unreadable
 from gpuruntime.testing.certificates import Authority
+from gpuruntime.testing.virtual_time import run_virtual
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 LONG = b"GET /long HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -115,6 +116,29 @@ async def test_an_address_that_has_all_it_may_is_refused_in_the_words_of_the_app
         assert served.site.connections.refusals == {"address": 1, "descriptors": 0, "total": 0}
         for _, writer in (*taken, other):
             writer.close()
+
+
+def test_a_reader_that_does_not_take_its_answer_gives_way_after_a_while() -> None:
+    async def large(_request: web.Request) -> web.Response:
+        return web.Response(body=bytes(16 * 2**20))
+
+    async def story() -> list[bytes]:
+        app = web.Application()
+        app.router.add_get("/large", large)
+        async with serving(app, HttpAddress(), limits=HttpLimits(connections=1)) as bound:
+            _, slow = await asyncio.open_connection(bound.host, bound.port)
+            slow.write(GET.replace(b"/ ", b"/large ", 1))
+            answers = []
+            for seconds in (1.0, 6.0):
+                await asyncio.sleep(seconds)
+                reader, writer = await asyncio.open_connection(bound.host, bound.port)
+                writer.write(GET)
+                answers.append((await reader.readline()).split()[1])
+                writer.close()
+            slow.transport.abort()
+        return answers
+
+    assert run_virtual(story()) == [b"503", b"404"]
 
 
 async def test_the_place_of_a_connection_that_ends_is_free_again() -> None:
