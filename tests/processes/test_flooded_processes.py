@@ -6,11 +6,15 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, suppress
+from pathlib import Path
 from typing import Final
 
 import aiohttp
 import pytest
 from attrs import frozen
+
+from gpuruntime.web.authentication_tokens import new_token
+from gpuruntime.web.routing import Scope
 
 FLOOD, HALF_SENT = 500, b"POST /api/v1/stocks HTTP/1.1\r\nHost: local"
 FLOODER, OTHER = "127.0.0.1", "127.0.0.2"
@@ -19,38 +23,48 @@ OPEN_FILES: Final = 256
 
 @frozen
 class Process:
-    """A process without a cluster: where its API and its probes are."""
+    """A process without a cluster: where its API and its probes are, and what it logs."""
 
     api: str
     operations: str
+    log: Path
 
 
 @asynccontextmanager
-async def runtime_api(**further: str) -> AsyncIterator[Process]:
+async def runtime_api(directory: Path, tokens: Path | None = None, **further: str) -> AsyncIterator[Process]:
     api, operations = (f"127.0.0.1:{port}" for port in free_ports(2))
-    variables = {"KUBE_MODE": "off", "HTTP_ADDR": api, "OPERATIONS_ADDR": operations, **further}
+    known = {} if tokens is None else {"AUTH_TOKEN_FILE": str(tokens)}
+    variables = {"KUBE_MODE": "off", "HTTP_ADDR": api, "OPERATIONS_ADDR": operations, **known, **further}
     environment = {f"GPURUNTIME_RUNTIME_API_{name}": value for name, value in variables.items()}
-    async with started("runtime-api", environment=environment):
-        yield Process(f"http://{api}", f"http://{operations}")
+    process = Process(f"http://{api}", f"http://{operations}", directory / "log")
+    async with started(process, "runtime-api", environment=environment):
+        yield process
 
 
 @asynccontextmanager
-async def manager() -> AsyncIterator[Process]:
+async def manager(directory: Path, tokens: Path | None = None) -> AsyncIterator[Process]:
     address = f"127.0.0.1:{free_ports(1)[0]}"
-    async with started("manager", "--kube-mode", "off", "--http-addr", address):
-        yield Process(f"http://{address}", f"http://{address}")
+    known = () if tokens is None else ("--token-file", str(tokens))
+    process = Process(f"http://{address}", f"http://{address}", directory / "log")
+    async with started(process, "manager", "--kube-mode", "off", "--http-addr", address, *known):
+        yield process
+
+
+Start = Callable[..., AbstractAsyncContextManager[Process]]
 
 
 @asynccontextmanager
-async def started(*command: str, environment: dict[str, str] | None = None) -> AsyncIterator[None]:
+async def started(of: Process, *command: str, environment: dict[str, str] | None = None) -> AsyncIterator[None]:
     program = (sys.executable, "-P", "-m", "gpuruntime.processes.command", *command)
-    process = await asyncio.create_subprocess_exec(
-        *("sh", "-c", f'ulimit -n {OPEN_FILES}; exec "$@"', "sh", *program),
-        env=os.environ | (environment or {}),
-        stderr=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.DEVNULL,
-    )
+    with of.log.open("wb") as log:
+        process = await asyncio.create_subprocess_exec(
+            *("sh", "-c", f'ulimit -n {OPEN_FILES}; exec "$@"', "sh", *program),
+            env=os.environ | (environment or {}),
+            stderr=log,
+            stdout=log,
+        )
     try:
+        await is_ready(of)
         yield
     finally:
         process.terminate()
@@ -96,12 +110,8 @@ async def flood(url: str, stack: ExitStack) -> None:
 
 
 @pytest.mark.parametrize("start", [runtime_api, manager])
-async def test_others_and_probes_are_served_while_one_address_floods_the_api(
-    start: Callable[[], AbstractAsyncContextManager[Process]],
-) -> None:
-    async with start() as process:
-        await is_ready(process)
-
+async def test_others_and_probes_are_served_while_one_address_floods_the_api(start: Start, tmp_path: Path) -> None:
+    async with start(tmp_path) as process:
         with ExitStack() as stack:
             await flood(process.api, stack)
 
@@ -113,10 +123,8 @@ async def test_others_and_probes_are_served_while_one_address_floods_the_api(
     assert flooder == 200
 
 
-async def test_a_connection_limit_above_the_descriptors_locks_no_caller_out() -> None:
-    async with runtime_api(CONNECTIONS_TOTAL="100000", CONNECTIONS_PER_ADDRESS="100000") as process:
-        await is_ready(process)
-
+async def test_a_connection_limit_above_the_descriptors_locks_no_caller_out(tmp_path: Path) -> None:
+    async with runtime_api(tmp_path, None, CONNECTIONS_TOTAL="100000", CONNECTIONS_PER_ADDRESS="100000") as process:
         with ExitStack() as stack:
             await flood(process.api, stack)
 
@@ -126,3 +134,21 @@ async def test_a_connection_limit_above_the_descriptors_locks_no_caller_out() ->
             ]
 
     assert answered == [200, 200]
+
+
+@pytest.mark.parametrize("start", [runtime_api, manager])
+async def test_bodies_that_cannot_be_inflated_are_refused_without_a_failure(start: Start, tmp_path: Path) -> None:
+    made, tokens = new_token("caller", Scope.OPERATOR), tmp_path / "tokens"
+    tokens.write_text(made.line)
+    known = {"Authorization": f"Bearer {made.token}"}
+    statuses = []
+
+    async with start(tmp_path, tokens) as process, aiohttp.ClientSession(process.api) as session:
+        for headers in ({}, known):
+            for encoding in ("gzip", "deflate", "br"):
+                named = {**headers, "Content-Encoding": encoding, "Content-Type": "application/json"}
+                async with session.post("/api/v1/stocks", data=b"\x1f\x8b\x08" * 1000, headers=named) as response:
+                    statuses.append(response.status)
+
+    assert "Unhandled exception" not in process.log.read_text()
+    assert statuses == [401] * 3 + [415] * 3
