@@ -42,8 +42,8 @@ async def stamp(_request: web.Request, response: web.StreamResponse) -> None:
 
 
 def unreadable(status: int, reason: str) -> web.Response:
-    """The refusal of what came on a connection and is no HTTP request."""
-    message = f"expected an HTTP request, got what cannot be read: {reason}"
+    """The refusal of what came on a connection and is no HTTP request, or, with 503, of the connection itself."""
+    message = reason if status == 503 else f"expected an HTTP request, got what cannot be read: {reason}"
     response = refused(ApiError(status, CODES.get(status, CODES[400]), message))
     _name(response, sane_request_id(None))
     return response

@@ -91,9 +91,9 @@ def test_every_scenario_of_the_api_is_known_by_its_name() -> None:
 def test_hostile_requests_may_add_a_quarter_of_a_second_to_the_quiet_window_of_the_round(
     attacked: float, verdict: str
 ) -> None:
-    bombs = next(measure for measure in hostile_measures() if "gzip bombs without" in measure.name)
-    reading = {"no request slowest": 50.0, "10 gzip bombs without a token slowest": attacked}
-    figure = Results({OURS: [reading], BARE_GET: [reading]}).figure(bombs)
+    bombs = next(measure for measure in hostile_measures() if measure.bars and "bombs without" in measure.name)
+    reading = {"no request beyond": 50.0, "10 gzip bombs without a token beyond": attacked}
+    figure = Results({OURS: [reading], BARE_GET: []}).figure(bombs)
 
     table = as_table(Report({}, (ScenarioReport("hostile", "", (Contender(OURS, ()),), (figure,)),)))
 

@@ -8,6 +8,7 @@ import pytest
 from aiohttp import web
 
 from gpuruntime.control.operations.http_site import HttpAddress, serving
+from gpuruntime.control.operations.unreadable_requests import UNREADABLE
 from gpuruntime.web.authentication import Access, Gate
 from gpuruntime.web.frame import mount
 from tests.web.frame_scenes import Widgets, answer_to
@@ -77,6 +78,16 @@ async def test_a_body_is_asked_for_if_it_is_wanted_and_else_refused_before_it_is
 
     assert int(first.split()[1]) == status
     assert (b"application/json" in first) == (status != 100)
+
+
+async def test_a_connection_for_which_there_is_no_room_is_refused_in_the_envelope() -> None:
+    app = web.Application()
+    mount(app, Widgets().routes(), Gate(Access.DEVELOPMENT))
+
+    answer = app[UNREADABLE].answer(503, "all connections are in use")
+
+    assert isinstance(answer.body, bytes)
+    assert json.loads(answer.body)["error"] == {"code": "service_unavailable", "message": "all connections are in use"}
 
 
 async def test_an_application_without_words_of_its_own_answers_as_before() -> None:

@@ -36,9 +36,6 @@ class ConnectionTable(Generic[C]):
     def __len__(self) -> int:
         return len(self._addresses)
 
-    def __contains__(self, connection: C) -> bool:
-        return connection in self._addresses
-
     def giving_way(self, address: str) -> C | None:
         """The connection that has to go before one of this address may be added; None if there is room.
 

@@ -36,10 +36,12 @@ _MOMENT_SECONDS: Final = 0.1
 class Connection:
     """A connection from the moment in which it is accepted. `close` ends it at once, whatever it is doing."""
 
-    def __init__(self, table: "ConnectionTable[Connection]", counters: ConnectionCounters) -> None:
+    def __init__(
+        self, table: "ConnectionTable[Connection]", counters: ConnectionCounters, close: Callable[[], None]
+    ) -> None:
         self._table = table
         self.counters = counters
-        self.close: Callable[[], None] = lambda: None
+        self.close = close
 
     def busy(self) -> None:
         self._table.busy(self)

@@ -89,7 +89,7 @@ class Listener:
         counters: ConnectionCounters,
         *,
         tls: ssl.SSLContext | None,
-        refusal: bytes,
+        refusal: Callable[[], bytes],
     ) -> None:
         self._sockets = sockets
         self._handler_of = handler_of
@@ -115,6 +115,8 @@ class Listener:
                 pause.cancel()
             asyncio.get_running_loop().remove_reader(listening)
             listening.close()
+        # A task that is cancelled before its first step would leave its socket open.
+        await asyncio.sleep(0)
         for task in self._welcoming:
             task.cancel()
         if self._welcoming:
@@ -158,14 +160,17 @@ class Listener:
             return
         if giving_way is not None:
             self._evict(giving_way)
-        connection = Connection(self._table, self._counters)
+        connection = Connection(self._table, self._counters, accepted.close)
         self._table.add(connection, address)
         task = asyncio.get_running_loop().create_task(self._welcome(accepted, connection))
-        connection.close = lambda: _cancel(task)
         self._welcoming.add(task)
         task.add_done_callback(self._welcoming.discard)
 
     async def _welcome(self, accepted: socket.socket, connection: Connection) -> None:
+        if accepted.fileno() < 0:
+            return  # it has given way already
+        welcoming = asyncio.current_task()
+        connection.close = lambda: _cancel(welcoming)
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
                 lambda: self._handler_of(connection),
@@ -195,9 +200,10 @@ class Listener:
                 # What has come already is taken off, or the kernel would take the answer back with a reset.
                 with suppress(BlockingIOError):
                     accepted.recv(2**16)
-                accepted.send(self._refusal)
+                accepted.send(self._refusal())
                 accepted.shutdown(socket.SHUT_WR)
 
 
-def _cancel(task: "asyncio.Task[None]") -> None:
-    task.cancel()
+def _cancel(task: "asyncio.Task[None] | None") -> None:
+    if task is not None:
+        task.cancel()

@@ -82,7 +82,7 @@ async def serving(
             chosen,
             counters or ConnectionCounters(),
             tls=tls,
-            refusal=_refusal(app),
+            refusal=lambda: _refusal(app),
         )
         try:
             async with listener:

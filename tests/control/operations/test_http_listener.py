@@ -141,6 +141,18 @@ def test_a_reader_that_does_not_take_its_answer_gives_way_after_a_while() -> Non
     assert run_virtual(story()) == [b"503", b"404"]
 
 
+async def test_of_many_that_come_at_once_the_last_one_is_served_and_the_others_are_closed() -> None:
+    async with serving_site(HttpLimits(connections=1)) as served:
+        callers = await asyncio.gather(*(served.connect() for _ in range(20)))
+        await asyncio.gather(*(ended(caller) for caller in callers[:-1]))
+
+        callers[-1][1].write(GET)
+
+        assert (await callers[-1][0].readuntil(b"hello")).startswith(b"HTTP/1.1 200 ")
+        assert (served.site.connections.evicted, served.site.connections.now) == (19, 1)
+        callers[-1][1].close()
+
+
 async def test_the_place_of_a_connection_that_ends_is_free_again() -> None:
     async with serving_site(HttpLimits(connections=1)) as served:
         for _ in range(3):
