@@ -111,6 +111,14 @@ async def test_a_body_that_is_asked_for_is_read() -> None:
     assert int(second.split()[1]) == 400
 
 
+async def test_a_sender_of_http_1_0_is_asked_for_nothing() -> None:
+    head = f"{POST}{KNOWN}Expect: 100-continue\r\nContent-Length: 2\r\n\r\n".replace("HTTP/1.1", "HTTP/1.0")
+
+    status, *_ = await answer_to(head.encode() + b"{}", product())
+
+    assert status == 400
+
+
 @pytest.mark.parametrize("framing", ["Content-Length: 1099511627776", "Transfer-Encoding: chunked"])
 @pytest.mark.parametrize(("request_line", "caller"), [(POST, ""), (POST, MAY_NOT), (NOWHERE, KNOWN)])
 async def test_after_a_refusal_a_body_without_end_is_not_read_on(framing: str, request_line: str, caller: str) -> None:

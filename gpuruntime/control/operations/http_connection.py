@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, cast
 
-from aiohttp import StreamReader, web
+from aiohttp import HttpVersion11, StreamReader, web
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http_parser import RawRequestMessage
 
@@ -120,7 +120,9 @@ class ConnectionServer(web.Server):
         handler.request_began(payload)
         if expects_to_be_asked(message):
             message = without_expect(message)
-            payload = cast("StreamReader", LateBody(payload, handler.ask_for_body))
+            # HTTP/1.0 knows no interim answers: there the header means nothing.
+            if message.version >= HttpVersion11:
+                payload = cast("StreamReader", LateBody(payload, handler.ask_for_body))
         return self._application_request(message, payload, protocol, writer, task)
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from aiohttp import HttpVersion11
 from aiohttp.http_parser import RawRequestMessage
 from aiohttp.streams import AsyncStreamIterator, StreamReader
 from multidict import CIMultiDict, CIMultiDictProxy
@@ -18,7 +17,7 @@ _READS: Final = frozenset(
 
 def expects_to_be_asked(message: RawRequestMessage) -> bool:
     """Whether the sender holds the body back until it is asked for."""
-    return message.version >= HttpVersion11 and message.headers.get("Expect", "").lower() == "100-continue"
+    return message.headers.get("Expect", "").lower() == "100-continue"
 
 
 def without_expect(message: RawRequestMessage) -> RawRequestMessage:
@@ -34,7 +33,7 @@ class LateBody:
     def __init__(self, body: StreamReader, ask: Callable[[], None]) -> None:
         self._body = body
         self._ask = ask
-        self.asked = False
+        self._asked = False
 
     def __getattr__(self, name: str) -> Any:
         if name in _READS:
@@ -46,6 +45,6 @@ class LateBody:
         return self._body.__aiter__()
 
     def _ask_once(self) -> None:
-        if not self.asked:
-            self.asked = True
+        if not self._asked:
+            self._asked = True
             self._ask()
