@@ -42,12 +42,14 @@ async def make_owner(client: Client, namespace: str, name: str = "owner") -> Con
     return await client.create(ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace)))
 
 
-async def ensure_as_a_controller_does(client: Client, desired: W, owner: KubeObject | None) -> Outcome[W]:
+async def ensure_as_a_controller_does(
+    client: Client, desired: W, owner: KubeObject | None, *, adopt: bool = False
+) -> Outcome[W]:
     """Read, decide, write; after a conflict, once more from the start."""
     writer, form = Writer(client, manager=MANAGER), typed(type(desired))
     while True:
         live = await client.get(form, desired.key.name, desired.key.namespace)
         try:
-            return await writer.ensure(desired, owner, live=live)
+            return await writer.ensure(desired, owner, live=live, adopt=adopt)
         except ConflictError:
             continue

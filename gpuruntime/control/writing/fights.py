@@ -13,8 +13,9 @@ import orjson
 from attrs import define, field, frozen
 
 from gpuruntime.control.recently_used import RecentlyUsed
+from gpuruntime.control.sensible_numbers import above_zero, at_least_one
 from gpuruntime.control.writing.comparing import differences
-from gpuruntime.control.writing.managed_fields import last_manager_of
+from gpuruntime.control.writing.managed_fields import last_manager_of, last_writer, managers_of
 from gpuruntime.kube.answers import Answer
 from gpuruntime.kube.errors import KubeError
 from gpuruntime.kube.rehearsals import is_dry_run
@@ -40,10 +41,10 @@ class FightSettings:
     `memory` is how many different writes are remembered.
     """
 
-    writes: int = 5
-    window: float = 60.0
-    pause: float = 30.0
-    memory: int = 4096
+    writes: int = field(default=5, validator=at_least_one)
+    window: float = field(default=60.0, validator=above_zero)
+    pause: float = field(default=30.0, validator=above_zero)
+    memory: int = field(default=4096, validator=at_least_one)
 
 
 class FightError(KubeError):
@@ -72,8 +73,9 @@ class FightGuard:
     Guarantees:
         - A write that differs from the earlier ones of its object always passes; so do reads, deletions and dry runs.
         - Only writes that succeeded count.
-        - When a write is stopped, one read of the object tells which fields differ from what we want, and which manager
-          set them. While it is held, it is refused without asking the server.
+        - When a write is stopped, one read of the object tells which fields differ from what we want, and which other
+          manager set them. While it is held, it is refused without asking the server.
+        - None of the field managers that have written through this transport is taken for the other one.
 
     Caveats:
         Creations count where the object has a name of its own: one that somebody deletes again and again. Any number of
@@ -82,9 +84,10 @@ class FightGuard:
     """
 
     def __init__(self, transport: Wire, manager: str, settings: FightSettings | None = None) -> None:
-        """Guard the writes of the field manager `manager`."""
+        """Guard the writes of the field manager `manager`, and of those that requests name."""
         self._transport = transport
         self._manager = manager
+        self._ours = {manager}
         self._settings = settings or FightSettings()
         self._history: RecentlyUsed[tuple[str, str, bytes], _Repeats] = RecentlyUsed(self._settings.memory)
 
@@ -99,6 +102,8 @@ class FightGuard:
         fingerprint = None if body is None else _fingerprint(method, path, body)
         if fingerprint is None or body is None or is_dry_run(method, params, body):
             return await self._transport.request(method, path, params=params, body=body, **options)
+        writer = dict(params).get("fieldManager", self._manager)
+        self._ours.add(writer)
         now = asyncio.get_running_loop().time()
         repeats = self._repeats(method, path, fingerprint)
         if now < repeats.held_until:
@@ -106,7 +111,7 @@ class FightGuard:
         while repeats.times and repeats.times[0] <= now - self._settings.window:
             repeats.times.popleft()
         if len(repeats.times) >= self._settings.writes:
-            raise await self._hold(repeats, now, method, path, body)
+            raise await self._hold(repeats, now, method, path, body, writer)
         answer = await self._transport.request(method, path, params=params, body=body, **options)
         repeats.times.append(now)
         return answer
@@ -123,7 +128,9 @@ class FightGuard:
             self._history.put(name, repeats)
         return repeats
 
-    async def _hold(self, repeats: _Repeats, now: float, method: str, path: str, body: bytes) -> FightError:
+    async def _hold(
+        self, repeats: _Repeats, now: float, method: str, path: str, body: bytes, writer: str
+    ) -> FightError:
         settings = self._settings
         repeats.story = (
             f"{method} {path} was made {len(repeats.times)} times within {settings.window:g} s with the same content,"
@@ -133,11 +140,11 @@ class FightGuard:
         repeats.held_until = now + settings.pause
         repeats.times.clear()
         if method != "POST":
-            repeats.story = f"{repeats.story}: {await self._explain(method, path, body)}"
+            repeats.story = f"{repeats.story}: {await self._explain(method, path, body, writer)}"
         _LOG.warning("a write is undone again and again, held back", extra={"path": path, "story": repeats.story})
         return FightError(repeats.story, retry_after=settings.pause)
 
-    async def _explain(self, method: str, path: str, body: bytes) -> str:
+    async def _explain(self, method: str, path: str, body: bytes, writer: str) -> str:
         desired = orjson.loads(body)
         if not isinstance(desired, dict):
             return "who undoes it is not known, because it is a JSON patch"
@@ -148,12 +155,25 @@ class FightGuard:
         paths = _changed_back(method, path, desired, live)
         if not paths:
             return "nothing differs on the server now, so the controller does not see its own write"
-        named = [
-            f"{changed} (set by {last_manager_of(changed, live, except_for=self._manager) or 'nobody known'})"
-            for changed in paths[:_FIELDS_NAMED]
-        ]
+        named = [f"{changed} ({self._blame(changed, live, writer)})" for changed in paths[:_FIELDS_NAMED]]
         more = f" and {len(paths) - _FIELDS_NAMED} more" if len(paths) > _FIELDS_NAMED else ""
         return f"changed back were {', '.join(named)}{more}"
+
+    def _blame(self, path: str, live: Mapping[str, Any], writer: str) -> str:
+        other = last_manager_of(path, live, except_for=self._ours)
+        if other is not None:
+            return f"set by {other}"
+        ours = managers_of(path, live)
+        if not ours:
+            # What was removed has no manager.
+            other = last_writer(live, except_for=self._ours)
+            return f"removed, most likely by {other}, which wrote the object last" if other else "set by nobody known"
+        if writer not in ours:
+            return f"set under {ours[0]}, which is a field manager of this program too: look for a second controller"
+        return (
+            f"set under our own field manager {writer}: by an admission webhook that changes our write, or by another"
+            " program that uses this name"
+        )
 
 
 def _changed_back(method: str, path: str, desired: Mapping[str, Any], live: Mapping[str, Any]) -> list[str]:

@@ -1,0 +1,53 @@
+"""Numbers of options that make no sense, refused where they are given: with the field, the value, what was expected."""
+
+import math
+from typing import Any
+
+from attrs import Attribute
+
+__all__ = ["above_zero", "at_least_one", "not_negative"]
+
+
+def at_least_one(options: object, attribute: "Attribute[Any]", value: object) -> None:
+    """Refuse what counts nothing.
+
+    Raises:
+        TypeError: no whole number.
+        ValueError: less than 1.
+    """
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{_name(options, attribute)}: expected a whole number of at least 1, got {value!r}")
+    if value < 1:
+        raise ValueError(f"{_name(options, attribute)}: expected a whole number of at least 1, got {value}")
+
+
+def above_zero(options: object, attribute: "Attribute[Any]", value: object) -> None:
+    """Refuse seconds that never pass, or have passed at once.
+
+    Raises:
+        TypeError: no number.
+        ValueError: not above 0, or not finite.
+    """
+    if not 0 < _number(options, attribute, value, "finite seconds above 0") < math.inf:
+        raise ValueError(f"{_name(options, attribute)}: expected finite seconds above 0, got {value}")
+
+
+def not_negative(options: object, attribute: "Attribute[Any]", value: object) -> None:
+    """Refuse seconds that never pass, or that would have passed before they began.
+
+    Raises:
+        TypeError: no number.
+        ValueError: below 0, or not finite.
+    """
+    if not 0 <= _number(options, attribute, value, "finite seconds of at least 0") < math.inf:
+        raise ValueError(f"{_name(options, attribute)}: expected finite seconds of at least 0, got {value}")
+
+
+def _number(options: object, attribute: "Attribute[Any]", value: object, expected: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{_name(options, attribute)}: expected {expected}, got {value!r}")
+    return value
+
+
+def _name(options: object, attribute: "Attribute[Any]") -> str:
+    return f"{type(options).__name__}.{attribute.name}"
