@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any, TypeVar, cast
 
+from gpuruntime.control.informers.cache_errors import CacheError, NotSyncedError
 from gpuruntime.control.informers.index_paths import path_fault
 from gpuruntime.control.informers.indexes import Index
 from gpuruntime.control.informers.informer import Informer, InformerScope
@@ -18,14 +19,6 @@ from gpuruntime.meta.label_selectors import Selector, parse_selector
 __all__ = ["Cache", "CacheError", "NotSyncedError"]
 
 T = TypeVar("T")
-
-
-class CacheError(Exception):
-    """The cache was asked for something that it cannot give; the message says what to do."""
-
-
-class NotSyncedError(CacheError):
-    """Some informers have not seen a full state yet; the message names them and the last error of each."""
 
 
 class Cache:
@@ -46,6 +39,7 @@ class Cache:
         self._random = random or Random()
         self._informers: dict[InformerScope[Any], tuple[Informer[Any], tuple[Index, ...]]] = {}
         self._tasks: asyncio.TaskGroup | None = None
+        self._is_started = False
 
     def informer(
         self,
@@ -96,7 +90,14 @@ class Cache:
         return tuple(informer for informer, _ in self._informers.values())
 
     async def run(self) -> None:
-        """Run all informers until cancelled. Call it once."""
+        """Run all informers until cancelled.
+
+        Raises:
+            RuntimeError: it runs, or ran, already.
+        """
+        if self._is_started:
+            raise RuntimeError("the cache was started before: a manager runs its own; make another cache to run again")
+        self._is_started = True
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
             try:

@@ -5,11 +5,13 @@ Reads are synchronous and the loop has one thread, so a query sees one moment of
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from attrs import frozen
 
+from gpuruntime.control.informers.cache_errors import NotSyncedError
 from gpuruntime.control.informers.shelf import Entry, Memory
 from gpuruntime.control.informers.storage import Compact, Storage
 from gpuruntime.meta.decode_errors import DecodeError
@@ -17,10 +19,14 @@ from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.label_selectors import Selector, parse_selector
 from gpuruntime.meta.resource_version import ResourceVersionError, compare
 
-__all__ = ["Listing", "QuarantinedError", "Store"]
+__all__ = ["Listing", "QuarantinedError", "Store", "reading_controller"]
 
 T = TypeVar("T")
 _RECENT = 256
+
+
+reading_controller: ContextVar[str] = ContextVar("gpuruntime_reading_controller", default="")
+"""The controller whose run the current task belongs to; empty outside of runs."""
 
 
 class QuarantinedError(Exception):
@@ -47,6 +53,7 @@ class Store(Generic[T]):
         - Objects are deeply immutable, and shared: reading costs no copy.
         - The states of one object only ever move forward.
         - `resource_version` never names a version whose effects are not in the store.
+        - A run of a controller never takes a store that is not filled yet for an empty one: `get` and `list` refuse.
     """
 
     def __init__(self, memory: Memory) -> None:
@@ -109,9 +116,16 @@ class Store(Generic[T]):
 
         Raises:
             QuarantinedError: there is one, but it cannot be read. It must not be taken for deleted.
+            NotSyncedError: a run of a controller asks, and the store has no full state yet.
+            TypeError: no key.
         """
         entry = self._memory.shelf.entries.get(key)
-        return None if entry is None else self._read(entry)
+        if entry is None:
+            if not isinstance(key, ObjectKey):
+                raise TypeError(f"expected an ObjectKey(namespace, name) of {self._storage.kind}, got {key!r}")
+            self._check_complete()
+            return None
+        return self._read(entry)
 
     def version_of(self, key: ObjectKey) -> tuple[str, str] | None:
         """UID and resource version of an object, quarantined or not, without decoding it."""
@@ -129,12 +143,14 @@ class Store(Generic[T]):
     ) -> Listing[T]:
         """The objects of a namespace (or all) that have every index value of `where` and match the labels.
 
-        Only what the page needs is decoded; a label selector needs all that the indexes leave, so index what you select
-        often.
+        Only what the page needs is decoded. A label selector looks at the labels of all objects that the indexes leave:
+        index what you select often.
 
         Raises:
             LookupError: `where` names an index that the store does not have.
+            NotSyncedError: a run of a controller asks, and the store has no full state yet.
         """
+        self._check_complete()
         requirements = list((where or {}).items())
         known = {index.name for index in self._memory.shelf.indexes}
         for name, _ in requirements:
@@ -143,6 +159,8 @@ class Store(Generic[T]):
                     f"no index {name!r} of {self._storage.kind}: it has {', '.join(sorted(known)) or 'none'}"
                 )
         selector = parse_selector(labels) if isinstance(labels, str) else labels
+        storage = self._storage
+        quick = storage.selects(selector) if selector is not None and isinstance(storage, Compact) else None
         items: list[T] = []
         quarantined = 0
         following: ObjectKey | None = None
@@ -152,14 +170,24 @@ class Store(Generic[T]):
                 following = last
                 break
             last = key
+            entry = self._memory.shelf.entries[key]
+            if quick is not None and entry.fault is None and not quick(entry.kept):
+                continue
             try:
-                item = self._read(self._memory.shelf.entries[key])
+                item = self._read(entry)
             except QuarantinedError:
                 quarantined += 1
                 continue
-            if selector is None or selector.matches(_labels(item)):
+            if selector is None or quick is not None or selector.matches(_labels(item)):
                 items.append(item)
         return Listing(tuple(items), self.resource_version, following, quarantined)
+
+    def _check_complete(self) -> None:
+        if not self._memory.is_complete and (controller := reading_controller.get()):
+            raise NotSyncedError(
+                f"the store of {self._storage.kind} has no full state yet, and controller {controller!r} does not wait"
+                " for it: name its informer in reads=[...] where the controller is added"
+            )
 
     def _read(self, entry: Entry) -> T:
         if entry.fault is not None:
