@@ -22,6 +22,7 @@ from gpuruntime.kube.errors import (
     ServerError,
     StatusError,
     TooManyRequestsError,
+    UnauthorizedError,
     UnavailableError,
     UnexpectedAnswerError,
 )
@@ -34,16 +35,25 @@ __all__ = ["EventDelivery", "EventWriter"]
 _LOG = logging.getLogger(__name__)
 
 _TRIES: Final = 12
+_FORBIDDEN_TRIES: Final = 6
 _PAUSE_SECONDS: Final = 10.0
 _JITTER: Final = 0.25
+_TERMINATING: Final = "NamespaceTerminating"
 _MEMORY: Final = 4096
 
 _EVENT: Final = metadata_only(Event.KIND)
 # The same objects in their older form. Only there may a note be changed: events.k8s.io/v1 holds it to be immutable.
 _CORE_EVENT: Final = metadata_only(ResourceKind("", "v1", "Event", "events", namespaced=True))
 
-# They say nothing about the event. Any other StatusError is the server's last word on it.
-_FAILURES: Final = (UnavailableError, UnexpectedAnswerError, CredentialsError, ServerError, TooManyRequestsError)
+# They say nothing about the event. Any other StatusError is the server's last word on it, but for 403: see below.
+_FAILURES: Final = (
+    UnavailableError,
+    UnexpectedAnswerError,
+    CredentialsError,
+    UnauthorizedError,
+    ServerError,
+    TooManyRequestsError,
+)
 
 
 class EventWriter(Protocol):
@@ -58,8 +68,9 @@ class EventDelivery:
     """Delivers what a ledger has queued.
 
     A server that is not there, or fails, is tried 12 times, about ten seconds apart, each time with the newest state.
-    A refusal is final. Refusals of one sort in one namespace are logged once. What a guard of this process keeps back
-    is dropped.
+    A refusal is final, but for 403: an API server that starts knows no roles yet, so that is tried 6 times, unless the
+    last event of the namespace was refused like this for good. Refusals of one sort in one namespace are logged once.
+    What a guard of this process keeps back is dropped.
     """
 
     def __init__(
@@ -81,6 +92,7 @@ class EventDelivery:
         self._now = now
         self._random = random
         self._in_a_hurry = asyncio.Event()
+        self._forbidden: RecentlyUsed[str, bool] = RecentlyUsed(_MEMORY)
         self._logged: RecentlyUsed[tuple[str, str, int, str], bool] = RecentlyUsed(_MEMORY)
 
     async def work(self) -> None:
@@ -104,9 +116,12 @@ class EventDelivery:
                     if not tries_left or self._in_a_hurry.is_set():
                         raise
                 except StatusError as error:
-                    self._refused(series, tally, error)
-                    return
+                    left = tries_left - (_TRIES - _FORBIDDEN_TRIES)
+                    if left <= 0 or self._in_a_hurry.is_set() or not self._may_be_allowed(series, error):
+                        self._refused(series, tally, error)
+                        return
                 else:
+                    self._forbidden.discard(series.namespace)
                     series.accepted(tally, self._now().timestamp())
                     return
                 await self._pause()
@@ -159,8 +174,16 @@ class EventDelivery:
             await self._client.patch(form, series.name, series.namespace, MergePatch(body))
         self._counters.patched += 1
 
+    def _may_be_allowed(self, series: Series, error: StatusError) -> bool:
+        """Whether the refusal may be that of a server that does not know the roles yet."""
+        if not isinstance(error, ForbiddenError) or self._forbidden.get(series.namespace):
+            return False
+        return all(cause.reason != _TERMINATING for cause in error.causes)
+
     def _refused(self, series: Series, tally: Tally, error: StatusError) -> None:
         self._counters.failed += 1
+        if isinstance(error, ForbiddenError):
+            self._forbidden.put(series.namespace, True)
         series.refused(tally, self._now().timestamp())
         if self._is_new("event", series, error):
             _LOG.warning("event refused, not tried again", extra={**_names(series), "error": str(error)})

@@ -15,6 +15,8 @@ from gpuruntime.control.events.event_occurrence import Occurrence
 from gpuruntime.kube.builtin.events import Event, EventSeries, ObjectReference
 from gpuruntime.kube.errors import (
     AlreadyExistsError,
+    BadRequestError,
+    Cause,
     CredentialsError,
     ForbiddenError,
     InvalidError,
@@ -275,7 +277,49 @@ def test_an_answer_that_cannot_be_read_is_an_answer() -> None:
     assert (office.counters.sent, office.counters.patched, office.counters.failed) == (1, 1, 0)
 
 
-@pytest.mark.parametrize("error", [FORBIDDEN, InvalidError(Status(422)), NotFoundError(Status(404))])
+def test_an_event_outlives_the_403_of_a_server_that_starts() -> None:
+    async def story(office: Office) -> None:
+        office.server.before = times(3, FORBIDDEN)
+        office.see()
+        await office.settle()
+
+    office = played(story)
+
+    assert (office.shown, office.counters.failed) == ([("first", 1)], 0)
+
+
+def test_a_namespace_in_which_events_are_forbidden_for_good_is_tried_for_one_event_only(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story(office: Office) -> None:
+        office.server.before = times(8, FORBIDDEN)
+        for name in ("a", "b", "c"):
+            office.see(name=name)
+        await office.settle()
+        office.server.before = times(2, FORBIDDEN)
+        office.see(name="allowed meanwhile")
+        await office.settle()
+
+    with caplog.at_level(logging.WARNING):
+        office = played(story)
+
+    assert len(office.server.requests) == 6 + 1 + 1 + 1
+    assert (office.counters.sent, office.counters.failed) == (0, 4)
+    assert [record.message for record in caplog.records] == ["event refused, not tried again"]
+
+
+def test_the_403_of_a_namespace_that_goes_is_final() -> None:
+    going = ForbiddenError(Status(403, "Forbidden", causes=(Cause("NamespaceTerminating"),)))
+
+    async def story(office: Office) -> None:
+        office.server.before = times(1, going)
+        office.see()
+        await office.settle()
+
+    assert len(played(story).server.requests) == 1
+
+
+@pytest.mark.parametrize("error", [BadRequestError(Status(400)), InvalidError(Status(422)), NotFoundError(Status(404))])
 def test_a_refusal_is_final_logged_once_and_stops_nobody(error: StatusError, caplog: pytest.LogCaptureFixture) -> None:
     async def story(office: Office) -> None:
         office.server.before = times(2, error)
