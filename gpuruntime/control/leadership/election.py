@@ -128,7 +128,7 @@ class LeaseElection:
                 async with asyncio.timeout(self._timing.attempt):
                     won = await self._hold.acquire()
             except _FAILURES as error:
-                _LOG.warning("cannot stand for election, will retry", extra=self._about | {"error": str(error)})
+                _LOG.warning("cannot stand for election, will retry", extra=self._about | {"error": _reason(error)})
             else:
                 if won is not None and self._reopen(won):
                     _LOG.info("leading", extra=self._about | {"term": self.transitions})
@@ -187,7 +187,7 @@ class LeaseElection:
                 async with asyncio.timeout(min(self._timing.attempt, left)):
                     kept = await self._hold.renew()
             except _FAILURES as error:
-                failure = {"error": str(error), "seconds_left": round(self._fence.remaining(), 2)}
+                failure = {"error": _reason(error), "seconds_left": round(self._fence.remaining(), 2)}
                 _LOG.warning("cannot renew the lease, will retry", extra=self._about | failure)
                 continue
             # Those who write saw a fence that ran out: an answer that comes after that cannot mend it.
@@ -205,7 +205,7 @@ class LeaseElection:
             async with asyncio.timeout(self._timing.renew):
                 await self._release_after_conflicts()
         except _FAILURES as error:
-            failure = {"error": str(error) or "no answer in time"}
+            failure = {"error": _reason(error)}
             _LOG.warning("cannot release the lease, others wait until it runs out", extra=self._about | failure)
         finally:
             # A release without an answer may still arrive, and free the lease for others: it is ours no more.
@@ -222,3 +222,8 @@ class LeaseElection:
     def _log_failures(self, failures: list[Exception]) -> None:
         for failure in failures:
             _LOG.error("work failed after it was told to stop", exc_info=failure, extra=self._about)
+
+
+def _reason(error: Exception) -> str:
+    """Why a try failed; a time that is over says nothing by itself."""
+    return str(error) or ("no answer in time" if isinstance(error, TimeoutError) else type(error).__name__)

@@ -43,6 +43,19 @@ async def run_for(seconds: float, work: Awaitable[None]) -> None:
             await work
 
 
+def test_a_server_that_hangs_is_named_as_the_reason(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        candidate = Candidate("one", LeaseServer())
+        candidate.wire.script = [*CLAIM, *[Exchange(Fate.HUNG)] * 40]
+        await run_for(30.0, candidate.election.run(diligent(candidate, [])))
+
+    run_virtual(story())
+
+    errors = [vars(record)["error"] for record in caplog.records if "error" in vars(record)]
+    assert errors
+    assert set(errors) == {"no answer in time"}
+
+
 @pytest.mark.parametrize("fault", [REFUSED, SWALLOWED, Exchange(Fate.HUNG)], ids=lambda fault: fault.fate.name)
 def test_a_leader_that_cannot_renew_stops_ten_seconds_after_it_began_its_last_renewal(fault: Exchange) -> None:
     async def story() -> tuple[Notes, LeaseServer]:
