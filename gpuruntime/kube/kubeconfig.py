@@ -15,7 +15,7 @@ __all__ = ["find", "from_kubeconfig"]
 
 
 def from_kubeconfig(
-    path: Path | None = None,
+    path: str | os.PathLike[str] | None = None,
     context: str | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> Credentials:
@@ -28,8 +28,9 @@ def from_kubeconfig(
 
     Raises:
         CredentialsError: no file, no such context, or a field that cannot be used.
+        TypeError: the path is none.
     """
-    config = load(_usual_files(environ) if path is None else (path,))
+    config = load(_usual_files(environ) if path is None else (_file(path),))
     chosen = _context(config, context)
     cluster = read_cluster(_named(config.clusters, chosen, "cluster"))
     user = _named(config.users, chosen, "user") if chosen.text("user") else Field(chosen.file, chosen.path, {})
@@ -62,6 +63,16 @@ def find(environ: Mapping[str, str] = os.environ, service_account: Path = SERVIC
         f"no credentials: KUBECONFIG is not set, {tried} is not there, and this is no pod "
         "(KUBERNETES_SERVICE_HOST is not set); set KUBECONFIG or run in a cluster"
     )
+
+
+def _file(path: str | os.PathLike[str]) -> Path:
+    try:
+        file = os.fspath(path)
+    except TypeError:
+        file = ""
+    if not file or not isinstance(file, str):
+        raise TypeError(f"expected the path of a kubeconfig file, or None for the usual ones, got {path!r}")
+    return Path(file)
 
 
 def _is_there(file: Path) -> bool:

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gpuruntime.kube.credentials import CredentialsError
+from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.kube.kubeconfig_file import Field, load
 
 
@@ -158,3 +159,16 @@ def test_any_document_is_a_kubeconfig_or_a_credentials_error(tmp_path: Path, doc
 
     with suppress(CredentialsError):
         assert load([file]).files == (file,)
+
+
+def test_a_file_may_be_named_by_a_text(tmp_path: Path) -> None:
+    context = {"name": "c", "context": {"cluster": "a"}}
+    path = write(tmp_path, "config", clusters(a="http://a1") | {"contexts": [context], "current-context": "c"})
+
+    assert from_kubeconfig(str(path)).endpoint == from_kubeconfig(path).endpoint
+
+
+@pytest.mark.parametrize("path", ["", b"config", 7])
+def test_what_is_no_path_is_refused_with_what_to_give(path: Any) -> None:
+    with pytest.raises(TypeError, match="expected the path of a kubeconfig file, or None for the usual ones, got"):
+        from_kubeconfig(path)
