@@ -23,9 +23,14 @@ class LoopCollector(Collector):
             CounterMetricFamily(
                 "gpuruntime_loop_stalls", "Times that something blocked the event loop.", self._watchdog.stalls
             ),
+            CounterMetricFamily(
+                "gpuruntime_loop_starvations",
+                "Times that the event loop was late because its thread got no CPU.",
+                self._watchdog.starvations,
+            ),
             GaugeMetricFamily(
                 "gpuruntime_loop_longest_stall_seconds",
-                "Seconds that the event loop was blocked for, at the worst time since the start.",
+                "Seconds that the event loop was late by, at the worst time since the start.",
                 self._watchdog.longest_seconds,
             ),
         )

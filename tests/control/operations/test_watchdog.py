@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from gpuruntime.control.operations.thread_cpu import CpuTimes
 from gpuruntime.control.operations.watchdog import LoopWatchdog, Stall
 
 
@@ -183,3 +184,43 @@ async def test_a_watchdog_is_used_once() -> None:
 def test_a_threshold_must_be_positive(threshold: float) -> None:
     with pytest.raises(ValueError, match="more than 0 seconds"):
         LoopWatchdog(threshold)
+
+
+async def test_a_loop_that_gets_no_cpu_is_said_to_get_none_and_no_line_is_blamed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    told: asyncio.Queue[Stall] = asyncio.Queue()
+    clock, looks = Clock(), list[int]()
+
+    def cpu() -> CpuTimes:
+        looks.append(1)
+        return CpuTimes(used=1.0, waited=clock.now, is_runnable=True)
+
+    async with LoopWatchdog(threshold=0.02, now=clock, on_stall=told.put_nowait, cpu=cpu) as watchdog:
+        seen = len(looks)
+        grind(clock, 3.01, until=lambda: len(looks) > seen + 1)
+        stall = await told.get()
+
+    assert (stall.starved, stall.stack) == (True, "")
+    assert (watchdog.stalls, watchdog.starvations) == (0, 1)
+    assert [record.message for record in caplog.records] == [
+        "the event loop got no CPU: the machine or the container lacks it"
+    ]
+
+
+async def test_code_that_blocks_after_a_famine_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    clock = Clock()
+    starving = [True, True]
+
+    def cpu() -> CpuTimes:
+        if clock.now and starving:
+            starving.pop()
+            return CpuTimes(used=1.0, waited=clock.now, is_runnable=True)
+        return CpuTimes(used=1.0, waited=0.0, is_runnable=False)
+
+    async with LoopWatchdog(threshold=0.02, now=clock, cpu=cpu):
+        grind(clock, 3, until=lambda: caplog.records)
+
+        (record,) = caplog.records
+        assert record.message == "the event loop is blocked"
+        assert "in grind" in stack_of(record)
