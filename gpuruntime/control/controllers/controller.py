@@ -10,16 +10,20 @@ from typing import Any, Generic, TypeVar
 
 from attrs import field, frozen
 
+from gpuruntime.aio.loops import require_loop, require_same_loop
 from gpuruntime.control.controllers.error_policy import decide, is_expected
 from gpuruntime.control.controllers.freshness import Freshness
+from gpuruntime.control.controllers.keys import key_type_of
 from gpuruntime.control.controllers.reconcile import Cause, Context, Reconciler, Result
 from gpuruntime.control.controllers.reconcile_counters import ReconcileCounters, ReconcileResult
 from gpuruntime.control.controllers.sources import Source
-from gpuruntime.control.controllers.usage import check_answer, check_loop, check_reconciler, check_source
+from gpuruntime.control.controllers.usage import check_answer, check_reconciler, check_source
 from gpuruntime.control.informers.informer import Informer
+from gpuruntime.control.informers.store import reading_controller
 from gpuruntime.control.queueing.queue_item import Turn
 from gpuruntime.control.queueing.rate_limits import RateLimits
 from gpuruntime.control.queueing.workqueue import QueueClosedError, WorkQueue
+from gpuruntime.control.sensible_numbers import above_zero, at_least_one, not_negative
 from gpuruntime.control.writing.fights import FightError
 from gpuruntime.meta.identity import ObjectKey
 
@@ -43,12 +47,13 @@ class ControllerOptions:
     """How a controller works.
 
     `seconds` is what a run may take before it is cancelled; `grace` is what runs under way get to end when the
-    controller is told to stop.
+    controller is told to stop. `parse_key` makes a key of a text, for the debug pages. It says of which type keys are:
+    a class, a class method of it, or a function with an annotation. A watch that names a key of another type fails.
     """
 
-    concurrency: int = 1
-    seconds: float = 120.0
-    grace: float = 10.0
+    concurrency: int = field(default=1, validator=at_least_one)
+    seconds: float = field(default=120.0, validator=above_zero)
+    grace: float = field(default=10.0, validator=not_negative)
     limits: RateLimits = field(factory=RateLimits)
     parse_key: Callable[[str], Any] = ObjectKey.parse
 
@@ -57,7 +62,8 @@ class Controller(Generic[K]):
     """Runs a reconciler for every key that its sources name.
 
     Guarantees:
-        - The first run starts when every source's informers are complete and all they hold was turned into keys.
+        - The first run starts when the informers of its sources, and those that it reads, are complete, and all that
+          its sources hold was turned into keys, but for what a trigger raises on. It waits for no others.
         - Never two runs of one key at a time; a key named during its run is run once more.
         - A run sees what the last run of its key wrote (see `Freshness`).
         - A run that takes too long is cancelled. One that raises is tried again by the rules of `error_policy`; the
@@ -74,8 +80,10 @@ class Controller(Generic[K]):
         *,
         options: ControllerOptions | None = None,
         freshness: Freshness | None = None,
+        reads: Sequence[Informer[Any]] = (),
     ) -> None:
-        """Prepare a controller; without `freshness`, runs may miss what earlier ones wrote.
+        """Prepare a controller; without `freshness`, runs may miss what earlier ones wrote. `reads` are informers whose
+        stores the reconciler reads and that are no source.
 
         Raises:
             TypeError: the reconciler or a source is none; the message says what to do.
@@ -86,40 +94,75 @@ class Controller(Generic[K]):
         self.sources = tuple(sources)
         for source in self.sources:
             check_source(source)
-        check_loop()
+        self._loop = require_loop("a controller")
         self.options = options or ControllerOptions()
         self.counters = ReconcileCounters(self.options.concurrency)
+        self.parse_key = self.options.parse_key
         self.queue = self._new_queue()
         self._ran = False
-        self.parse_key = self.options.parse_key
+        self._is_running = False
+        self._reads = tuple(reads)
         self._reconciler = reconciler
         self._freshness = freshness
 
     @property
     def informers(self) -> tuple[Informer[Any], ...]:
-        """What its sources watch."""
-        return tuple(dict.fromkeys(informer for source in self.sources for informer in source.informers))
+        """What its sources watch, and what it reads besides."""
+        watched = (informer for source in self.sources for informer in source.informers)
+        return tuple(dict.fromkeys((*watched, *self._reads)))
 
     async def run(self) -> None:
-        """Work until cancelled; may be called again after that, with an empty queue."""
+        """Work until cancelled; may be called again after that, with an empty queue.
+
+        Raises:
+            RuntimeError: it runs already, was made in another event loop, or has a source that feeds another one.
+        """
+        self._check_free()
         if self._ran:
             self.queue = self._new_queue()
-        self._ran = True
+        self._ran = self._is_running = True
         try:
             for source in self.sources:
                 await source.prepare(self.queue)
             for informer in self.informers:
                 await informer.synced()
+            _LOG.info("controller started", extra={"controller": self.name})
             async with asyncio.TaskGroup() as feeding:
                 for source in self.sources:
                     feeding.create_task(source.run(self.queue), name=f"source of {self.name}")
                 await self._work()
         finally:
+            self._is_running = False
             for source in self.sources:
                 source.close()
 
+    @property
+    def source_failures(self) -> int:
+        """How often a trigger, a predicate or the keys of a timer raised."""
+        return sum(getattr(source, "failures", 0) for source in self.sources)
+
+    @property
+    def source_retries(self) -> int:
+        """How many changes, and how many timers, wait to be tried again because of that."""
+        return sum(getattr(source, "retrying", 0) for source in self.sources)
+
+    @property
+    def source_troubles(self) -> tuple[str, ...]:
+        """What sources that follow no informer fail at; those of informers are with the informer."""
+        return tuple(trouble for source in self.sources if (trouble := getattr(source, "trouble", "")))
+
+    def _check_free(self) -> None:
+        require_same_loop(f"controller {self.name!r}", self._loop)
+        if self._is_running:
+            raise RuntimeError(f"controller {self.name!r} runs already: one run at a time; cancel that one first")
+        if any(getattr(source, "is_feeding", False) for source in self.sources):
+            raise RuntimeError(
+                f"a source of controller {self.name!r} feeds another controller: make one for each; watches of one"
+                " informer share its store"
+            )
+
     def _new_queue(self) -> WorkQueue[K]:
-        return WorkQueue(self.name, limits=self.options.limits)
+        return WorkQueue(self.name, limits=self.options.limits, key_type=key_type_of(self.parse_key))
 
     async def _work(self) -> None:
         workers = [
@@ -158,28 +201,31 @@ class Controller(Generic[K]):
             await asyncio.sleep(0)
 
     async def _run(self, turn: Turn[K]) -> None:
-        loop = asyncio.get_running_loop()
+        loop, worker = asyncio.get_running_loop(), asyncio.current_task()
         started = loop.time()
         causes = tuple(cause for cause in turn.causes if isinstance(cause, Cause))
         context = Context(self.name, uuid.uuid4().hex[:12], turn.attempt, causes, turn.waited, started)
         token = current_context.set((self.name, str(turn.key), context.reconcile_id))
-        fields = run_fields.set({})
+        fields, reading = run_fields.set({}), reading_controller.set(self.name)
         outcome: ReconcileResult = "error"
         try:
             result = await self._reconcile(turn.key, context)
             if not isinstance(result, Result):
                 raise TypeError(_wrong_result(result))  # noqa: TRY301 - handled like any other failure
         except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
+            if worker is None or worker.cancelling():
                 raise
             # It is not us who were cancelled, but something that the reconciler waited for.
             self._failed(turn, RuntimeError("the reconciler awaited something that was cancelled"))
-        except Exception as error:  # noqa: BLE001 - one key's failure must not end the controller
+        except BaseException as error:
+            # One key's failure must not end the controller, whatever its type.
+            if _ends_worker(error, worker, loop):
+                raise
             self._failed(turn, error)
         else:
             outcome = self._succeeded(turn, result)
         finally:
+            reading_controller.reset(reading)
             run_fields.reset(fields)
             current_context.reset(token)
             self.counters.finished(outcome, loop.time() - started)
@@ -212,7 +258,7 @@ class Controller(Generic[K]):
         self.queue.add_after(turn.key, result.seconds, priority=turn.priority)
         return "requeue_after"
 
-    def _failed(self, turn: Turn[K], error: Exception) -> None:
+    def _failed(self, turn: Turn[K], error: BaseException) -> None:
         decision = decide(error)
         fields = {"verdict": decision.verdict, "attempt": turn.attempt, "error": f"{type(error).__name__}: {error}"}
         if decision.verdict == "conflict":
@@ -229,6 +275,16 @@ class Controller(Generic[K]):
             self.queue.add_after(turn.key, decision.seconds, priority=turn.priority)
         else:
             self.queue.add_rate_limited(turn.key, priority=turn.priority)
+
+
+def _ends_worker(error: BaseException, worker: asyncio.Task[Any] | None, loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether an error is not the run's own: the program is to end, or the worker's coroutine is being closed."""
+    if isinstance(error, BaseExceptionGroup):
+        return error.subgroup((KeyboardInterrupt, SystemExit)) is not None
+    if isinstance(error, GeneratorExit):
+        # Closed from outside of the worker's own steps, by the garbage collector say.
+        return asyncio.current_task(loop) is not worker
+    return isinstance(error, KeyboardInterrupt | SystemExit)
 
 
 def _wrong_result(result: object) -> str:

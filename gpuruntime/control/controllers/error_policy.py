@@ -6,6 +6,7 @@ from attrs import frozen
 
 from gpuruntime.control.controllers.freshness import StaleCacheError
 from gpuruntime.control.controllers.reconcile import TerminalError
+from gpuruntime.control.informers.cache_errors import NotSyncedError
 from gpuruntime.control.informers.store import QuarantinedError
 from gpuruntime.kube.errors import ConflictError, ForbiddenError, InvalidError, KubeError
 
@@ -58,4 +59,4 @@ def _urgency(decision: Decision) -> tuple[int, float]:
 
 def is_expected(error: BaseException) -> bool:
     """Whether the error explains itself: its text goes to the log without a traceback."""
-    return isinstance(error, KubeError | TerminalError | StaleCacheError | QuarantinedError)
+    return isinstance(error, KubeError | TerminalError | StaleCacheError | QuarantinedError | NotSyncedError)

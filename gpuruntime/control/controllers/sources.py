@@ -6,20 +6,23 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from attrs import field, frozen
-from attrs.validators import gt
 
+from gpuruntime.control.controllers.keys import checked_keys
 from gpuruntime.control.controllers.predicates import Predicate
 from gpuruntime.control.controllers.reconcile import Cause
 from gpuruntime.control.controllers.triggers import Trigger
 from gpuruntime.control.controllers.usage import check_takes_change
 from gpuruntime.control.informers.changes import Change
 from gpuruntime.control.informers.informer import Informer
+from gpuruntime.control.informers.subscription import Subscription
 from gpuruntime.control.queueing.priorities import LOW
 from gpuruntime.control.queueing.workqueue import WorkQueue
+from gpuruntime.control.sensible_numbers import above_zero
 
 __all__ = ["Channel", "Source", "Timer", "Watch"]
 
 _LOG = logging.getLogger(__name__)
+_FIRST_RETRY_SECONDS = 0.1
 K = TypeVar("K")
 T = TypeVar("T")
 
@@ -46,6 +49,10 @@ class Watch(Generic[K, T]):
 
     Keys of objects that were there from the start have low priority: what changes now comes before what merely has to
     be looked at once.
+
+    Guarantees:
+        A change on which the trigger or a predicate raises, or for which the trigger gives what is no key, is tried
+        again with backoff, in the order of the object's changes, until it is turned into keys or the controller stops.
     """
 
     def __init__(self, informer: Informer[T], trigger: Trigger[K], predicates: Sequence[Predicate] = ()) -> None:
@@ -56,10 +63,27 @@ class Watch(Generic[K, T]):
         self._predicates = tuple(predicates)
         self._name = str(informer.scope.storage.kind)
         self._handler: Callable[[Change[T]], None] | None = None
+        self._subscription: Subscription[T] | None = None
+        self._past_failures = 0
 
     @property
     def informers(self) -> Sequence[Informer[Any]]:
         return (self._informer,)
+
+    @property
+    def is_feeding(self) -> bool:
+        """Whether a controller has it."""
+        return self._handler is not None
+
+    @property
+    def failures(self) -> int:
+        """How often the trigger or a predicate raised."""
+        return self._past_failures + (0 if self._subscription is None else self._subscription.failures)
+
+    @property
+    def retrying(self) -> int:
+        """How many objects have a change that is tried again."""
+        return 0 if self._subscription is None else self._subscription.retrying
 
     async def prepare(self, queue: WorkQueue[K]) -> None:
         now = asyncio.get_running_loop().time
@@ -67,10 +91,11 @@ class Watch(Generic[K, T]):
         def handle(change: Change[T]) -> None:
             if all(predicate(change) for predicate in self._predicates):
                 cause = Cause(self._name, change.type, str(change.key), now())
-                for key in self._trigger(change):
+                for key in checked_keys(self._trigger(change), self._trigger, queue.key_type):
                     queue.add(key, priority=LOW if change.initial else 0, cause=cause)
 
-        await self._informer.subscribe(handle)
+        name = f"the trigger or a predicate of controller {queue.name}"
+        self._subscription = await self._informer.subscribe(handle, name=name)
         # Not before: one that is cancelled while it joins has not joined, and there is nothing to leave.
         self._handler = handle
 
@@ -79,8 +104,9 @@ class Watch(Generic[K, T]):
 
     def close(self) -> None:
         if self._handler is not None:
+            self._past_failures = self.failures
             self._informer.unsubscribe(self._handler)
-            self._handler = None
+            self._handler = self._subscription = None
 
 
 class Channel(Generic[K]):
@@ -98,6 +124,11 @@ class Channel(Generic[K]):
     @property
     def informers(self) -> Sequence[Informer[Any]]:
         return ()
+
+    @property
+    def is_feeding(self) -> bool:
+        """Whether a controller has it."""
+        return self._queue is not None
 
     def send(self, key: K, *, priority: int = 0, why: str = "sent") -> None:
         """Ask for a run of `key`."""
@@ -121,30 +152,67 @@ class Channel(Generic[K]):
         self._queue = None
 
 
+class _Misses:
+    """How often in all, and how often in a row, the keys of a timer could not be had, and why."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self.in_a_row = 0
+        self.error = ""
+
+
 @frozen
 class Timer(Generic[K]):
     """All keys that `keys` gives, every so many seconds, at low priority: for what no watch can tell.
 
-    If `keys` raises, that is reported in the log, and it is called again when the next time comes.
+    If `keys` raises, or gives what is no iterable of keys, it is called again with backoff, and at the latest when the
+    next time comes.
     """
 
-    seconds: float = field(validator=gt(0))
+    seconds: float = field(validator=above_zero)
     keys: Callable[[], Iterable[K]]
     name: str = "timer"
     informers: Sequence[Informer[Any]] = field(default=())
+    _misses: _Misses = field(factory=_Misses, init=False, repr=False, eq=False)
+
+    @property
+    def failures(self) -> int:
+        """How often `keys` raised."""
+        return self._misses.total
+
+    @property
+    def retrying(self) -> int:
+        """1 while `keys` is called again because it raised, else 0."""
+        return 1 if self._misses.in_a_row else 0
+
+    @property
+    def trouble(self) -> str:
+        """What `keys` raised last; empty if it is well."""
+        return f"the keys of {self.name} fail ({self._misses.error})" if self._misses.in_a_row else ""
 
     async def prepare(self, queue: WorkQueue[K]) -> None:
         """The first time comes after `seconds`."""
 
     async def run(self, queue: WorkQueue[K]) -> None:
+        misses = self._misses
+        misses.in_a_row = 0
         while True:
-            await asyncio.sleep(self.seconds)
+            again = _FIRST_RETRY_SECONDS * 2.0 ** min(misses.in_a_row - 1, 32)
+            await asyncio.sleep(min(self.seconds, again) if misses.in_a_row else self.seconds)
             cause = Cause(self.name, "tick", at=asyncio.get_running_loop().time())
             try:
-                for key in self.keys():
+                for key in checked_keys(self.keys(), self.keys, None):
                     queue.add(key, priority=LOW, cause=cause)
-            except Exception:  # noqa: BLE001 - other people's code must not stop the controller
-                _LOG.exception("a timer's keys cannot be told", extra={"source": self.name})
+            except BaseException as error:
+                # Other people's code must not stop the controller, and a plain function is never cancelled.
+                if isinstance(error, KeyboardInterrupt | SystemExit):
+                    raise
+                misses.total += 1
+                misses.in_a_row += 1
+                misses.error = f"{type(error).__name__}: {error}"
+                _LOG.exception("the keys of a timer cannot be had, will retry", extra={"source": self.name})
+            else:
+                misses.in_a_row = 0
 
     def close(self) -> None:
         """The task that runs it is cancelled."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
+from gpuruntime.control.controllers.keys import keys_in
 from gpuruntime.control.informers.changes import Change
 from gpuruntime.meta.identity import ObjectKey, ResourceKind
 from gpuruntime.meta.objects import ObjectMeta, OwnerReference
@@ -33,12 +34,15 @@ def owner(kind: ResourceKind, *, controller_only: bool = True) -> Trigger[Object
 
 
 def mapped(keys_of: Callable[[Any], Iterable[K]]) -> Trigger[K]:
-    """Whatever a function of the object says, of the state before and of the state after."""
+    """The keys that a function of the object gives, for the state before and for the state after.
+
+    It gives any number of keys, also a single one in a list: `[ObjectKey(namespace, name)]`.
+    """
 
     def keys(change: Change[Any]) -> Iterator[K]:
         for state in (change.before, change.after):
             if state is not None:
-                yield from keys_of(state)
+                yield from keys_in(keys_of(state), keys_of)
 
     return lambda change: dict.fromkeys(keys(change))
 

@@ -1,6 +1,5 @@
 """Mistakes in putting a controller together, told where they are made and not in the first run."""
 
-import asyncio
 import inspect
 from collections.abc import Callable, Iterable
 from types import CoroutineType
@@ -8,21 +7,7 @@ from typing import Any
 
 from gpuruntime.control.informers.informer import Informer
 
-__all__ = ["check_answer", "check_loop", "check_reconciler", "check_source", "check_takes_change", "check_work"]
-
-
-def check_loop() -> None:
-    """Refuse to go on without a running loop.
-
-    Raises:
-        RuntimeError: there is none; the message says what to do.
-    """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        raise RuntimeError(
-            "a controller needs a running event loop: make it inside of the coroutine that asyncio.run is given"
-        ) from None
+__all__ = ["check_answer", "check_reconciler", "check_source", "check_takes_change", "check_work"]
 
 
 def check_reconciler(reconciler: object) -> None:

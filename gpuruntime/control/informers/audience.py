@@ -1,18 +1,17 @@
-"""Those who are told what changes: in order, one change at a time, each whatever the others do."""
+"""The subscribers of an informer: in order, one change at a time, each whatever the others do."""
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
+from gpuruntime.aio.retries import Retries
 from gpuruntime.control.informers.changes import Change
+from gpuruntime.control.informers.subscription import Handler, Subscription
 from gpuruntime.meta.identity import ObjectKey
 
-__all__ = ["Audience", "Handler"]
+__all__ = ["Audience"]
 
-_LOG = logging.getLogger(__name__)
 T = TypeVar("T")
-Handler = Callable[[Change[T]], None]
 _SLICE_SECONDS = 0.003
 
 
@@ -25,17 +24,43 @@ class Audience(Generic[T]):
 
     def __init__(self) -> None:
         self.telling = asyncio.Lock()
-        self.failures = 0
+        self._pending: Retries[tuple[Subscription[T], ObjectKey]] = Retries()
+        self._past_failures = 0
         # By the key that they listen to, None for every one. Dicts, because those who come and go may be many.
-        self._handlers: dict[ObjectKey | None, dict[Handler[T], None]] = {}
+        self._handlers: dict[ObjectKey | None, dict[Handler[T], Subscription[T]]] = {}
+
+    @property
+    def failures(self) -> int:
+        """How often a subscriber raised."""
+        return self._past_failures + sum(subscription.failures for subscription in self._all())
+
+    @property
+    def retrying(self) -> int:
+        """How many changes of objects a subscriber raised on and is to be given again."""
+        return sum(subscription.retrying for subscription in self._all())
+
+    @property
+    def troubles(self) -> tuple[str, ...]:
+        """Which subscribers fail, and at what."""
+        return tuple(trouble for subscription in self._all() if (trouble := subscription.trouble))
 
     async def join(
-        self, handler: Handler[T], present: Callable[[], Iterable[Change[T]]], key: ObjectKey | None = None
-    ) -> None:
+        self,
+        handler: Handler[T],
+        present: Callable[[], Iterable[Change[T]]],
+        key: ObjectKey | None = None,
+        name: str = "",
+    ) -> Subscription[T]:
         """Tell `handler` what is present, then every change, or only those of the object with a key."""
+        subscription = Subscription(handler, name or getattr(handler, "__qualname__", repr(handler)), self._pending)
         async with self.telling:
-            await self._in_slices(lambda change: self._tell({handler: None}, change), list(present()))
-            self._handlers.setdefault(key, {})[handler] = None
+            try:
+                await self._in_slices(subscription.offer, list(present()))
+            except BaseException:
+                self._end(subscription)
+                raise
+            self._handlers.setdefault(key, {})[handler] = subscription
+        return subscription
 
     def leave(self, handler: Handler[T], key: ObjectKey | None = None) -> None:
         """Tell `handler`, which has joined for this key, nothing more, not even the change that others are being told.
@@ -43,22 +68,30 @@ class Audience(Generic[T]):
         Raises:
             ValueError: it has not joined, or is still joining.
         """
-        handlers = self._handlers.get(key, {})
-        if handler not in handlers:
+        subscriptions = self._handlers.get(key, {})
+        if handler not in subscriptions:
             raise ValueError(f"{handler!r} cannot leave: expected one that has joined for {key or 'every object'}")
-        del handlers[handler]
-        if not handlers:
+        self._end(subscriptions.pop(handler))
+        if not subscriptions:
             del self._handlers[key]
 
     def tell(self, changes: Iterable[Change[T]]) -> None:
         """Tell a few changes. Hold `telling`."""
         for change in changes:
-            self._tell_everybody(change)
+            self._tell(change)
 
     async def tell_many(self, changes: Iterable[Change[T]]) -> None:
         """Tell any number of changes, letting others run every few milliseconds. Hold `telling`."""
         if self._handlers:
-            await self._in_slices(self._tell_everybody, changes)
+            await self._in_slices(self._tell, changes)
+
+    async def keep_trying(self) -> None:
+        """Give subscribers again what they raised on, until cancelled."""
+        while True:
+            subscription, key = await self._pending.next()
+            async with self.telling:
+                subscription.retry(key)
+            await asyncio.sleep(0)
 
     async def _in_slices(self, tell: Callable[[Change[T]], None], changes: Iterable[Change[T]]) -> None:
         loop = asyncio.get_running_loop()
@@ -69,18 +102,17 @@ class Audience(Generic[T]):
                 await asyncio.sleep(0)
                 slice_end = loop.time() + _SLICE_SECONDS
 
-    def _tell_everybody(self, change: Change[T]) -> None:
+    def _tell(self, change: Change[T]) -> None:
         for key in (None, change.key):
-            handlers = self._handlers.get(key)
-            if handlers is not None:
-                self._tell(handlers, change)
+            subscriptions = self._handlers.get(key)
+            if subscriptions is not None:
+                for handler, subscription in tuple(subscriptions.items()):
+                    if handler in subscriptions:  # one before it may have made it leave
+                        subscription.offer(change)
 
-    def _tell(self, handlers: dict[Handler[T], None], change: Change[T]) -> None:
-        for handler in tuple(handlers):
-            if handler not in handlers:
-                continue  # one before it has made it leave
-            try:
-                handler(change)
-            except Exception:  # noqa: BLE001 - other people's code must not stop the informer
-                self.failures += 1
-                _LOG.exception("a subscriber failed", extra={"change": repr(change)})
+    def _end(self, subscription: Subscription[T]) -> None:
+        self._past_failures += subscription.failures
+        subscription.close()
+
+    def _all(self) -> Iterable[Subscription[T]]:
+        return (one for subscriptions in self._handlers.values() for one in subscriptions.values())

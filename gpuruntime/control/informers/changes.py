@@ -72,6 +72,11 @@ class Change(Generic[T]):
         """
         return None if self._new is None else self._storage.read(self._new.kept)
 
+    def joined(self, later: "Change[T]") -> "Change[T]":
+        """This change and the next one of the same object as one: from the state before to the newest state."""
+        newest = later._new  # noqa: SLF001 - of the same class
+        return Change(self._storage, self._old, newest, initial=self.initial and later.initial)
+
     @property
     def _present(self) -> Entry:
         entry = self._old if self._new is None else self._new

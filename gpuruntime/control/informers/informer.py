@@ -8,7 +8,8 @@ from typing import Generic, TypeVar
 
 from attrs import field, frozen
 
-from gpuruntime.control.informers.audience import Audience, Handler
+from gpuruntime.aio.retries import Retries
+from gpuruntime.control.informers.audience import Audience
 from gpuruntime.control.informers.changes import Change
 from gpuruntime.control.informers.indexes import Index
 from gpuruntime.control.informers.milestones import Milestones
@@ -18,6 +19,7 @@ from gpuruntime.control.informers.shelf import Memory, Shelf
 from gpuruntime.control.informers.storage import Storage
 from gpuruntime.control.informers.store import Store
 from gpuruntime.control.informers.store_writer import StoreWriter
+from gpuruntime.control.informers.subscription import Handler, Subscription
 from gpuruntime.kube.watching import WatchEvent
 from gpuruntime.kube.wire import Wire
 from gpuruntime.meta.field_selectors import FieldSelector
@@ -57,8 +59,11 @@ class Informer(Generic[T]):
     Guarantees:
         - `store` is empty until the first full state has arrived, and complete from then on.
         - The store is updated before subscribers are told. Each subscriber is told in order, one change at a time; an
-          object's changes are never skipped, merged or repeated.
-        - A subscriber that raises is reported in the log and counted, and told the next change all the same.
+          object's changes are never skipped, and neither merged nor repeated unless the subscriber raises.
+        - A subscriber that raises gets the change again, with backoff, until it takes it; the changes of other
+          objects go on. See `Subscription`.
+        - An object on which an index, a transform or a projection raises is in quarantine, and has another try at them
+          with backoff. Both are logged and counted, and `retrying` shows them while they last.
 
     Caveats:
         Handlers are plain functions and run on the loop: they should note what is to be done, and do it elsewhere.
@@ -81,9 +86,12 @@ class Informer(Generic[T]):
         self._unsynced = set(scope.parts)
         self._synced = asyncio.Event()
         self._told = asyncio.Event()
-        writer: StoreWriter[T] = StoreWriter(self._memory)
+        self._is_started = False
+        self._unkept: Retries[ObjectKey] = Retries()
+        self._writer: StoreWriter[T] = StoreWriter(self._memory, self._unkept)
         self._parts = [
-            _Part(writer, self._audience, self._milestones, part, self._filled, self._told_all) for part in scope.parts
+            _Part(self._writer, self._audience, self._milestones, part, self._filled, self._told_all)
+            for part in scope.parts
         ]
         self._reflectors = [
             Reflector(wire, scope.collection(part.scope), part, settings or ReflectorSettings(), random or Random())
@@ -91,8 +99,17 @@ class Informer(Generic[T]):
         ]
 
     async def run(self) -> None:
-        """Follow the server until cancelled. Call it once."""
+        """Follow the server until cancelled.
+
+        Raises:
+            RuntimeError: it runs, or ran, already.
+        """
+        if self._is_started:
+            raise RuntimeError(f"the informer of {self.scope.storage.kind} was started before: its cache runs it")
+        self._is_started = True
         async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._audience.keep_trying(), name=f"retries of subscribers to {self.scope.storage.kind}")
+            tasks.create_task(self._keep_trying(), name=f"retries of indexes of {self.scope.storage.kind}")
             for reflector in self._reflectors:
                 tasks.create_task(reflector.run(), name=f"reflector {reflector.collection.path}")
 
@@ -113,13 +130,13 @@ class Informer(Generic[T]):
         """Returns as soon as the store fulfils a condition, which is looked at after every change and bookmark."""
         await self._milestones.reached(lambda: condition(self.store))
 
-    async def subscribe(self, handler: Handler[T], key: ObjectKey | None = None) -> None:
+    async def subscribe(self, handler: Handler[T], key: ObjectKey | None = None, *, name: str = "") -> Subscription[T]:
         """Tell `handler` every change from now on, after one `initial` addition for each object that is there.
 
         With a key, it is told of that object only, and costs nothing while others change. Returns when these additions
-        have been told.
+        have been told. `name` is how people read it if it fails.
         """
-        await self._audience.join(handler, lambda: self._present(key), key)
+        return await self._audience.join(handler, lambda: self._present(key), key, name)
 
     def unsubscribe(self, handler: Handler[T], key: ObjectKey | None = None) -> None:
         """Tell `handler`, which was subscribed with this key, nothing more."""
@@ -141,6 +158,26 @@ class Informer(Generic[T]):
         return self._audience.failures
 
     @property
+    def index_failures(self) -> int:
+        """How often an index, a transform or a projection raised."""
+        return self._memory.failures
+
+    @property
+    def retrying(self) -> int:
+        """How many objects a subscriber, an index, a transform or a projection raised on and is to be tried again."""
+        return self._audience.retrying + len(self._memory.shelf.retried)
+
+    @property
+    def failing(self) -> tuple[str, ...]:
+        """What is tried again, and why; nothing if all is well."""
+        retried = self._memory.shelf.retried
+        first = next(iter(retried.values()), None)
+        if first is None:
+            return self._audience.troubles
+        fault = f"an index, transform or projection fails on {first.key} ({first.fault}), {len(retried)} to be tried"
+        return (f"{fault} again", *self._audience.troubles)
+
+    @property
     def events(self) -> int:
         """How many events came after the first state."""
         return sum(part.counter.events for part in self._parts)
@@ -152,6 +189,14 @@ class Informer(Generic[T]):
     def age(self, now: float) -> float:
         """Seconds since the server was last heard of, by the watch that has waited longest; `now` in loop time."""
         return now - min(health.last_contact for health in self.health)
+
+    async def _keep_trying(self) -> None:
+        while True:
+            key = await self._unkept.next()
+            async with self._audience.telling:
+                self._audience.tell(self._writer.retry(key))
+                self._milestones.step()
+            await asyncio.sleep(0)
 
     def _present(self, key: ObjectKey | None) -> list[Change[T]]:
         known = self._memory.shelf.entries

@@ -5,8 +5,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from sys import intern
 from typing import Any
 
+import orjson
+
 from gpuruntime.control.informers.indexes import Index
 from gpuruntime.control.informers.storage import Storage
+from gpuruntime.meta.decode_errors import DecodeError
 from gpuruntime.meta.identity import ObjectKey
 
 __all__ = ["Entry", "Memory", "Shelf"]
@@ -16,9 +19,10 @@ class Entry:
     """One object as it is kept.
 
     `fault` says why the newest state of the object cannot be read; `kept` is then the last state that could, or None.
+    `raw` is that newest state as JSON, where code that raised is to have another try at it.
     """
 
-    __slots__ = ("fault", "kept", "key", "size", "uid", "values", "version")
+    __slots__ = ("fault", "kept", "key", "raw", "size", "uid", "values", "version")
 
     def __init__(
         self,
@@ -29,6 +33,7 @@ class Entry:
         kept: Any,
         values: tuple[tuple[str, ...], ...],
         fault: str | None,
+        raw: bytes | None = None,
     ) -> None:
         self.key = key
         self.uid = uid
@@ -37,6 +42,7 @@ class Entry:
         self.kept = kept
         self.values = values
         self.fault = fault
+        self.raw = raw
 
 
 class Shelf:
@@ -48,6 +54,8 @@ class Shelf:
         self.entries: dict[ObjectKey, Entry] = {}
         self.size = 0
         self.faults = 0
+        # Those of the faults that are to have another try.
+        self.retried: dict[ObjectKey, Entry] = {}
         self._namespaces: dict[str, set[ObjectKey]] = {}
         self._buckets: dict[str, dict[str, set[ObjectKey]]] = {index.name: {} for index in indexes}
         self._order: list[ObjectKey] | None = None
@@ -70,14 +78,20 @@ class Shelf:
         kept: Any = None
         values: tuple[tuple[str, ...], ...] = ()
         fault: str | None = None
+        again: bytes | None = None
         try:
             raw = self.storage.transform(raw)
             if self.indexes:
-                values = tuple([tuple(index.values(raw)) for index in self.indexes])
+                values = tuple([_values(index, raw) for index in self.indexes])
             kept = self.storage.keep(raw)
-        except Exception as error:  # noqa: BLE001 - transforms, projections and indexes are other people's code
+        except BaseException as error:
+            # Transforms, projections and indexes are other people's code, and plain functions are never cancelled.
+            if isinstance(error, KeyboardInterrupt | SystemExit):
+                raise
             kept, values, fault = None, (), f"{type(error).__name__}: {error}"
-        return Entry(key, str(uid), str(version), size, kept, values, fault)
+            # What does not fit its type never will. Code that raises may have had a bad moment.
+            again = None if isinstance(error, DecodeError) else orjson.dumps(raw)
+        return Entry(key, str(uid), str(version), size, kept, values, fault, again)
 
     def put(self, entry: Entry) -> Entry | None:
         """Take in an entry; gives the one that it replaces."""
@@ -93,6 +107,8 @@ class Shelf:
         self.size += entry.size
         if entry.fault is not None:
             self.faults += 1
+            if entry.raw is not None:
+                self.retried[key] = entry
         for index, values in zip(self.indexes, entry.values, strict=False):
             buckets = self._buckets[index.name]
             for value in values:
@@ -144,9 +160,18 @@ class Shelf:
         self.size -= old.size
         if old.fault is not None:
             self.faults -= 1
+            self.retried.pop(old.key, None)
         for index, values in zip(self.indexes, old.values, strict=False):
             for value in values:
                 _remove(self._buckets[index.name], value, old.key)
+
+
+def _values(index: Index, raw: dict[str, Any]) -> tuple[str, ...]:
+    values = index.values(raw)
+    if isinstance(values, str):
+        # Its letters would be the values.
+        raise TypeError(f"the index {index.name!r} gave the text {values!r}: expected texts, such as [{values!r}]")
+    return tuple(values)
 
 
 def _remove(buckets: dict[str, set[ObjectKey]], value: str, key: ObjectKey) -> None:
@@ -165,3 +190,5 @@ class Memory:
         self.storage = storage
         self.shelf = Shelf(storage, indexes)
         self.versions: dict[str | None, str] = dict.fromkeys(scopes, "")
+        self.is_complete = False
+        self.failures = 0

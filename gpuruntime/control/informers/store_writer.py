@@ -5,8 +5,12 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import Any, Generic, TypeVar
 
+import orjson
+
+from gpuruntime.aio.retries import Retries
 from gpuruntime.control.informers.changes import Change
 from gpuruntime.control.informers.shelf import Entry, Memory, Shelf
+from gpuruntime.meta.identity import ObjectKey
 
 __all__ = ["StoreWriter"]
 
@@ -17,8 +21,10 @@ T = TypeVar("T")
 class StoreWriter(Generic[T]):
     """The one who fills a store. A scope is a namespace, or None for a store of all namespaces."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: Memory, failed: Retries[ObjectKey] | None = None) -> None:
+        """Objects on which an index, a transform or a projection raised are put into `failed`, for `retry`."""
         self._memory = memory
+        self._failed = failed
 
     def draft(self) -> Shelf:
         """An empty shelf to collect a full listing on; nobody reads it before `replace`."""
@@ -35,6 +41,7 @@ class StoreWriter(Generic[T]):
         gone = [key for key in shelf.of_namespace(scope) if key not in draft.entries]
         changes: list[Change[T]] = [Change(storage, shelf.drop(key), None) for key in gone]
         memory.versions[scope] = version
+        memory.is_complete = "" not in memory.versions.values()
         if not shelf.entries:
             memory.shelf = draft
             entries = tuple(draft.entries.values())
@@ -69,6 +76,26 @@ class StoreWriter(Generic[T]):
         self.reached(scope, entry.version)
         return [] if old is None else [Change(self._memory.storage, old, None)]
 
+    def retry(self, key: ObjectKey) -> list[Change[T]]:
+        """Have another try at an object on which code raised; gives what that changed.
+
+        The newest state counts: one that was replaced or deleted meanwhile needs no other try.
+        """
+        shelf = self._memory.shelf
+        old = shelf.retried.get(key)
+        entry = old
+        if old is not None and old.raw is not None:
+            entry = shelf.entry(orjson.loads(old.raw), old.size)
+            if entry.fault is not None:
+                entry.kept, entry.values = old.kept, old.values
+            shelf.put(entry)
+            self._report(entry, old)
+        if self._failed is not None and (entry is None or entry.raw is None):
+            self._failed.forget(key)
+        if old is None or entry is None or entry.fault is not None:
+            return []
+        return [Change(self._memory.storage, None if old.kept is None else old, entry)]
+
     def reached(self, scope: str | None, version: str) -> None:
         """The store holds everything up to this version; an object without one says nothing about that."""
         if version:
@@ -93,6 +120,10 @@ class StoreWriter(Generic[T]):
 
     def _report(self, entry: Entry, old: Entry | None) -> None:
         """Say that an object cannot be read, once for each reason: no run of a controller will tell."""
+        if entry.raw is not None:
+            self._memory.failures += 1
+            if self._failed is not None:
+                self._failed.failed(entry.key)
         if entry.fault is not None and (old is None or old.fault != entry.fault):
             about = {"kind": str(self._memory.storage.kind), "key": str(entry.key), "error": entry.fault}
             _LOG.warning("object quarantined, it cannot be read", extra=about)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from typing import Final, Generic, TypeVar
 
+from gpuruntime.aio.loops import require_loop
 from gpuruntime.control.queueing.delayed_items import DelayedItems
 from gpuruntime.control.queueing.key_survey import Survey, first_items
 from gpuruntime.control.queueing.priorities import rank
@@ -56,10 +57,17 @@ class WorkQueue(Generic[K]):
     """
 
     def __init__(
-        self, name: str, *, limits: RateLimits = _CLIENT_GO_LIMITS, chance: Callable[[], float] = random.random
+        self,
+        name: str,
+        *,
+        limits: RateLimits = _CLIENT_GO_LIMITS,
+        chance: Callable[[], float] = random.random,
+        key_type: type | None = None,
     ) -> None:
-        loop = asyncio.get_running_loop()
+        """Make a queue, in a running loop. `key_type` is for sources: a watch names keys of this type only."""
+        loop = require_loop(f"workqueue {name!r}")
         self.name = name
+        self.key_type = key_type
         self.counters = QueueCounters()
         self._limits = limits
         self._chance = chance

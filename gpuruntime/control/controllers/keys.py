@@ -1,0 +1,69 @@
+"""What a source may name as keys: an iterable of keys, each of the type that its controller works on."""
+
+from collections.abc import Callable, Iterable
+from types import CoroutineType
+from typing import Any, TypeVar, get_type_hints
+
+__all__ = ["checked_keys", "key_type_of", "keys_in"]
+
+K = TypeVar("K")
+_WANTED = "expected an iterable of keys, such as [ObjectKey(namespace, name)]"
+
+
+def keys_in(given: Any, function: object) -> Iterable[Any]:
+    """What a function gave in the place of keys, if that can be keys.
+
+    Raises:
+        TypeError: one key without a list around it, a text, None, a coroutine; the message says what to return.
+    """
+    if isinstance(given, str | bytes) or hasattr(given, "_fields"):
+        raise TypeError(f"{_name(function)} gave {given!r}: {_WANTED}; put a single key into a list")
+    if isinstance(given, CoroutineType):
+        given.close()
+        raise TypeError(f"{_name(function)} gave a coroutine: {_WANTED}; make it a plain function, without `async`")
+    if not isinstance(given, Iterable):
+        hint = "; return [] where there is none" if given is None else ""
+        raise TypeError(f"{_name(function)} gave {given!r}: {_WANTED}{hint}")
+    return given
+
+
+def checked_keys(given: Iterable[K], function: object, expected: type | None) -> list[K]:
+    """All keys that a function gave, each of the type that is expected; None expects any that can be hashed.
+
+    Raises:
+        TypeError: no keys, or one that is none; the message says what to return.
+    """
+    keys = list(keys_in(given, function))
+    for key in keys:
+        if expected is not None and not isinstance(key, expected):
+            raise TypeError(
+                f"{_name(function)} gave the key {key!r}: expected {_example(expected)}; the keys of a controller are"
+                " of the type that its ControllerOptions(parse_key=...) makes, str for texts"
+            )
+        if key.__hash__ is None:
+            raise TypeError(f"{_name(function)} gave the key {key!r}: expected one that can be hashed")
+    return keys
+
+
+def key_type_of(parse_key: Callable[[str], Any]) -> type | None:
+    """The type of the keys that a function makes of texts: a class, the class of a class method, or what the annotation
+    of the function says; None where that cannot be known.
+    """
+    owner = parse_key if isinstance(parse_key, type) else getattr(parse_key, "__self__", None)
+    if isinstance(owner, type):
+        return owner
+    try:
+        said = get_type_hints(parse_key).get("return")
+    except (NameError, TypeError):
+        return None
+    return said if isinstance(said, type) and said is not object else None
+
+
+def _example(expected: type) -> str:
+    fields = getattr(expected, "_fields", None)
+    name = expected.__qualname__
+    return f"{name}({', '.join(fields)})" if fields else f"a {name}"
+
+
+def _name(function: object) -> str:
+    return getattr(function, "__qualname__", None) or repr(function)
