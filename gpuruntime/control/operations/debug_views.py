@@ -86,6 +86,9 @@ def informer_page(informer: Informer[Any], now: float) -> dict[str, Any]:
         "age_seconds": _rounded(informer.age(now)),
         "events": informer.events,
         "handler_failures": informer.handler_failures,
+        "index_failures": informer.index_failures,
+        "retrying": informer.retrying,
+        "failing": list(informer.failing),
         "watches": [
             _watch_page(part, health, now) for part, health in zip(informer.scope.parts, informer.health, strict=True)
         ],

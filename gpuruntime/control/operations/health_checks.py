@@ -3,11 +3,12 @@
 import asyncio
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, Final, Literal
 
 from attrs import frozen
 
+from gpuruntime.control.controllers.controller import Controller
 from gpuruntime.control.informers.cache import Cache
 from gpuruntime.control.informers.informer import Informer
 from gpuruntime.control.operations.informer_metrics import InformerLabels
@@ -21,6 +22,7 @@ __all__ = [
     "Verdict",
     "caches_fresh",
     "caches_synced",
+    "handlers_well",
     "loop_alive",
 ]
 
@@ -148,6 +150,19 @@ def caches_fresh(cache: Cache, max_age_seconds: float) -> Check:
         ]
         if stale:
             raise NotHealthyError(f"no contact within {max_age_seconds:g} s: {'; '.join(stale)}")
+
+    return check
+
+
+def handlers_well(cache: Cache, controllers: Sequence[Controller[Any]]) -> Check:
+    """No trigger, predicate, index or other code that informers and sources call fails and is tried again."""
+
+    def check() -> None:
+        failing = [f"{_name(informer)}: {trouble}" for informer in cache.informers for trouble in informer.failing]
+        for controller in controllers:
+            failing += [f"controller {controller.name}: {trouble}" for trouble in controller.source_troubles]
+        if failing:
+            raise NotHealthyError("; ".join(failing))
 
     return check
 

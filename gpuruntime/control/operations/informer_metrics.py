@@ -79,10 +79,15 @@ class _Families:
         self._requests = _counter("requests", "Lists and watches that were begun.")
         self._events = _counter("events", "Events that came after the first state.")
         self._failures = _counter("handler_failures", "Times that a subscriber raised.")
+        self._index_failures = _counter("index_failures", "Times that an index, a transform or a projection raised.")
+        self._retrying = _gauge(
+            "retrying",
+            "Objects that a subscriber, an index, a transform or a projection raised on and that are retried.",
+        )
 
     def all(self) -> Iterator[Metric]:
         yield from (self._synced, self._objects, self._bytes, self._quarantined, self._age)
-        yield from (self._relists, self._requests, self._events, self._failures)
+        yield from (self._relists, self._requests, self._events, self._failures, self._index_failures, self._retrying)
 
     def fill(self, labels: InformerLabels, informers: Sequence[Informer[Any]], now: float) -> None:
         watches = [health for informer in informers for health in informer.health]
@@ -99,6 +104,8 @@ class _Families:
         self._requests.add_metric(labels, sum(health.requests for health in watches))
         self._events.add_metric(labels, sum(informer.events for informer in informers))
         self._failures.add_metric(labels, sum(informer.handler_failures for informer in informers))
+        self._index_failures.add_metric(labels, sum(informer.index_failures for informer in informers))
+        self._retrying.add_metric(labels, sum(informer.retrying for informer in informers))
 
 
 def _gauge(name: str, meaning: str) -> GaugeMetricFamily:

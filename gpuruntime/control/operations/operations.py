@@ -18,10 +18,11 @@ from gpuruntime.control.operations.controller_metrics import ControllerCollector
 from gpuruntime.control.operations.debug_pages import debug_application
 from gpuruntime.control.operations.election_metrics import ElectionCollector
 from gpuruntime.control.operations.event_metrics import EventCollector
-from gpuruntime.control.operations.health_checks import HealthChecks, caches_synced, loop_alive
+from gpuruntime.control.operations.health_checks import HealthChecks, caches_synced, handlers_well, loop_alive
 from gpuruntime.control.operations.informer_metrics import InformerCollector
 from gpuruntime.control.operations.loop_metrics import LoopCollector
 from gpuruntime.control.operations.probes import build_application
+from gpuruntime.control.operations.source_metrics import SourceCollector
 from gpuruntime.control.operations.watchdog import LoopWatchdog
 from gpuruntime.control.queueing.queue_metrics import QueueCollector, QueueCounters
 from gpuruntime.kube.transport import Transport
@@ -39,9 +40,11 @@ class Operations:
         self.ready.add("caches", caches_synced(cache))
         self._counters: dict[str, ReconcileCounters] = {}
         self._controllers: list[Controller[Any]] = []
+        self.ready.add("handlers", handlers_well(cache, self._controllers))
         self._queues = QueueCollector(self.registry)
         self._elections = ElectionCollector(self.registry)
         ControllerCollector(self.registry, self._counters)
+        SourceCollector(self.registry, self._controllers)
         InformerCollector(self.registry, cache, asyncio.get_running_loop().time)
         self._sites: list[CountedSite] = []
         ConnectionCollector(self.registry, self._sites)

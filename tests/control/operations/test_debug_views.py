@@ -71,6 +71,9 @@ async def test_an_informer_shows_its_scope_its_contents_and_its_watches() -> Non
         "age_seconds": 42.0,
         "events": 0,
         "handler_failures": 0,
+        "index_failures": 0,
+        "retrying": 0,
+        "failing": [],
         "watches": [{"namespace": "", "age_seconds": 42.0, "requests": 2, "relists": {"start": 1}, "last_error": None}],
     }
 
