@@ -39,7 +39,12 @@ class Crew:
 
         Raises:
             RuntimeError: the block is not open, or ending.
+            TypeError: what is to be run is no coroutine.
         """
+        if not asyncio.iscoroutine(work):
+            raise TypeError(
+                f"{name}: expected a function that gives a coroutine, got one that gave {work!r}: make it async"
+            )
         if not self._open:
             work.close()
             raise RuntimeError(f"{name} cannot start: the {self._name} of the manager are not running")

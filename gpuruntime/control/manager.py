@@ -12,14 +12,14 @@ import asyncio
 import logging
 import socket
 import ssl
-import uuid
 from collections.abc import Callable, Coroutine, Hashable, Sequence
 from contextlib import AsyncExitStack
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 from aiohttp import web
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 
+from gpuruntime.aio.loops import require_loop, require_same_loop
 from gpuruntime.control.controllers.controller import Controller, ControllerOptions
 from gpuruntime.control.controllers.freshness import Freshness
 from gpuruntime.control.controllers.journal import JournalingTransport
@@ -29,12 +29,14 @@ from gpuruntime.control.controllers.usage import check_work
 from gpuruntime.control.crew import Crew
 from gpuruntime.control.events.recorder import Recorder
 from gpuruntime.control.informers.cache import Cache
-from gpuruntime.control.informers.catching_up import catch_up
+from gpuruntime.control.informers.informer import Informer
 from gpuruntime.control.informers.reflection import ReflectorSettings
+from gpuruntime.control.leader_caches import LeaderCaches
 from gpuruntime.control.leadership.election import LeaseElection
-from gpuruntime.control.leadership.election_terms import ElectionTiming, Term
+from gpuruntime.control.leadership.election_terms import Term
 from gpuruntime.control.leadership.fence import Fence
 from gpuruntime.control.leadership.fenced_transport import FencedTransport
+from gpuruntime.control.manager_options import Election, ManagerOptions
 from gpuruntime.control.operations.health_checks import NotHealthyError
 from gpuruntime.control.operations.http_limits import OPERATIONS_LIMITS, HttpLimits
 from gpuruntime.control.operations.http_site import HttpAddress, HttpSite
@@ -47,7 +49,6 @@ from gpuruntime.control.stop_signals import StopSignals
 from gpuruntime.control.writing.fights import FightGuard
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.credentials import Credentials
-from gpuruntime.kube.errors import KubeError
 from gpuruntime.kube.retrying import RetryPolicy
 from gpuruntime.kube.transport import Transport
 from gpuruntime.kube.wire import Wire
@@ -55,47 +56,19 @@ from gpuruntime.kube.wire import Wire
 __all__ = ["Election", "Group", "Manager", "ManagerOptions"]
 
 _LOG = logging.getLogger(__name__)
-_RETRY_SECONDS = 1.0
 _REACH_SECONDS = 0.9
 K = TypeVar("K", bound=Hashable)
 Group = Literal["http", "front", "always", "leader"]
 
 
 @frozen
-class Election:
-    """Which lease decides who leads. The identity is this process's own."""
+class _Work:
+    """What was added to a manager. `reads` is what leader-only work waits for; None is every informer there is."""
 
-    namespace: str
+    group: Group
     name: str
-    identity: str = field(factory=lambda: f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}")
-    timing: ElectionTiming = field(factory=ElectionTiming)
-
-
-@frozen
-class ManagerOptions:
-    """What a manager is and how it behaves.
-
-    Args:
-        name: the field manager, the user agent and the name in events: a word such as "widget-operator".
-        http: where probes, metrics and debug pages are served; None serves none.
-        election: without it, the process leads as soon as it runs.
-        grace: seconds that everything together gets to stop.
-        drain: seconds of them for which a manager that is told to stop says that it is not ready, and serves on: those
-            who send requests need time to hear of it.
-        signals: stop on SIGTERM and SIGINT, and die of a second one. Off, because a loop may belong to somebody else.
-        stall: seconds after which a blocked loop is reported.
-        stream_lists: have informers ask for streamed lists (WatchList) instead of pages. It takes longer, but spares
-            the etcd of servers before 1.34.
-    """
-
-    name: str
-    http: HttpAddress | None = None
-    election: Election | None = None
-    grace: float = 30.0
-    drain: float = 0.0
-    signals: bool = False
-    stall: float = 0.25
-    stream_lists: bool = False
+    begin: Callable[[], Coroutine[Any, Any, None]]
+    reads: tuple[Informer[Any], ...] | None
 
 
 class Manager:
@@ -107,8 +80,9 @@ class Manager:
     Guarantees:
         - Runs in the caller's loop, beside other managers and foreign tasks, and touches none of them.
         - Starts while the API server is down, and begins to work when it is there.
-        - Leader-only work begins when the caches have reached the state of the server at that time, so that a new
-          leader never repeats what the last one did. Losing the lease stops that work, not the process.
+        - A controller begins when the informers of its sources, and those that it is said to read, have reached the
+          state that the server had when this process came to lead, so that a new leader never repeats what the last one
+          did. It waits for no others. Losing the lease stops leader-only work, not the process.
         - The client's writes, and events, belong to the leader: past the local deadline of the lease no byte of one is
           sent. Writes are noted, so that a run sees those of the last one, and held back when another client keeps
           undoing them.
@@ -116,7 +90,13 @@ class Manager:
     """
 
     def __init__(self, credentials: Credentials, options: ManagerOptions) -> None:
-        """Make a manager, in a running loop."""
+        """Make a manager, in a running loop: that in which it is to run.
+
+        Raises:
+            RuntimeError: there is no running loop.
+        """
+        self._loop = require_loop("a manager")
+        self._phase: Literal["new", "running", "ended"] = "new"
         self.options = options
         self._fence = Fence()
         self._transport = Transport(credentials, user_agent=options.name)
@@ -134,7 +114,7 @@ class Manager:
         if options.election is not None and self.election is not None:
             self.operations.watch_election(options.election.name, self.election)
         self._controllers: list[Controller[Any]] = []
-        self._works: list[tuple[Group, str, Callable[[], Coroutine[Any, Any, None]]]] = []
+        self._works: list[_Work] = []
         self._declarations: list[Declaration] = []
         self.sites: list[HttpSite] = []
         self._crews: list[Crew] = []
@@ -151,28 +131,56 @@ class Manager:
         reconciler: Reconciler[K],
         sources: Sequence[Source[K]],
         options: ControllerOptions | None = None,
+        *,
+        reads: Sequence[Informer[Any]] = (),
     ) -> Controller[K]:
         """Have a controller run, on the leader. Before `run`.
 
-        Its runs get half of the manager's grace at most, so that there is time to release the lease.
+        It waits for the informers of its sources. `reads` are further informers whose stores its reconciler reads: it
+        waits for them too. Its runs get half of the manager's grace at most: there must be time to release the lease.
 
         Raises:
-            ValueError: there is one of this name.
+            ValueError: there is one of this name, or another one has one of the sources.
+            RuntimeError: the manager runs, or ran.
         """
+        self._check_new(f"controller {name!r}")
         if any(known.name == name for known in self._controllers):
             raise ValueError(f"there is a controller {name!r} already: give each a name of its own")
+        for known in self._controllers:
+            if any(source is other for source in sources for other in known.sources):
+                raise ValueError(f"controllers {known.name!r} and {name!r} have one source: make one for each of them")
         freshness = Freshness(self.cache, self._transport)
         chosen = options or ControllerOptions()
         chosen = evolve(chosen, grace=min(chosen.grace, self.options.grace / 2))
-        controller = Controller(name, reconciler, sources, options=chosen, freshness=freshness)
+        controller = Controller(name, reconciler, sources, options=chosen, freshness=freshness, reads=reads)
         self._controllers.append(controller)
         self.operations.watch_controller(controller)
         return controller
 
-    def add(self, work: Callable[[], Coroutine[Any, Any, None]], name: str, *, group: Group = "leader") -> None:
-        """Have `work` run until the manager stops. Before `run`."""
+    def add(
+        self,
+        work: Callable[[], Coroutine[Any, Any, None]],
+        name: str,
+        *,
+        group: Group = "leader",
+        reads: Sequence[Informer[Any]] | None = None,
+    ) -> None:
+        """Have `work` run until the manager stops. Before `run`.
+
+        Work of the leader waits for the informers that it `reads`, as a controller does for those of its sources;
+        without a word about that, for every informer there is.
+
+        Raises:
+            ValueError: there is no such group, or work of another group than the leader's has `reads`.
+            RuntimeError: the manager runs, or ran.
+        """
+        self._check_new(f"work {name!r}")
         check_work(work)
-        self._works.append((group, name, work))
+        if group not in get_args(Group):
+            raise ValueError(f"work {name!r}: expected a group, one of {', '.join(get_args(Group))}, got {group!r}")
+        if reads is not None and group != "leader":
+            raise ValueError(f"work {name!r}: `reads` is for the group leader; in {group} await informer.synced()")
+        self._works.append(_Work(group, name, work, None if reads is None else tuple(reads)))
 
     def serve(
         self,
@@ -219,7 +227,7 @@ class Manager:
         await self._transport.request("GET", "/version", timeout=_REACH_SECONDS)
 
     def stop(self) -> None:
-        """Begin to stop; `run` returns when that is done."""
+        """Begin to stop; `run` returns when that is done. One that is stopped before it runs returns at once."""
         self._stop.set()
 
     @property
@@ -228,11 +236,23 @@ class Manager:
         return self._stop.is_set()
 
     async def run(self) -> None:
-        """Run everything until `stop`, cancellation, or a failure.
+        """Run everything until `stop`, cancellation, or a failure. A manager runs once.
 
         Raises:
+            RuntimeError: it runs, or ran, or was made in another event loop.
             Exception: whatever failed first; a group if several things failed at once.
         """
+        require_same_loop(f"the manager {self.options.name!r}", self._loop)
+        if self._phase != "new":
+            todo = "await that run, or stop it" if self._phase == "running" else "make another one to run again"
+            raise RuntimeError(f"the manager {self.options.name!r} was started before: {todo}")
+        self._phase = "running"
+        try:
+            await self._run()
+        finally:
+            self._phase = "ended"
+
+    async def _run(self) -> None:
         async with AsyncExitStack() as stack:
             if self.options.signals:
                 stack.enter_context(StopSignals(self.stop, self._under_way))
@@ -261,7 +281,7 @@ class Manager:
         """What runs, from the first to start to the last: the order of stopping is the reverse."""
 
         def works(group: Group) -> list[tuple[str, Callable[[], Coroutine[Any, Any, None]]]]:
-            return [(name, work) for known, name, work in self._works if known == group]
+            return [(work.name, work.begin) for work in self._works if work.group == group]
 
         return [
             ("http", works("http")),
@@ -291,34 +311,27 @@ class Manager:
             await self.election.run(self._lead)
 
     async def _lead(self, term: Term | None) -> None:
-        for informer in self.cache.informers:
-            await informer.store_synced()
-        if term is not None:
-            await self._catch_up()
         _LOG.info("leading", extra={"term": str(term)})
         try:
-            async with self._crew("leader") as crew:
-                for group, name, work in self._works:
-                    if group == "leader":
-                        crew.start(work(), name)
+            async with LeaderCaches(self._transport, compared=term is not None) as caches, self._crew("leader") as crew:
+                for work in self._works:
+                    if work.group == "leader":
+                        reads = self.cache.informers if work.reads is None else work.reads
+                        crew.start(_once_ready(caches, reads, work.begin), work.name)
                 for controller in self._controllers:
-                    crew.start(controller.run(), f"controller {controller.name}")
+                    ready = _once_ready(caches, controller.informers, controller.run)
+                    crew.start(ready, f"controller {controller.name}")
                 await asyncio.get_running_loop().create_future()
         finally:
             # Events are the leader's to send, and the lease is released after this.
             if self._fence.remaining() > 0:
                 await self.recorder.flush()
 
-    async def _catch_up(self) -> None:
-        while True:
-            try:
-                for informer in self.cache.informers:
-                    await catch_up(informer, self._transport)
-            except KubeError as error:
-                _LOG.warning("caches cannot be compared with the server yet", extra={"error": str(error)})
-                await asyncio.sleep(_RETRY_SECONDS)
-            else:
-                return
+    def _check_new(self, what: str) -> None:
+        if self._phase != "new":
+            raise RuntimeError(
+                f"{what} comes too late, the manager {self.options.name!r} was started before: add everything, then run"
+            )
 
     def _crew(self, name: str) -> Crew:
         crew = Crew(name, self._alarm, self._grace)
@@ -364,3 +377,10 @@ class Manager:
     def _grace(self) -> float:
         """What is left of the grace; while nobody stops the manager, a lost lease leaves all the time of the grace."""
         return min(self._stop_at - asyncio.get_running_loop().time(), self.options.grace)
+
+
+async def _once_ready(
+    caches: LeaderCaches, informers: Sequence[Informer[Any]], begin: Callable[[], Coroutine[Any, Any, None]]
+) -> None:
+    await caches.ready(informers)
+    await begin()

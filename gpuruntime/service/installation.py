@@ -139,6 +139,8 @@ def install_service(manager: Manager, credentials: Credentials, options: Service
         OperationUpkeep(records.store, client, operations, runner, chosen.keep, chosen.most_kept),
         [Watch(records, itself())],
         options=ControllerOptions(concurrency=_TAKEN_OVER_AT_A_TIME, seconds=_LONGEST_OPERATION),
+        # An Operation that is taken over looks for stock.
+        reads=[units],
     )
     manager.operations.watch_controller(upkeep)
     manager.operations.watch_transport(transport)

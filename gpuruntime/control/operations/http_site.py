@@ -9,7 +9,7 @@ from ipaddress import ip_address
 from typing import Final
 
 from aiohttp import web
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from gpuruntime.control.operations.connection_counters import ConnectionCounters
 from gpuruntime.control.operations.http_connection import ConnectionRunner
@@ -27,13 +27,21 @@ class ListenError(Exception):
     """The address cannot be listened on; the message says why."""
 
 
+_LAST_PORT = 65535
+
+
 @frozen
 class HttpAddress:
     """Where to listen; port 0 is any free one."""
 
     host: str = "127.0.0.1"
-    port: int = 0
+    port: int = field(default=0)
     scheme: str = "http"
+
+    @port.validator
+    def _is_a_port(self, _: object, value: object) -> None:
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _LAST_PORT:
+            raise ValueError(f"HttpAddress.port: expected a port from 0 to {_LAST_PORT}, got {value!r}")
 
     @property
     def url(self) -> str:

@@ -1,0 +1,64 @@
+"""The caches of one term of leadership: complete, and not behind what the last leader wrote."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Final, Self
+
+from gpuruntime.control.informers.catching_up import catch_up
+from gpuruntime.control.informers.informer import Informer
+from gpuruntime.kube.errors import KubeError
+from gpuruntime.kube.wire import Wire
+
+__all__ = ["LeaderCaches"]
+
+_LOG = logging.getLogger(__name__)
+_RETRY_SECONDS: Final = 1.0
+
+
+class LeaderCaches:
+    """Brings informers up to date for the length of a block, each once, however often it is asked for.
+
+    Guarantees:
+        Only those who ask for an informer wait for it: one that never comes holds up no others.
+    """
+
+    def __init__(self, wire: Wire, *, compared: bool) -> None:
+        """Without `compared` it is enough that a store is complete: there was no leader before us."""
+        self._wire = wire
+        self._compared = compared
+        self._tasks: dict[Informer[Any], asyncio.Task[None]] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for task in self._tasks.values():
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks.values())
+
+    async def ready(self, informers: Sequence[Informer[Any]]) -> None:
+        """Returns when each of these shows what the server held at the beginning of the block, or something newer."""
+        for informer in informers:
+            if informer not in self._tasks:
+                name = f"catching up with {informer.scope.storage.kind}"
+                self._tasks[informer] = asyncio.create_task(self._bring_up(informer), name=name)
+        for informer in informers:
+            # The task is shared: one that waits may be cancelled alone.
+            await asyncio.shield(self._tasks[informer])
+
+    async def _bring_up(self, informer: Informer[Any]) -> None:
+        await informer.store_synced()
+        while self._compared:
+            try:
+                await catch_up(informer, self._wire)
+            except KubeError as error:
+                about = {"kind": str(informer.scope.storage.kind), "error": str(error)}
+                _LOG.warning("a cache cannot be compared with the server yet", extra=about)
+                await asyncio.sleep(_RETRY_SECONDS)
+            else:
+                return

@@ -1,0 +1,71 @@
+"""What a manager is and how it behaves: checked where it is said."""
+
+import socket
+import uuid
+
+from attrs import Attribute, field, frozen
+
+from gpuruntime.control.leadership.election_terms import ElectionTiming
+from gpuruntime.control.operations.http_site import HttpAddress
+from gpuruntime.control.sensible_numbers import above_zero, not_negative
+from gpuruntime.meta.names import LABEL_LIMIT, SUBDOMAIN_LIMIT, is_dns_label, is_dns_subdomain
+
+__all__ = ["Election", "ManagerOptions"]
+
+
+def _namespace(_election: object, attribute: "Attribute[str]", value: str) -> None:
+    if not is_dns_label(value):
+        raise ValueError(
+            f"Election.{attribute.name}: expected the name of a namespace, lower-case letters, digits and '-',"
+            f" {LABEL_LIMIT} characters at most, such as 'widgets-system', got {value!r}"
+        )
+
+
+def _lease_name(_election: object, attribute: "Attribute[str]", value: str) -> None:
+    if not is_dns_subdomain(value):
+        raise ValueError(
+            f"Election.{attribute.name}: expected the name of a Lease, lower-case letters, digits, '-' and '.',"
+            f" {SUBDOMAIN_LIMIT} characters at most, such as 'widget-operator', got {value!r}"
+        )
+
+
+def _identity(_election: object, attribute: "Attribute[str]", value: str) -> None:
+    if not value:
+        raise ValueError(f"Election.{attribute.name}: expected a name of this process's own, got an empty one")
+
+
+@frozen
+class Election:
+    """Which lease decides who leads. The identity is this process's own."""
+
+    namespace: str = field(validator=_namespace)
+    name: str = field(validator=_lease_name)
+    identity: str = field(factory=lambda: f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}", validator=_identity)
+    timing: ElectionTiming = field(factory=ElectionTiming)
+
+
+@frozen
+class ManagerOptions:
+    """What a manager is and how it behaves.
+
+    Args:
+        name: the field manager, the user agent and the name in events: a word such as "widget-operator".
+        http: where probes, metrics and debug pages are served; None serves none.
+        election: without it, the process leads as soon as it runs.
+        grace: seconds that everything together gets to stop.
+        drain: seconds of them for which a manager that is told to stop says that it is not ready, and serves on: those
+            who send requests need time to hear of it.
+        signals: stop on SIGTERM and SIGINT, and die of a second one. Off, because a loop may belong to somebody else.
+        stall: seconds after which a blocked loop is reported.
+        stream_lists: have informers ask for streamed lists (WatchList) instead of pages. It takes longer, but spares
+            the etcd of servers before 1.34.
+    """
+
+    name: str
+    http: HttpAddress | None = None
+    election: Election | None = None
+    grace: float = field(default=30.0, validator=not_negative)
+    drain: float = field(default=0.0, validator=not_negative)
+    signals: bool = False
+    stall: float = field(default=0.25, validator=above_zero)
+    stream_lists: bool = False

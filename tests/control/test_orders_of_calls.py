@@ -1,0 +1,242 @@
+"""Calls in an order that cannot work, and values that make no sense: refused at once, with what to do."""
+
+import asyncio
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from gpuruntime.control import (
+    Cache,
+    Channel,
+    Controller,
+    ControllerOptions,
+    Election,
+    HttpAddress,
+    Manager,
+    ManagerOptions,
+    RateLimits,
+    Timer,
+    Watch,
+    WorkQueue,
+    itself,
+)
+from gpuruntime.control.controllers.reconcile import Context, Result
+from gpuruntime.control.permissions.nowhere import NOWHERE
+from gpuruntime.control.writing.fights import FightSettings
+from gpuruntime.kube.builtin.core import ConfigMap
+from gpuruntime.testing.virtual_time import run_virtual
+from tests.control.map_server import MapServer
+
+
+class Idle:
+    async def reconcile(self, _key: Any, _context: Context) -> Result:
+        return Result.done()
+
+
+async def for_ever() -> None:
+    await asyncio.get_running_loop().create_future()
+
+
+def make() -> Manager:
+    return Manager(NOWHERE, ManagerOptions("late"))
+
+
+def untyped(value: Any) -> Any:
+    """What a program without types may pass."""
+    return value
+
+
+def refusal(call: Callable[[], object]) -> str:
+    """What a call is refused with; empty if it is not."""
+    try:
+        call()
+    except (RuntimeError, TypeError, ValueError) as error:
+        return str(error)
+    return ""
+
+
+async def refused(run: Any) -> str:
+    """What a coroutine is refused with, empty if it goes on."""
+    try:
+        async with asyncio.timeout(5):
+            await run
+    except TimeoutError:
+        return ""
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+LATE: list[Callable[[Manager], object]] = [
+    lambda manager: manager.add_controller("x", Idle(), [Channel()]),
+    lambda manager: manager.add(for_ever, "x"),
+    lambda manager: manager.serve(web.Application(), HttpAddress()),
+]
+
+
+@pytest.mark.parametrize("call", LATE, ids=["add_controller", "add", "serve"])
+@pytest.mark.parametrize("ended", [False, True], ids=["while it runs", "after it ran"])
+def test_what_is_added_after_run_is_refused_with_what_to_do(call: Callable[[Manager], object], ended: bool) -> None:
+    async def story() -> str:
+        manager = make()
+        running = asyncio.create_task(manager.run())
+        await asyncio.sleep(1)
+        if ended:
+            manager.stop()
+            await running
+        said = refusal(lambda: call(manager))
+        manager.stop()
+        await asyncio.wait([running])
+        return said
+
+    assert "comes too late, the manager 'late' was started before: add everything, then run" in run_virtual(story())
+
+
+def test_a_second_run_is_refused_with_what_to_do_and_harms_the_first_one_nothing() -> None:
+    async def story() -> tuple[str, bool, str]:
+        manager = make()
+        running = asyncio.create_task(manager.run())
+        await asyncio.sleep(1)
+        beside = await refused(manager.run())
+        unharmed = not running.done() and not manager.is_stopping
+        manager.stop()
+        await running
+        return beside, unharmed, await refused(manager.run())
+
+    beside, unharmed, after = run_virtual(story())
+
+    assert beside == "the manager 'late' was started before: await that run, or stop it"
+    assert unharmed
+    assert after == "the manager 'late' was started before: make another one to run again"
+
+
+def test_a_manager_that_is_stopped_before_it_runs_returns_at_once() -> None:
+    async def story() -> str:
+        manager = make()
+        manager.stop()
+        return await refused(manager.run())
+
+    assert run_virtual(story()) == ""
+
+
+def test_a_manager_is_made_and_run_in_one_loop() -> None:
+    assert refusal(make) == (
+        "a manager needs a running event loop: make it inside of the coroutine that asyncio.run is given"
+    )
+    assert "workqueue 'x' needs a running event loop" in refusal(lambda: WorkQueue("x"))
+
+    async def making() -> tuple[Manager, Controller[str]]:
+        return make(), Controller("x", Idle(), [Channel[str]()])
+
+    manager, controller = asyncio.run(making())
+
+    assert "was made in another event loop" in asyncio.run(refused(manager.run()))
+    assert "was made in another event loop" in asyncio.run(refused(controller.run()))
+
+
+def test_a_controller_and_a_cache_run_once_at_a_time() -> None:
+    async def story() -> list[str]:
+        controller = Controller("x", Idle(), [Channel[str]()])
+        cache = Cache(MapServer())
+        informer = cache.informer(ConfigMap)
+        running = [asyncio.create_task(run()) for run in (controller.run, cache.run)]
+        await informer.synced()
+        said = [await refused(run()) for run in (controller.run, cache.run, informer.run)]
+        for task in running:
+            task.cancel()
+        await asyncio.wait(running)
+        return said
+
+    controller, cache, informer = run_virtual(story())
+
+    assert controller == "controller 'x' runs already: one run at a time; cancel that one first"
+    assert cache == "the cache was started before: a manager runs its own; make another cache to run again"
+    assert informer == "the informer of v1 ConfigMap was started before: its cache runs it"
+
+
+def test_a_source_feeds_one_controller() -> None:
+    async def story() -> tuple[str, str, str]:
+        manager, cache = make(), Cache(MapServer())
+        shared = Channel[str]()
+        manager.add_controller("one", Idle(), [shared])
+        added = refusal(lambda: manager.add_controller("two", Idle(), [shared]))
+        watch = Watch(cache.informer(ConfigMap), itself())
+        running = [asyncio.create_task(run()) for run in (cache.run, Controller("a", Idle(), [watch]).run)]
+        await asyncio.sleep(1)
+        beside = await refused(Controller("b", Idle(), [watch]).run())
+        fed = "" if watch.informers[0]._audience._handlers else "nobody is fed any more"
+        for task in running:
+            task.cancel()
+        await asyncio.wait(running)
+        return added, beside, fed
+
+    added, beside, fed = run_virtual(story())
+
+    assert added == "controllers 'one' and 'two' have one source: make one for each of them"
+    assert "a source of controller 'b' feeds another controller: make one for each" in beside
+    assert fed == ""
+
+
+def test_work_that_cannot_run_is_refused() -> None:
+    def plain() -> None:
+        """Gives no coroutine."""
+
+    async def story() -> tuple[str, str]:
+        manager = make()
+        group: Any = "leaders"
+        said = refusal(lambda: manager.add(for_ever, "x", group=group))
+        manager.add(plain, "plain", group="always")  # type: ignore[arg-type]  # the mistake under test
+        try:
+            await manager.run()
+        except TypeError as error:
+            return said, str(error)
+        return said, ""
+
+    group, plain_work = run_virtual(story())
+
+    assert group == "work 'x': expected a group, one of http, front, always, leader, got 'leaders'"
+    assert plain_work == "plain: expected a function that gives a coroutine, got one that gave None: make it async"
+
+
+@pytest.mark.parametrize(
+    ("construct", "said"),
+    [
+        (
+            lambda: ControllerOptions(concurrency=0),
+            "ControllerOptions.concurrency: expected a whole number of at least",
+        ),
+        (
+            lambda: ControllerOptions(concurrency=untyped(1.5)),
+            "ControllerOptions.concurrency: expected a whole number of at le",
+        ),
+        (lambda: ControllerOptions(concurrency=True), "expected a whole number of at least 1, got True"),
+        (lambda: ControllerOptions(seconds=0), "ControllerOptions.seconds: expected finite seconds above 0, got 0"),
+        (lambda: ControllerOptions(seconds=math.nan), "expected finite seconds above 0, got nan"),
+        (lambda: ControllerOptions(grace=-1), "ControllerOptions.grace: expected finite seconds of at least 0, got -1"),
+        (lambda: ManagerOptions("x", grace=-5), "ManagerOptions.grace: expected finite seconds of at least 0, got -5"),
+        (lambda: ManagerOptions("x", drain=math.inf), "ManagerOptions.drain: expected finite seconds of at least 0"),
+        (lambda: ManagerOptions("x", stall=0), "ManagerOptions.stall: expected finite seconds above 0, got 0"),
+        (
+            lambda: ManagerOptions("x", grace=untyped("5")),
+            "ManagerOptions.grace: expected finite seconds of at least 0, got '5'",
+        ),
+        (lambda: RateLimits(base=math.nan), "rate limits need 0 < base <= cap, both finite: got base=nan"),
+        (lambda: RateLimits(base=-1), "rate limits need 0 < base <= cap"),
+        (lambda: RateLimits(jitter=math.nan), "expected 0 to 1, got nan"),
+        (lambda: FightSettings(writes=0), "FightSettings.writes: expected a whole number of at least 1, got 0"),
+        (lambda: Timer(math.nan, list), "Timer.seconds: expected finite seconds above 0, got nan"),
+        (lambda: Election("NS_", "name"), "Election.namespace: expected the name of a namespace, lower-case letters"),
+        (lambda: Election("", "name"), "Election.namespace: expected the name of a namespace"),
+        (lambda: Election("ns", "Name"), "Election.name: expected the name of a Lease, lower-case letters"),
+        (lambda: Election("a.b", "name"), "such as 'widgets-system', got 'a.b'"),
+        (lambda: Election("ns", "name", identity=""), "Election.identity: expected a name of this process's own"),
+        (lambda: HttpAddress(port=70_000), "HttpAddress.port: expected a port from 0 to 65535, got 70000"),
+    ],
+)
+def test_numbers_and_names_that_make_no_sense_are_refused_where_they_are_given(
+    construct: Callable[[], object], said: str
+) -> None:
+    assert said in refusal(construct)
