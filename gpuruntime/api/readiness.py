@@ -38,7 +38,7 @@ class HttpGetCheck(Struct):
 
     port: Annotated[int | str, _PORT]
     """Number of the port, or the name of one of the ports of the template."""
-    path: Annotated[str | None, Length(maximum=2048)] = None
+    path: Annotated[str | None, Length(maximum=2048)] = field(default=None, metadata=wire(sensitive=True))
     """Path and query of the request; / unless given."""
     scheme: Annotated[str | None, Pattern("^(HTTP|HTTPS)$"), Length(maximum=5)] = None
     """HTTP or HTTPS; HTTP unless given. The certificate is not checked."""
@@ -58,7 +58,7 @@ class TcpSocketCheck(Struct):
 class ExecCheck(Struct):
     """A command inside the unit; that it ends with 0 means that it is ready."""
 
-    command: Annotated[tuple[str, ...], Items(minimum=1, maximum=256)]
+    command: Annotated[tuple[str, ...], Items(minimum=1, maximum=256)] = field(metadata=wire(sensitive=True))
     """The program and its arguments. There is no shell around it."""
 
 

@@ -64,7 +64,7 @@ class UnitEnv(Struct):
     given them."""
     value: str | None = field(default=None, metadata=wire(sensitive=True))
     """The value. $(NAME) stands for the value of a variable before this one, $$ for a dollar sign. Everybody who can
-    read the unit can read it: put secrets into a Secret, and refer to it with valueFrom."""
+    read the unit in the cluster can read it: put secrets into a Secret, and refer to it with valueFrom."""
     value_from: EnvSource | None = None
     """Takes the value from a Secret or a ConfigMap instead. A change there reaches the unit when it starts again."""
 
@@ -101,10 +101,10 @@ class UnitTemplate(Struct):
         for handler in ("httpGet", "tcpSocket")
     )
 
-    command: Annotated[tuple[str, ...], Items(maximum=256)] = ()
+    command: Annotated[tuple[str, ...], Items(maximum=256)] = field(default=(), metadata=wire(sensitive=True))
     """The program and its first arguments, in place of the image's entry point. If neither command nor args is given,
     the unit sleeps until it is deleted, whatever its image would run; for that the image needs a shell."""
-    args: Annotated[tuple[str, ...], Items(maximum=256)] = ()
+    args: Annotated[tuple[str, ...], Items(maximum=256)] = field(default=(), metadata=wire(sensitive=True))
     """Arguments of the command, or of the image's entry point if there is no command."""
     envs: Annotated[tuple[UnitEnv, ...], MapOf("name"), Items(maximum=256)] = ()
     """Environment variables, in order: a later one may refer to an earlier one. The unit has SPEC_NAME, UNIT_NAME,

@@ -20,8 +20,10 @@ from attrs import NOTHING, Attribute, Factory, field, fields, frozen
 
 from gpuruntime.meta.frozen_mapping import EMPTY, FrozenDict
 
-__all__ = ["Struct", "default_of", "forgotten_field", "is_sensitive", "wire", "wire_name"]
+__all__ = ["MASK", "Struct", "default_of", "forgotten_field", "is_sensitive", "wire", "wire_name"]
 
+MASK: Final = "***"
+"""What is shown in place of a value that may be a secret."""
 _NAME: Final = "gpuruntime.wire_name"
 _SENSITIVE: Final = "gpuruntime.sensitive"
 
@@ -79,7 +81,7 @@ class Struct:
         for attribute in sorted(fields(type(self)), key=lambda attribute: attribute.name == "extra"):
             value, default = getattr(self, attribute.name), default_of(attribute)
             if attribute.repr and (default is NOTHING or value != default):
-                shown.append(f"{attribute.name}={'***' if is_sensitive(attribute) else repr(value)}")
+                shown.append(f"{attribute.name}={MASK if is_sensitive(attribute) else repr(value)}")
         return f"{type(self).__qualname__}({', '.join(shown)})"
 
 

@@ -30,7 +30,8 @@ from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.service.change_log import ChangeLog, Step
 from gpuruntime.service.reading import Reads, is_at_least
 from gpuruntime.web.live_events import LiveEvents, heartbeat
-from gpuruntime.web.views_units import unit_view
+from gpuruntime.web.masking import masked
+from gpuruntime.web.views_units import UnitView, unit_view
 
 __all__ = ["LiveUnits"]
 
@@ -68,16 +69,23 @@ class LiveUnits:
     roles: Roles
 
     async def stream(
-        self, request: web.Request, since: str | None, matches: Callable[[GPUUnit], bool], at_least: str = ""
+        self,
+        request: web.Request,
+        since: str | None,
+        matches: Callable[[GPUUnit], bool],
+        at_least: str = "",
+        *,
+        clear: bool = False,
     ) -> web.StreamResponse:
         """Answer with the units that match, from a version on, until the follower goes or the process stops.
 
-        A full state is older than neither that version nor `at_least`.
+        A full state is older than neither that version nor `at_least`. Values that may be secrets are masked unless
+        they are asked for in `clear`.
 
         Raises:
             NotRunningError, KubeError: not now; nothing was answered yet.
         """
-        events = LiveEvents(matches, lambda unit: unit_view(unit, self.roles), self.log.can_resume)
+        events = LiveEvents(matches, self._clear if clear else self._masked, self.log.can_resume)
         start = await self._start(events, request.headers.get("Last-Event-ID") or since or "", at_least)
         response = web.StreamResponse(
             headers={
@@ -102,6 +110,12 @@ class LiveUnits:
             if request.transport is not None:
                 request.transport.abort()
         return response
+
+    def _clear(self, unit: GPUUnit) -> UnitView:
+        return unit_view(unit, self.roles)
+
+    def _masked(self, unit: GPUUnit) -> UnitView:
+        return masked(unit_view(unit, self.roles))
 
     async def _start(self, events: LiveEvents[GPUUnit], since: str, at_least: str) -> _Start:
         if self.log.place_of(since) is None and not await self._shows(since, at_least):

@@ -81,6 +81,11 @@ class Caller:
     name: str
     scope: Scope
 
+    @property
+    def sees_values(self) -> bool:
+        """Whether values that may be secrets are shown: to those who may write them."""
+        return self.scope >= Scope.WRITE
+
 
 @frozen
 class Call:

@@ -13,6 +13,7 @@ from gpuruntime.service.errors import ObjectNotFoundError
 from gpuruntime.service.installation import Service
 from gpuruntime.service.removing import STOCK_REMOVAL, RemoveObject
 from gpuruntime.web.list_queries import ListQuery, StockQuery, after_cursor, unit_filter
+from gpuruntime.web.masking import shown_to
 from gpuruntime.web.reply_headers import listed, of_deletion, of_seen, shown
 from gpuruntime.web.routing import CONFLICT, PREFIX, REFUSED, STALE, Answer, Call, Idempotency, Reply, Route, Scope
 from gpuruntime.web.unit_bodies import SeedStockBody
@@ -79,7 +80,7 @@ class StockUnits:
             after=after_cursor(query.cursor),
             at_least=call.at_least,
         )
-        return listed(page, self._view)
+        return listed(page, lambda unit: self._view(call, unit))
 
     async def seed(self, call: Call) -> Reply:
         """Make a batch of stock units. The answer is the job: see /operator/jobs/{operationID} for its progress.
@@ -96,7 +97,7 @@ class StockUnits:
     async def get(self, call: Call) -> Reply:
         """The stock unit."""
         seen = await self.service.stock_reads.get(self._key(call), call.at_least)
-        return Reply(200, self._view(seen.object), of_seen(seen))
+        return Reply(200, self._view(call, seen.object), of_seen(seen))
 
     async def delete(self, call: Call) -> Reply:
         """Delete a stock unit, unless it is being handed out. A pool makes a new one in its place."""
@@ -113,5 +114,5 @@ class StockUnits:
             raise ObjectNotFoundError(f"stock unit {key}: found none of this name")
         return key
 
-    def _view(self, unit: GPUUnit) -> UnitView:
-        return unit_view(unit, self.service.roles)
+    def _view(self, call: Call, unit: GPUUnit) -> UnitView:
+        return shown_to(call.caller, unit_view(unit, self.service.roles))

@@ -12,6 +12,7 @@ from gpuruntime.service.installation import Service
 from gpuruntime.service.pools import POOL_CHANGE
 from gpuruntime.service.removing import POOL_REMOVAL, RemoveObject
 from gpuruntime.web.list_queries import ListQuery, StockQuery, after_cursor, pool_filter
+from gpuruntime.web.masking import refuse_masks, shown_to
 from gpuruntime.web.pool_bodies import CreatePoolBody, UpdatePoolBody
 from gpuruntime.web.reply_headers import listed, location, of_deletion, of_seen, of_written, shown
 from gpuruntime.web.routing import CONFLICT, REFUSED, STALE, Answer, Call, Idempotency, Reply, Route, Scope
@@ -87,7 +88,7 @@ class Pools:
             after=after_cursor(query.cursor),
             at_least=call.at_least,
         )
-        return listed(page, pool_view)
+        return listed(page, lambda pool: shown_to(call.caller, pool_view(pool)))
 
     async def create(self, call: Call) -> Reply:
         """Create a pool, which keeps a number of ready stock units. It lives in a stock namespace.
@@ -96,6 +97,7 @@ class Pools:
         Without a name the pool gets one that follows from the operationID.
         """
         body: CreatePoolBody = call.body
+        refuse_masks(body)
         request = body.request(call.operation_id, self.service.homes)
         made = await self.service.pools.create(call.operation_id, request)
         job = finished_job_view(made.performed, gone=made.object is None)
@@ -107,11 +109,12 @@ class Pools:
     async def get(self, call: Call) -> Reply:
         """The pool."""
         seen = await self.service.pool_reads.get(self._key(call), call.at_least)
-        return Reply(200, pool_view(seen.object), of_seen(seen))
+        return Reply(200, shown_to(call.caller, pool_view(seen.object)), of_seen(seen))
 
     async def update(self, call: Call) -> Reply:
         """Change a pool. What is left out stays as it is. With If-Match, only in the state with this ETag."""
         key, body = self._key(call), call.body
+        refuse_masks(body)
         request = body.request(key.name, key.namespace, call.if_match or "")
         changed = await self.service.changes.change(POOL_CHANGE, call.operation_id, request)
         if changed.object is None:

@@ -1,6 +1,6 @@
 """Active units: created on stock or cold, read, changed, deleted, waited for and followed."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from aiohttp import web
@@ -25,6 +25,7 @@ from gpuruntime.web.list_queries import (
     unit_filter,
 )
 from gpuruntime.web.live import LiveUnits
+from gpuruntime.web.masking import refuse_masks, shown_to
 from gpuruntime.web.reply_headers import listed, location, of_deletion, of_seen, of_written
 from gpuruntime.web.routing import (
     CONFLICT,
@@ -131,7 +132,7 @@ class Units:
         query: UnitsQuery = call.query
         matches = unit_filter(query, self.service.roles, stock=False)
         if query.watch:
-            return await self._live().stream(call.request, query.resource_version, matches, call.at_least)
+            return await self._stream(call, query.resource_version, matches)
         page = await self.service.unit_reads.page(
             matches,
             limit=query.limit,
@@ -139,7 +140,7 @@ class Units:
             after=after_cursor(query.cursor),
             at_least=call.at_least,
         )
-        return listed(page, self._view)
+        return listed(page, lambda unit: self._view(call, unit))
 
     async def create(self, call: Call) -> Reply:
         """Take over a ready stock unit of the flavour, the oldest first, and run the image on its capacity.
@@ -149,6 +150,7 @@ class Units:
         the operationID can be used again. With wait=Ready the answer comes when the unit is ready; if it is deleted
         before that, the answer is what is recorded of it, too.
         """
+        refuse_masks(call.body)
         request = self._asked(call.body)
         answer = await self.service.units.create(call.operation_id, request)
         status = 200 if answer.performed.is_replay else 201
@@ -163,8 +165,8 @@ class Units:
         query: UnitQuery = call.query
         seen = await self._seen(call, query.namespace)
         if query.wait is None:
-            return Reply(200, self._view(seen.object), of_seen(seen))
-        return await self._when_ready(seen.object, 200, query.timeout, EMPTY)
+            return Reply(200, self._view(call, seen.object), of_seen(seen))
+        return await self._when_ready(call, seen.object, 200, query.timeout, EMPTY)
 
     async def update(self, call: Call) -> Reply:
         """Change image, template, access, pull secrets or labels. What is left out stays as it is.
@@ -173,6 +175,7 @@ class Units:
         deleted while it is waited for, the answer is what is recorded of it with `deleted: true`.
         """
         body, query = call.body, call.query
+        refuse_masks(body)
         key = self._key(call, query.namespace)
         request = body.request(key.name, key.namespace, call.if_match or "")
         changed = await self.service.changes.change(UNIT_CHANGE, call.operation_id, request)
@@ -195,12 +198,12 @@ class Units:
         query: UnitWaitQuery = call.query
         if query.for_ == "Ready":
             seen = await self._seen(call, query.namespace)
-            return await self._when_ready(seen.object, 200, query.timeout, EMPTY)
+            return await self._when_ready(call, seen.object, 200, query.timeout, EMPTY)
         key = self._key(call, query.namespace)
         left = await self._waiting().gone(key, call.at_least, query.timeout)
         if left.seen is None:
             return Reply(200, gone_unit(key.name, key.namespace, left.uid, None))
-        return Reply(202, self._view(left.seen.object), of_seen(left.seen))
+        return Reply(202, self._view(call, left.seen.object), of_seen(left.seen))
 
     async def watch(self, call: Call) -> web.StreamResponse:
         """What happens to the unit, as server-sent events: see the list of units. It may be deleted and made anew."""
@@ -209,7 +212,7 @@ class Units:
         since = call.request.headers.get("Last-Event-ID") or query.resource_version
         if since is None:
             await self._seen(call, query.namespace)
-        return await self._live().stream(call.request, since, lambda unit: unit.key == key, call.at_least)
+        return await self._stream(call, since, lambda unit: unit.key == key)
 
     def _asked(self, body: CreateUnitBody) -> CreateUnit:
         """The unit that a body asks for.
@@ -229,18 +232,20 @@ class Units:
     async def _written(self, call: Call, unit: GPUUnit, status: int, headers: Mapping[str, str]) -> Reply:
         query: ReadyQuery = call.query
         if query.wait is None:
-            return Reply(status, self._view(unit), of_written(unit) | headers)
+            return Reply(status, self._view(call, unit), of_written(unit) | headers)
         try:
-            return await self._when_ready(unit, status, query.timeout, headers)
+            return await self._when_ready(call, unit, status, query.timeout, headers)
         except ObjectNotFoundError:
             # What was asked for has happened. The same is told to who sends it again.
             name, namespace = unit.metadata.name, unit.metadata.namespace
             return Reply(status, gone_unit(name, namespace, unit.metadata.uid, call.operation_id))
 
-    async def _when_ready(self, unit: GPUUnit, status: int, seconds: int, headers: Mapping[str, str]) -> Reply:
+    async def _when_ready(
+        self, call: Call, unit: GPUUnit, status: int, seconds: int, headers: Mapping[str, str]
+    ) -> Reply:
         waited = await self._waiting().ready(unit.key, unit.metadata.resource_version, seconds)
         chosen = status if waited.is_fulfilled else 202
-        return Reply(chosen, self._view(waited.seen.object), of_seen(waited.seen) | headers)
+        return Reply(chosen, self._view(call, waited.seen.object), of_seen(waited.seen) | headers)
 
     async def _seen(self, call: Call, namespace: str | None) -> Seen[GPUUnit]:
         return await self.service.unit_reads.get(self._key(call, namespace), call.at_least)
@@ -252,11 +257,12 @@ class Units:
             raise ObjectNotFoundError(f"unit {key}: found none of this name")
         return key
 
-    def _view(self, unit: GPUUnit) -> UnitView:
-        return unit_view(unit, self.service.roles)
+    def _view(self, call: Call, unit: GPUUnit) -> UnitView:
+        return shown_to(call.caller, unit_view(unit, self.service.roles))
 
     def _waiting(self) -> UnitWaiting:
         return UnitWaiting(self.service.unit_reads)
 
-    def _live(self) -> LiveUnits:
-        return LiveUnits(self.service.log, self.service.unit_reads, self.service.roles)
+    async def _stream(self, call: Call, since: str | None, matches: Callable[[GPUUnit], bool]) -> web.StreamResponse:
+        live = LiveUnits(self.service.log, self.service.unit_reads, self.service.roles)
+        return await live.stream(call.request, since, matches, call.at_least, clear=call.caller.sees_values)

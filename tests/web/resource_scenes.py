@@ -127,9 +127,9 @@ class Api:
 
 
 @asynccontextmanager
-async def serving(product: Product, world: ServiceWorld) -> AsyncIterator[Api]:
-    """The API of a product, on a port of its own, for the length of the block."""
+async def serving(product: Product, world: ServiceWorld, gate: Gate | None = None) -> AsyncIterator[Api]:
+    """The API of a product, on a port of its own, for the length of the block; open to this machine without a gate."""
     app = web.Application()
-    mount(app, cluster_routes(product.service), Gate(Access.DEVELOPMENT))
+    mount(app, cluster_routes(product.service), gate or Gate(Access.DEVELOPMENT))
     async with TestClient(TestServer(app)) as client:
         yield Api(client, world)

@@ -15,7 +15,7 @@ from gpuruntime.control.definitions.markers import RULES
 from gpuruntime.control.definitions.schema import schema_of
 from gpuruntime.control.definitions.value_checks import Finding, findings
 from gpuruntime.meta import Struct, TypedObject, encode
-from gpuruntime.meta.structs import is_sensitive, wire_name
+from gpuruntime.meta.structs import MASK, is_sensitive, wire_name
 from gpuruntime.meta.value_hooks import is_struct, without_rules
 
 __all__ = ["UncheckedRule", "Violation", "unchecked_rules", "violations"]
@@ -82,7 +82,7 @@ def _compiled(cls: type[Struct]) -> dict[str, Any]:
 
 
 def _violation(finding: Finding, cls: type[Struct]) -> Violation:
-    found = "***" if _is_secret(cls, finding.steps) else finding.found
+    found = MASK if _is_secret(cls, finding.steps) else finding.found
     return Violation(finding.path.removeprefix("."), finding.rule, found, finding.expected)
 
 

@@ -83,8 +83,8 @@ class Container(Struct):
     name: str
     image: str | None = None
     image_pull_policy: str | None = None
-    command: tuple[str, ...] = ()
-    args: tuple[str, ...] = ()
+    command: tuple[str, ...] = field(default=(), metadata=wire(sensitive=True))
+    args: tuple[str, ...] = field(default=(), metadata=wire(sensitive=True))
     working_dir: str | None = None
     env: tuple[EnvVar, ...] = ()
     env_from: tuple[EnvFromSource, ...] = ()
