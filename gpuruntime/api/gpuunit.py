@@ -9,6 +9,7 @@ from attrs import field, frozen
 from gpuruntime.api.envelope import GPU_TYPE_RULE, Amount, GpuCount, GpuType, Image, SpecName
 from gpuruntime.api.names import GROUP, VERSION
 from gpuruntime.api.placement import PullSecret, UnitToleration
+from gpuruntime.api.security_profile import BASELINE, SecurityProfile
 from gpuruntime.api.unit_template import UnitTemplate
 from gpuruntime.meta.conditions import Condition
 from gpuruntime.meta.frozen_mapping import EMPTY, FrozenDict
@@ -80,6 +81,10 @@ class GPUUnitSpec(Struct):
     """Labels that a node must have."""
     runtime_class_name: Annotated[str | None, Length(minimum=1, maximum=253)] = None
     """RuntimeClass that runs the unit, such as nvidia; the default of the node unless given."""
+    security_profile: SecurityProfile = BASELINE
+    """Baseline: the image runs as the user that it names, root included. Restricted: the unit is admitted in namespaces
+    with Pod Security `restricted`, has no capabilities, and its image has to name a user by a number other than 0. A
+    stock unit is always restricted, and runs as user 65532."""
 
 
 @frozen

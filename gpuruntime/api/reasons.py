@@ -27,6 +27,7 @@ __all__ = [
     "READY_CONDITION",
     "REFILL_STOPPED",
     "SCALED_TO_ZERO",
+    "SECURITY_PROFILE_UNMET",
     "SERVICE_SYNC_FAILED",
     "STOCK_CLAIMED",
     "STOCK_NOT_READY",
@@ -85,6 +86,8 @@ OUT_OF_MEMORY: Final = "OutOfMemory"
 POD_STARTUP_FAILED: Final = "PodStartupFailed"
 """The pod does not start for a reason that has no name of its own here: a missing Secret, a command that is not in the
 image, a pod that was evicted."""
+SECURITY_PROFILE_UNMET: Final = "SecurityProfileUnmet"
+"""The image cannot run under the unit's security profile: it runs as root, or names its user by a word."""
 NODE_LOST: Final = "NodeLost"
 """The node of the pod does not answer any more."""
 PROGRESS_DEADLINE_EXCEEDED: Final = "ProgressDeadlineExceeded"

@@ -20,24 +20,11 @@ SHARED_MEMORY: Final = "runtime-shm"
 # ignores signals that it does not trap. `sleep infinity` is unknown to older shells.
 _SLEEP_FOR_EVER: Final = ("sh", "-c", "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done")
 
-_SECURITY_CONTEXT: Final[FrozenDict[str, Any]] = freeze(
-    {
-        "allowPrivilegeEscalation": False,
-        "capabilities": {
-            "drop": [
-                *("AUDIT_CONTROL", "AUDIT_READ", "BLOCK_SUSPEND", "DAC_READ_SEARCH", "IPC_LOCK", "IPC_OWNER", "KILL"),
-                *("MAC_ADMIN", "MAC_OVERRIDE", "MKNOD", "SETPCAP", "SYS_ADMIN", "SYS_MODULE", "SYS_RAWIO"),
-                *("SYS_RESOURCE", "SYS_TIME", "WAKE_ALARM"),
-            ]
-        },
-        "seccompProfile": {"type": "RuntimeDefault"},
-    }
-)
 _MILLI: Final = 10**6
 _ONE: Final = 10**9
 
 
-def runtime_container(unit: GPUUnit, image: str) -> Container:
+def runtime_container(unit: GPUUnit, image: str, security_context: FrozenDict[str, Any]) -> Container:
     """The container of a unit that runs this image.
 
     Raises:
@@ -58,7 +45,7 @@ def runtime_container(unit: GPUUnit, image: str) -> Container:
         resources=_resources(spec),
         volume_mounts=(VolumeMount(name=SHARED_MEMORY, mount_path="/dev/shm"),),  # noqa: S108  # not a temporary file
         readiness_probe=None if probe is None else freeze(known_fields(probe)),
-        security_context=_SECURITY_CONTEXT,
+        security_context=security_context,
     )
 
 

@@ -6,6 +6,7 @@ from gpuruntime.api.envelope import GPU_PRODUCT
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.desired.container import GPU_RESOURCE, SHARED_MEMORY, runtime_container
 from gpuruntime.desired.rendering import Rendering
+from gpuruntime.desired.security_context import security_context
 from gpuruntime.desired.unit_names import unit_labels
 from gpuruntime.kube.builtin.pods import LocalObjectReference, PodSpec, PodTemplateSpec, Toleration
 from gpuruntime.kube.builtin.volumes import EmptyDirVolumeSource, Volume
@@ -35,7 +36,7 @@ def pod_template(unit: GPUUnit, rendering: Rendering) -> PodTemplateSpec:
     return PodTemplateSpec(
         metadata=ObjectMeta(labels=unit_labels(unit.metadata.name)),
         spec=PodSpec(
-            containers=(runtime_container(unit, image),),
+            containers=(runtime_container(unit, image, security_context(spec, is_stock=is_stock)),),
             volumes=(_shared_memory(spec),),
             node_selector=_node_selector(spec),
             tolerations=_tolerations(spec),

@@ -12,6 +12,7 @@ import orjson
 from gpuruntime.api.envelope import GPU_PRODUCT
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.api.placement import UnitToleration
+from gpuruntime.api.security_profile import SECURITY_PROFILES
 from gpuruntime.api.stockpool import StockPoolSpec
 from gpuruntime.desired.known_fields import known_fields
 from gpuruntime.desired.pool_units import stock_spec
@@ -103,6 +104,7 @@ def _placement(spec: GPUUnitSpec) -> Iterator[Problem]:
         yield Problem.of(f"spec.nodeSelector[{GPU_PRODUCT}]", f"{spec.gpu_type!r} as in spec.gpuType", product)
     if spec.runtime_class_name is not None:
         yield from bad_object_name("spec.runtimeClassName", spec.runtime_class_name)
+    yield from bad_choice("spec.securityProfile", spec.security_profile, SECURITY_PROFILES)
 
 
 def _toleration(path: str, toleration: UnitToleration) -> Iterator[Problem]:

@@ -15,6 +15,7 @@ from gpuruntime.api.reasons import (
     NODE_LOST,
     OUT_OF_MEMORY,
     POD_STARTUP_FAILED,
+    SECURITY_PROFILE_UNMET,
     UNSCHEDULABLE,
 )
 from gpuruntime.reconcilers.pod_summary import ContainerSummary, Ending, PodSummary
@@ -31,6 +32,9 @@ _PULLING: Final = frozenset(
 )
 _OUT_OF_MEMORY: Final = "OOMKilled"
 _BACK_OFF: Final = "CrashLoopBackOff"
+_BAD_CONFIG: Final = "CreateContainerConfigError"
+_NOT_ROOT: Final = "runAsNonRoot"
+_NOT_ROOT_HINT: Final = "use an image whose USER is a number other than 0, or ask for securityProfile: Baseline"
 # One restart may be an accident; a container that was started a third time and is not ready is in a loop.
 _LOOP: Final = 2
 # The kubelet alternates between the error and its back-off, which quotes the error: both are to read the same.
@@ -94,6 +98,8 @@ def _container_failure(pod: PodSummary, container: ContainerSummary) -> Failure 
     if container.waiting_reason in _PULLING:
         words = _QUOTED_PULL_ERROR.sub("", container.waiting_message) or container.waiting_reason
         return Failure(IMAGE_PULL_FAILED, f"{place}: {_cut(words)}")
+    if container.waiting_reason == _BAD_CONFIG and _NOT_ROOT in container.waiting_message:
+        return Failure(SECURITY_PROFILE_UNMET, f"{place}: {_cut(container.waiting_message)}; {_NOT_ROOT_HINT}")
     if container.waiting_reason not in _STARTING | {_BACK_OFF}:
         return Failure(POD_STARTUP_FAILED, f"{place}: {_cut(container.waiting_message or container.waiting_reason)}")
     if not _is_in_trouble(container):

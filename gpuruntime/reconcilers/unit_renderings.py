@@ -15,10 +15,12 @@ from gpuruntime.desired.service import access_url, unit_service
 from gpuruntime.desired.validation import problems
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.builtin.core import Service
+from gpuruntime.meta.conditions import find_condition
 
 __all__ = ["UnitRendering", "UnitRenderings"]
 
 _KEPT: Final = 1024
+_FORBIDDEN: Final = "violates PodSecurity"
 
 
 @define
@@ -36,6 +38,8 @@ class UnitRendering:
     def deployment(self, own: Deployment | None) -> Deployment:
         """The Deployment to write, with the pod template of the unit's own one if that still holds.
 
+        One that Pod Security refuses does not hold: nothing runs that a new rendering could restart.
+
         As long as that is written as it should be, it is one and the same value: whoever compares can tell at a glance.
 
         Raises:
@@ -43,6 +47,8 @@ class UnitRendering:
         """
         if self._fresh is None:
             raise ValueError(f"expected a unit without problems, got {'; '.join(map(str, self.problems))}")
+        if own is not None and _is_forbidden(own):
+            own = None
         if self._pinned is None or own is None or _pins(own) != _pins(self._pinned):
             self._pinned = pinned(own, self._fresh)
         return self._pinned
@@ -80,6 +86,13 @@ def _render(unit: GPUUnit, rendering: Rendering) -> UnitRendering:
     return UnitRendering(
         (), unit_service(unit, rendering), access_url(unit, rendering), unit_deployment(unit, rendering)
     )
+
+
+def _is_forbidden(deployment: Deployment) -> bool:
+    """Whether a Deployment has no pod because Pod Security admits none of its template."""
+    failure = find_condition(deployment.status.conditions, "ReplicaFailure")
+    refused = failure is not None and failure.status == "True" and _FORBIDDEN in (failure.message or "")
+    return refused and not deployment.status.replicas
 
 
 def _pins(deployment: Deployment) -> tuple[str | None, ...]:

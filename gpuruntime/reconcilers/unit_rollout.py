@@ -19,6 +19,8 @@ from gpuruntime.service.node_summary import NodeSummary
 __all__ = ["Rollout", "rollout_of"]
 
 _QUOTA_WORDS: Final = ("exceeded quota", "failed quota")
+_RESTRICTED_WORDS: Final = 'violates PodSecurity "restricted'
+_RESTRICTED_HINT: Final = "; ask for securityProfile: Restricted, with an image that runs as another user than root"
 _DEADLINE: Final = "ProgressDeadlineExceeded"
 
 
@@ -81,7 +83,8 @@ def _refusal(deployment: Deployment) -> Failure | None:
         return None
     words = condition.message or condition.reason
     is_quota = any(marker in words for marker in _QUOTA_WORDS)
-    return Failure(QUOTA_EXCEEDED if is_quota else ADMISSION_REFUSED, f"The pod was refused: {words}")
+    hint = _RESTRICTED_HINT if _RESTRICTED_WORDS in words else ""
+    return Failure(QUOTA_EXCEEDED if is_quota else ADMISSION_REFUSED, f"The pod was refused: {words}{hint}")
 
 
 def _lateness(deployment: Deployment, progress: str) -> Failure | None:

@@ -19,6 +19,7 @@ from attrs import evolve, frozen
 from gpuruntime.api.gpuunit import GPUUnit, UnitAccess
 from gpuruntime.api.names import SOURCE_STOCK_MARKS
 from gpuruntime.api.operation import DELETE_GPU_UNIT, OperationResult
+from gpuruntime.api.security_profile import BASELINE
 from gpuruntime.api.unit_template import UnitTemplate
 from gpuruntime.desired.provenance import claim_of, provenance_of
 from gpuruntime.kube.client import Client
@@ -51,7 +52,14 @@ def stock_to_return(unit: GPUUnit) -> ReturnedStock | None:
     if source is None or source.pool:
         return None
     # What the user brought goes with the user; what the capacity is made of stays.
-    spec = evolve(unit.spec, image=None, template=UnitTemplate(), access=UnitAccess(), image_pull_secrets=())
+    spec = evolve(
+        unit.spec,
+        image=None,
+        template=UnitTemplate(),
+        access=UnitAccess(),
+        image_pull_secrets=(),
+        security_profile=BASELINE,
+    )
     carried = unit.metadata.annotations
     marks = FrozenDict({mark: carried[name] for mark, name in SOURCE_STOCK_MARKS.items() if name in carried})
     return ReturnedStock(source.stock.name, source.stock.namespace, source.uid, spec, marks)

@@ -80,6 +80,7 @@ def active_unit(request: CreateUnit, operation: Operation, stock: GPUUnit | None
         template=request.template,
         access=request.access,
         image_pull_secrets=request.image_pull_secrets,
+        security_profile=request.security_profile,
     )
     return GPUUnit(metadata, user)
 

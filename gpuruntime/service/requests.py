@@ -11,6 +11,7 @@ from attrs import evolve, field, frozen
 from gpuruntime.api.gpuunit import GPUUnitSpec, UnitAccess
 from gpuruntime.api.placement import PullSecret
 from gpuruntime.api.roles import INSTANCE_NAMESPACE, STOCK_NAMESPACE, Roles
+from gpuruntime.api.security_profile import BASELINE
 from gpuruntime.api.unit_template import UnitTemplate
 from gpuruntime.meta.frozen_mapping import EMPTY, FrozenDict
 from gpuruntime.meta.names import is_dns_subdomain
@@ -63,6 +64,7 @@ class CreateUnit(Struct):
     template: UnitTemplate = field(default=UnitTemplate())
     access: UnitAccess = field(default=UnitAccess())
     image_pull_secrets: tuple[PullSecret, ...] = ()
+    security_profile: str = BASELINE
     labels: FrozenDict[str, str] = EMPTY
     cold_start: bool = False
     envelope: Envelope | None = None
@@ -140,6 +142,7 @@ def check_create(request: CreateUnit, roles: Roles, namespaces: Collection[str] 
             template=request.template,
             access=request.access,
             image_pull_secrets=request.image_pull_secrets,
+            security_profile=request.security_profile,
         )
     )
     problems += label_problems(request.labels)

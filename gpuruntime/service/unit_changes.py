@@ -1,4 +1,4 @@
-"""Active units changed on request: image, template, access, pull secrets and labels. The envelope never changes."""
+"""Active units changed on request: everything but the envelope, which never changes."""
 
 from typing import Any, Final
 

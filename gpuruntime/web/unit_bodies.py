@@ -7,6 +7,7 @@ from attrs import field, frozen
 from gpuruntime.api.envelope import Amount, GpuType, Image, SpecName
 from gpuruntime.api.gpuunit import UnitAccess
 from gpuruntime.api.placement import PullSecret
+from gpuruntime.api.security_profile import BASELINE, SecurityProfile
 from gpuruntime.api.unit_template import UnitTemplate
 from gpuruntime.meta.codec import encode
 from gpuruntime.meta.frozen_mapping import EMPTY, FrozenDict, freeze
@@ -74,6 +75,9 @@ class CreateUnitBody(Struct):
     access: UnitAccess = field(default=UnitAccess())
     image_pull_secrets: Annotated[tuple[PullSecret, ...], MapOf("name"), Items(maximum=16)] = ()
     """Secrets with the credentials for the image's registry."""
+    security_profile: SecurityProfile = BASELINE
+    """Baseline, or Restricted: then the unit is admitted in namespaces with Pod Security `restricted`, and its image
+    has to name a user by a number other than 0."""
     labels: Annotated[FrozenDict[str, str], Properties(maximum=64)] = EMPTY
     """Labels of the unit, to find it by."""
     cold_start: bool = False
@@ -105,6 +109,7 @@ class CreateUnitBody(Struct):
             template=self.template,
             access=self.access,
             image_pull_secrets=self.image_pull_secrets,
+            security_profile=self.security_profile,
             labels=self.labels,
             cold_start=self.cold_start,
             envelope=envelope if self.cold_start else None,
@@ -123,6 +128,8 @@ class UpdateUnitBody(Struct):
     access: UnitAccess | None = None
     image_pull_secrets: Annotated[tuple[PullSecret, ...] | None, MapOf("name"), Items(maximum=16)] = None
     """Secrets with the credentials for the image's registry."""
+    security_profile: SecurityProfile | None = None
+    """Baseline or Restricted."""
     labels: Annotated[FrozenDict[str, str] | None, Properties(maximum=64)] = None
     """Labels of the unit; null removes all."""
 

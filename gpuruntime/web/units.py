@@ -169,7 +169,7 @@ class Units:
         return await self._when_ready(call, seen.object, 200, query.timeout, EMPTY)
 
     async def update(self, call: Call) -> Reply:
-        """Change image, template, access, pull secrets or labels. What is left out stays as it is.
+        """Change image, template, access, pull secrets, security profile or labels. What is left out stays as it is.
 
         With If-Match, only in the state with this ETag. A change of anything but labels restarts the unit. If it is
         deleted while it is waited for, the answer is what is recorded of it with `deleted: true`.

@@ -8,6 +8,7 @@ from gpuruntime.api.gpuunit import GPUUnit, UnitAccess, UnitStages
 from gpuruntime.api.names import POOL_LABEL
 from gpuruntime.api.roles import Roles
 from gpuruntime.desired.provenance import claim_of, provenance_of
+from gpuruntime.desired.security_context import profile_of
 from gpuruntime.meta.structs import wire
 from gpuruntime.web.views_objects import ObjectView, seen_of
 
@@ -24,6 +25,8 @@ class UnitView(ObjectView):
     lifecycle: str
     """instance: a user's. stock: capacity that waits to be claimed."""
     access: UnitAccess | None = None
+    security_profile: str | None = None
+    """Baseline or Restricted: what the pod may do. Stock is always restricted."""
     ready_replicas: int | None = None
     """Pods of the unit that are ready: 0 or 1."""
     stages: UnitStages | None = None
@@ -54,6 +57,7 @@ def unit_view(unit: GPUUnit, roles: Roles) -> UnitView:
         **seen_of(unit),
         lifecycle=STOCK if is_stock else ACTIVE,
         access=unit.spec.access,
+        security_profile=profile_of(unit.spec, is_stock=is_stock),
         ready_replicas=status.ready_replicas or 0,
         stages=status.stages,
         service_name=status.service_name,

@@ -11,6 +11,7 @@ import pytest
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.api.unit_template import UnitTemplate
 from gpuruntime.desired.container import runtime_container
+from gpuruntime.meta.frozen_mapping import EMPTY
 from gpuruntime.meta.objects import ObjectMeta
 
 SHELLS = [shell for shell in ("sh", "bash", "dash") if shutil.which(shell)]
@@ -22,7 +23,7 @@ def a_unit(template: UnitTemplate) -> GPUUnit:
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_the_placeholder_sleeps_until_it_is_told_to_end_and_then_ends_at_once(shell: str, tmp_path: Path) -> None:
-    _, option, script = runtime_container(a_unit(UnitTemplate()), "busybox").command
+    _, option, script = runtime_container(a_unit(UnitTemplate()), "busybox", EMPTY).command
     sleep = tmp_path / "sleep"
     sleep.write_text(f"#!/bin/sh\necho asleep\nexec {shutil.which('sleep')} $1\n")
     sleep.chmod(0o755)
@@ -43,6 +44,6 @@ def test_the_placeholder_sleeps_until_it_is_told_to_end_and_then_ends_at_once(sh
 
 @pytest.mark.parametrize("template", [UnitTemplate(command=("serve",)), UnitTemplate(args=("--port", "80"))])
 def test_a_unit_that_says_what_to_run_runs_that(template: UnitTemplate) -> None:
-    container = runtime_container(a_unit(template), "busybox")
+    container = runtime_container(a_unit(template), "busybox", EMPTY)
 
     assert (container.command, container.args) == (template.command, template.args)

@@ -11,7 +11,9 @@ from gpuruntime.desired.deployment import unit_deployment
 from gpuruntime.desired.pinning import pinned
 from gpuruntime.desired.rendering import Rendering
 from gpuruntime.desired.service import access_url, unit_service
+from gpuruntime.kube.builtin.apps import Deployment, DeploymentStatus
 from gpuruntime.meta.codec import decode
+from gpuruntime.meta.conditions import Condition
 from gpuruntime.meta.frozen_mapping import FrozenDict
 from gpuruntime.reconcilers.unit_renderings import UnitRenderings
 
@@ -95,3 +97,21 @@ def test_a_unit_with_problems_has_no_deployment() -> None:
     assert [problem.path for problem in rendered.problems] == ["spec.image"]
     with pytest.raises(ValueError, match=r"expected a unit without problems, got spec\.image"):
         rendered.deployment(None)
+
+
+def refused(deployment: Deployment, words: str, replicas: int = 0) -> Deployment:
+    failure = Condition("ReplicaFailure", "True", "FailedCreate", words)
+    return evolve(deployment, status=DeploymentStatus(replicas=replicas, conditions=(failure,)))
+
+
+def test_a_template_of_which_pod_security_admits_no_pod_is_rendered_anew_and_one_that_runs_is_not() -> None:
+    violated = 'pods "unit-x-1" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true'
+    old = UnitRenderings(Rendering(active_priority_class="old")).of(unit()).deployment(None)
+    rendered = UnitRenderings(Rendering(active_priority_class="new")).of(unit())
+
+    kept = [rendered.deployment(refused(old, "exceeded quota")), rendered.deployment(refused(old, violated, 1))]
+    fresh = rendered.deployment(refused(old, violated))
+
+    assert [one.spec.template for one in kept] == [old.spec.template] * 2
+    assert fresh.spec.template.spec.priority_class_name == "new"
+    assert rendered.deployment(refused(fresh, violated)) == fresh
