@@ -7,11 +7,12 @@ full state. So any number of slow followers cost no memory.
 import asyncio
 from collections import deque
 from collections.abc import Collection
-from contextlib import suppress
+from itertools import takewhile
 from typing import Final, Generic, TypeVar
 
 from attrs import frozen
 
+from gpuruntime.aio.turns import Turns
 from gpuruntime.control import Change, Informer
 from gpuruntime.meta.objects import TypedObject
 from gpuruntime.service.errors import NotRunningError
@@ -62,8 +63,11 @@ class ChangeLog(Generic[K]):
         self._end = 0
         self._floor = ""
         self._events = 0
-        self._more = asyncio.Event()
+        self._waiting: dict[asyncio.Future[None], None] = {}
+        self._snapshot: Snapshot[K] | None = None
         self._is_following = False
+        self.turns = Turns()
+        """Those who follow wait here for their turn whenever they have something to do: there may be thousands."""
 
     async def run(self) -> None:
         """Follow the informer until cancelled; then whoever waits for more is told that there is none."""
@@ -100,8 +104,12 @@ class ChangeLog(Generic[K]):
             NotRunningError: this process does not follow yet, or any more.
         """
         self._require_following()
-        items = tuple(item for part in self._parts for item in self._informer.store.list(part).items)
-        return Snapshot(items, self.version, self._end)
+        known, version = self._snapshot, self.version
+        # Those who begin between two steps share one.
+        if known is None or (known.place, known.version) != (self._end, version):
+            items = tuple(item for part in self._parts for item in self._informer.store.list(part).items)
+            known = self._snapshot = Snapshot(items, version, self._end)
+        return known
 
     def place_of(self, version: str) -> int | None:
         """The place from which somebody goes on who has seen everything up to a version; None if the log forgot it.
@@ -113,8 +121,9 @@ class ChangeLog(Generic[K]):
         known = self.can_resume and is_at_least(version, self._floor)
         if not known or not is_at_least(self.version, version):
             return None
-        unseen = sum(1 for step in self._steps if not is_at_least(version, step.version))
-        return self._end - unseen
+        # One watch tells of steps in the order of their versions.
+        unseen = takewhile(lambda step: not is_at_least(version, step.version), reversed(self._steps))
+        return self._end - sum(1 for _ in unseen)
 
     def since(self, place: int) -> tuple[Step[K], ...] | None:
         """The steps from a place on; None if some of them are forgotten."""
@@ -124,11 +133,21 @@ class ChangeLog(Generic[K]):
         return tuple(self._steps[index] for index in range(place - first, len(self._steps)))
 
     async def more(self, place: int, within: float) -> None:
-        """Returns when there is something from this place on, or nothing to follow any more, or it takes too long."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(within):
-                while self._is_following and self._end == place:
-                    await self._more.wait()
+        """Returns when there is something from this place on, or nothing to follow any more, or it takes too long.
+
+        Of those who wait for the same step, each returns in its turn.
+        """
+        if not self._is_following or self._end != place:
+            return
+        loop = asyncio.get_running_loop()
+        waiting = loop.create_future()
+        self._waiting[waiting] = None
+        late = loop.call_later(within, self.turns.line_up, (waiting,))
+        try:
+            await waiting
+        finally:
+            late.cancel()
+            self._waiting.pop(waiting, None)
 
     def _take(self, change: Change[K]) -> None:
         if not {None, change.key.namespace} & set(self._parts):
@@ -167,9 +186,8 @@ class ChangeLog(Generic[K]):
         self._wake()
 
     def _wake(self) -> None:
-        # Those who wait hold the old event.
-        self._more.set()
-        self._more = asyncio.Event()
+        waiting, self._waiting = self._waiting, {}
+        self.turns.line_up(waiting)
 
     def _require_following(self) -> None:
         if not self._is_following:

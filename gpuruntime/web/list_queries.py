@@ -189,8 +189,8 @@ class _Asked:
     def matches(self, meta: ObjectMeta, spec_name: str, phase: str) -> bool:
         query = self.query
         return (
-            query.namespace in {None, meta.namespace}
-            and query.spec_name in {None, spec_name}
-            and query.phase in {None, phase}
+            (query.namespace is None or query.namespace == meta.namespace)
+            and (query.spec_name is None or query.spec_name == spec_name)
+            and (query.phase is None or query.phase == phase)
             and self.labels.matches(meta.labels)
         )

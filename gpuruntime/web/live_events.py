@@ -1,6 +1,6 @@
 """Steps of objects as server-sent events: what a follower is told, and how it is written."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, TypeVar
 
 import orjson
@@ -27,10 +27,12 @@ class ResetView(Struct):
     """How many objects there are."""
 
 
-def event_bytes(name: str, data: Struct, version: str | None = None) -> bytes:
-    """One event on the wire. Without a version it is no place to come back to; "" takes back the places before it."""
+def event_bytes(name: str, data: bytes, version: str | None = None) -> bytes:
+    """One event on the wire, with the JSON of its data. Without a version it is no place to come back to; "" takes back
+    the places before it.
+    """
     place = b"" if version is None else f"id: {version}\n".encode() if version else b"id:\n"
-    return f"event: {name}\n".encode() + place + b"data: " + orjson.dumps(encode(data)) + b"\n\n"
+    return b"event: %b\n%bdata: %b\n\n" % (name.encode(), place, data)
 
 
 def heartbeat(age: float) -> bytes:
@@ -44,25 +46,24 @@ class LiveEvents(Generic[K]):
 
     Args:
         matches: which objects it follows. One that begins to match is told as added, one that ceases to as deleted.
-        view: what it sees of an object.
+        data: the JSON of what it sees of an object.
         with_ids: whether it can come back to where it was.
     """
 
     matches: Callable[[K], bool]
-    view: Callable[[K], Struct]
+    data: Callable[[K], bytes]
     with_ids: bool
 
-    def of_state(self, items: Iterable[K], version: str) -> Iterator[bytes]:
-        """The full state: `reset`, everything as added, `synced`. Only after the last one is it all there.
+    def of_state(self, matching: Sequence[K], version: str) -> Iterator[bytes]:
+        """The full state: `reset`, all that match as added, `synced`. Only after the last one is it all there.
 
         `reset` takes back the id that the follower had: who drops before `synced` has only a part of the state, and
         must begin anew.
         """
-        found = [item for item in items if self.matches(item)]
-        summary = ResetView(version, len(found))
+        summary = orjson.dumps(encode(ResetView(version, len(matching))))
         yield event_bytes("reset", summary, "" if self.with_ids else None)
-        for item in found:
-            yield event_bytes("added", self.view(item))
+        for item in matching:
+            yield event_bytes("added", self.data(item))
         yield event_bytes("synced", summary, version if self.with_ids else None)
 
     def of_step(self, step: Step[K], beyond: str) -> bytes:
@@ -72,7 +73,7 @@ class LiveEvents(Generic[K]):
         version = step.version if self.with_ids else None
         before = step.before if step.before is not None and self.matches(step.before) else None
         if step.after is not None and self.matches(step.after):
-            return event_bytes("added" if before is None else "modified", self.view(step.after), version)
+            return event_bytes("added" if before is None else "modified", self.data(step.after), version)
         if before is not None:
-            return event_bytes("deleted", self.view(step.after if step.after is not None else before), version)
+            return event_bytes("deleted", self.data(step.after if step.after is not None else before), version)
         return b""

@@ -1,18 +1,19 @@
 """The metrics of requests: how long they take by route and answer, how many there are now, how many are streams."""
 
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from contextvars import ContextVar
 from typing import Final
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from gpuruntime.control.durations import REQUEST_BUCKETS, Durations
 
-__all__ = ["Traffic", "TrafficCollector", "measure"]
+__all__ = ["TRAFFIC", "Traffic", "TrafficCollector", "measure"]
 
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _OTHER: Final = "other"
@@ -31,7 +32,7 @@ class Traffic:
         The number of figures is bounded by the routes there are, whatever callers send.
     """
 
-    __slots__ = ("durations", "in_flight", "streams")
+    __slots__ = ("drops", "durations", "in_flight", "streams")
 
     def __init__(self) -> None:
         self.durations: dict[tuple[str, str, int], Durations] = {}
@@ -39,6 +40,12 @@ class Traffic:
         self.in_flight = 0
         """Requests that are being answered, streams that have begun not among them."""
         self.streams = 0
+        self.drops: Counter[str] = Counter()
+        """Streams that this side ended because of their follower, by reason."""
+
+    def dropped(self, reason: str) -> None:
+        """Count a stream that is ended because of its follower."""
+        self.drops[reason] += 1
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count an answer, or that a stream began."""
@@ -46,6 +53,10 @@ class Traffic:
         if durations is None:
             durations = self.durations[method, route, status] = Durations(REQUEST_BUCKETS)
         durations.observe(seconds)
+
+
+TRAFFIC: Final = web.AppKey("traffic", Traffic)
+"""Where an application that is measured has its traffic."""
 
 
 def measure(app: web.Application, traffic: Traffic, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -89,6 +100,7 @@ def measure(app: web.Application, traffic: Traffic, clock: Callable[[], float] =
             end(request, response.status, began)
             traffic.streams += 1
 
+    app[TRAFFIC] = traffic
     app.middlewares.append(measured)
     app.on_response_prepare.append(begun)
 
@@ -118,6 +130,13 @@ class TrafficCollector(Collector):
         )
         for (method, route, status), durations in self._traffic.durations.items():
             seconds.add_metric((method, route, str(status)), durations.cumulative(), durations.total)
+        dropped = CounterMetricFamily(
+            "gpuruntime_http_streams_dropped",
+            "Streams that were ended because of their follower, by reason: stalled (it did not read).",
+            labels=("reason",),
+        )
+        for reason, number in self._traffic.drops.items():
+            dropped.add_metric((reason,), number)
         return (
             seconds,
             GaugeMetricFamily(
@@ -126,4 +145,5 @@ class TrafficCollector(Collector):
                 self._traffic.in_flight,
             ),
             GaugeMetricFamily("gpuruntime_http_streams", "Streams that are followed now.", self._traffic.streams),
+            dropped,
         )

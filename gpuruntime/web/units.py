@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from aiohttp import web
-from attrs import frozen
+from attrs import Factory, field, frozen
 
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.meta.frozen_mapping import EMPTY
@@ -56,6 +56,12 @@ class Units:
     """The handlers of /gpu-units."""
 
     service: Service
+    _live: LiveUnits = field(
+        init=False,
+        default=Factory(
+            lambda self: LiveUnits(self.service.log, self.service.unit_reads, self.service.roles), takes_self=True
+        ),
+    )
 
     def routes(self) -> tuple[Route, ...]:
         """All routes of active units."""
@@ -264,5 +270,4 @@ class Units:
         return UnitWaiting(self.service.unit_reads)
 
     async def _stream(self, call: Call, since: str | None, matches: Callable[[GPUUnit], bool]) -> web.StreamResponse:
-        live = LiveUnits(self.service.log, self.service.unit_reads, self.service.roles)
-        return await live.stream(call.request, since, matches, call.at_least, clear=call.caller.sees_values)
+        return await self._live.stream(call.request, since, matches, call.at_least, clear=call.caller.sees_values)

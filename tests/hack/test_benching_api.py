@@ -84,7 +84,7 @@ async def test_every_request_is_sent_once_at_each_time_without_waiting_for_the_o
 
 
 def test_every_scenario_of_the_api_is_known_by_its_name() -> None:
-    assert list(SCENARIOS) == ["claims", "sizes", "hostile"]
+    assert list(SCENARIOS) == ["claims", "sizes", "hostile", "followers"]
 
 
 @pytest.mark.parametrize(("attacked", "verdict"), [(300.0, "met"), (301.0, "not met")])

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from aiohttp import ClientTimeout, web
 from aiohttp.test_utils import TestClient, TestServer
 from attrs import field, frozen
+from prometheus_client import CollectorRegistry, generate_latest
 
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.roles import Roles
@@ -17,6 +18,7 @@ from gpuruntime.kube.transport import Transport
 from gpuruntime.service.change_log import ChangeLog
 from gpuruntime.service.reading import Reads
 from gpuruntime.web.live import LiveUnits
+from gpuruntime.web.traffic import Traffic, TrafficCollector, measure
 from tests.product_scenes import eventually
 from tests.web.resource_scenes import Events
 
@@ -31,6 +33,8 @@ class Replica:
     reads: Reads[GPUUnit]
     namespace: str
     client: "TestClient[web.Request, web.Application]" = field(repr=False)
+    traffic: Traffic
+    registry: CollectorRegistry
 
     @asynccontextmanager
     async def follow(self, last: str = "") -> AsyncIterator[Events]:
@@ -39,6 +43,10 @@ class Replica:
         async with self.client.get("/", headers=headers, timeout=ClientTimeout(total=None)) as response:
             yield Events(response, last)
 
+    def metrics(self) -> str:
+        """What a scrape shows of the streams."""
+        return generate_latest(self.registry).decode()
+
     async def sees(self, version: str) -> None:
         """Returns when the replica has come to a version."""
         assert await self.reads.caught_up(version, within=60)
@@ -46,7 +54,13 @@ class Replica:
 
 @asynccontextmanager
 async def replica(
-    credentials: Credentials, namespace: str, kept: int = 2048, *, beside: str = "", also: str = ""
+    credentials: Credentials,
+    namespace: str,
+    kept: int = 2048,
+    *,
+    beside: str = "",
+    also: str = "",
+    roles: Roles | None = None,
 ) -> AsyncIterator[Replica]:
     """A replica that remembers so many steps, for the length of the block.
 
@@ -60,18 +74,20 @@ async def replica(
         informer = cache.informer(GPUUnit, namespaces=(*places, beside) if beside else places)
         log = ChangeLog(informer, kept, places)
         reads = Reads(informer, Client(transport, field_manager="replica"), GPUUnit, places)
-        live = LiveUnits(log, reads, Roles())
+        live = LiveUnits(log, reads, roles or Roles())
 
         async def serve(request: web.Request) -> web.StreamResponse:
             return await live.stream(request, None, lambda unit: unit.metadata.namespace in followed)
 
-        app = web.Application()
+        app, registry, traffic = web.Application(), CollectorRegistry(), Traffic()
+        TrafficCollector(registry, traffic)
+        measure(app, traffic)
         app.router.add_get("/", serve)
         tasks = [asyncio.create_task(cache.run()), asyncio.create_task(log.run())]
         try:
             await eventually(lambda: log.is_following)
             async with TestClient(TestServer(app)) as client:
-                yield Replica(log, reads, namespace, client)
+                yield Replica(log, reads, namespace, client, traffic, registry)
         finally:
             for task in tasks:
                 task.cancel()

@@ -9,8 +9,8 @@ from gpuruntime.meta import ObjectMeta
 from gpuruntime.meta.codec import decode
 from gpuruntime.service.change_log import Step
 from gpuruntime.web.live_events import LiveEvents
+from gpuruntime.web.live_views import SharedViews
 from gpuruntime.web.unit_events import UNIT_EVENTS
-from gpuruntime.web.views_units import unit_view
 
 
 def unit(name: str, spec_name: str, version: str = "7") -> GPUUnit:
@@ -23,7 +23,7 @@ def step(before: str | None, after: str | None) -> Step[GPUUnit]:
 
 def following(*, with_ids: bool = True) -> LiveEvents[GPUUnit]:
     """Somebody who follows the units of one flavour."""
-    return LiveEvents(lambda found: found.spec.spec_name == "g1", lambda found: unit_view(found, Roles()), with_ids)
+    return LiveEvents(lambda found: found.spec.spec_name == "g1", SharedViews(Roles()).clear, with_ids)
 
 
 def read(event: bytes) -> tuple[str, str | None, Any]:
@@ -65,7 +65,7 @@ def test_what_was_seen_in_the_full_state_is_not_told_again() -> None:
 
 
 def test_only_the_end_of_the_full_state_is_a_place_to_come_back_to_and_its_beginning_takes_the_last_one_back() -> None:
-    state = [read(event) for event in following().of_state([unit("a", "g1"), unit("b", "g2")], "12")]
+    state = [read(event) for event in following().of_state([unit("a", "g1")], "12")]
     without = [read(event)[1] for event in following(with_ids=False).of_state([unit("a", "g1")], "12")]
 
     assert [(name, place) for name, place, _ in state] == [("reset", ""), ("added", None), ("synced", "12")]

@@ -18,11 +18,12 @@ from gpuruntime.testing import AdminClient, ClusterAccess, LocalCluster, NodeSha
 from gpuruntime.testing.children import Children
 from hack.benching.creating import ObjectsError
 
-__all__ = ["BARE", "BARE_UNITS", "STOCK_UNITS", "Served", "api_world", "stock_unit"]
+__all__ = ["ACTIVE_UNITS", "BARE", "BARE_UNITS", "STOCK_UNITS", "Served", "api_world", "stock_unit"]
 
 BARE: Final = "bench"
 _UNITS: Final = "/apis/runtime.lokiwager.io/v1alpha1/namespaces/{}/gpuunits"
 STOCK_UNITS: Final = _UNITS.format("runtime-stock")
+ACTIVE_UNITS: Final = _UNITS.format("runtime-instance")
 BARE_UNITS: Final = _UNITS.format(BARE)
 """Units that nobody watches: for writes that nothing but the API server has to do with."""
 _SYSTEM: Final = "gpuruntime-system"
