@@ -7,7 +7,8 @@ from typing import Final
 
 __all__ = ["Turns"]
 
-_AT_ONCE: Final = 8
+# In one pass uvloop accepts one connection, and what is read and written of others moves by one step.
+_AT_ONCE: Final = 2
 
 
 class Turns:

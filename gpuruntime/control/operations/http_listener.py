@@ -17,7 +17,8 @@ from gpuruntime.control.operations.http_limits import HttpLimits, address_group,
 __all__ = ["Listener", "listening_sockets"]
 
 _LOG = logging.getLogger(__name__)
-_BACKLOG: Final = 1024
+# Thousands may come at once; a client that finds the queue full tries again a second later.
+_BACKLOG: Final = 4096
 # Evicted connections are closed in the next turn of the loop: until then both hold a descriptor.
 _ACCEPTED_AT_ONCE: Final = 16
 _PAUSE_SECONDS: Final = 0.1
