@@ -4,10 +4,26 @@ from typing import Annotated, Final
 
 from gpuruntime.meta.rules import Cel, Length, Pattern, QuantityRule, Range
 
-__all__ = ["GPU_PRODUCT", "GPU_TYPE_RULE", "Amount", "GpuCount", "GpuType", "Image", "SpecName"]
+__all__ = [
+    "CPU_BOUNDS",
+    "GPU_PRODUCT",
+    "GPU_TYPE_RULE",
+    "MEMORY_BOUNDS",
+    "Amount",
+    "GpuCount",
+    "GpuType",
+    "Image",
+    "SpecName",
+]
 
 GPU_PRODUCT: Final = "nvidia.com/gpu.product"
 """The label by which a node says which GPUs it has."""
+
+# The rules of a definition cannot say these: to compare quantities costs more than the API server grants.
+CPU_BOUNDS: Final = ("1m", "10000")
+"""The least and the most of CPUs that a unit can have."""
+MEMORY_BOUNDS: Final = ("1Mi", "1Pi")
+"""The least and the most of memory that a unit can have: no container starts with less, no machine has more."""
 
 _LABEL_VALUE: Final = Pattern("^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$")
 

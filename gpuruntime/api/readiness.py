@@ -8,6 +8,7 @@ from gpuruntime.meta.rules import Cel, Items, Length, Pattern, Range
 from gpuruntime.meta.structs import Struct, wire
 
 __all__ = [
+    "Argument",
     "ExecCheck",
     "GrpcCheck",
     "HttpGetCheck",
@@ -16,6 +17,10 @@ __all__ = [
     "TcpSocketCheck",
 ]
 
+Argument = Annotated[str, Pattern(r"^[^\x00]*$")]
+"""What a process can be given as an argument or in its environment, where a NUL would be the end of it."""
+_HEADER_VALUE: Final = Pattern(r"^[^\x00-\x08\x0a-\x1f\x7f]*$")
+_PRINTABLE: Final = Pattern(r"^[^\x00-\x1f\x7f]*$")
 _PORT: Final = Cel(
     "type(self) == int ? self >= 1 && self <= 65535 : size(self) >= 1 && size(self) <= 15",
     message="expected a number from 1 to 65535, or the name of a port",
@@ -28,7 +33,7 @@ class HttpHeader(Struct):
 
     name: Annotated[str, Length(minimum=1, maximum=256), Pattern("^[-A-Za-z0-9]+$")]
     """Name of the header, such as Host."""
-    value: Annotated[str, Length(maximum=4096)] = field(default="", metadata=wire(sensitive=True))
+    value: Annotated[str, Length(maximum=4096), _HEADER_VALUE] = field(default="", metadata=wire(sensitive=True))
     """Value of the header."""
 
 
@@ -38,7 +43,7 @@ class HttpGetCheck(Struct):
 
     port: Annotated[int | str, _PORT]
     """Number of the port, or the name of one of the ports of the template."""
-    path: Annotated[str | None, Length(maximum=2048)] = field(default=None, metadata=wire(sensitive=True))
+    path: Annotated[str | None, Length(maximum=2048), _PRINTABLE] = field(default=None, metadata=wire(sensitive=True))
     """Path and query of the request; / unless given."""
     scheme: Annotated[str | None, Pattern("^(HTTP|HTTPS)$"), Length(maximum=5)] = None
     """HTTP or HTTPS; HTTP unless given. The certificate is not checked."""
@@ -58,7 +63,7 @@ class TcpSocketCheck(Struct):
 class ExecCheck(Struct):
     """A command inside the unit; that it ends with 0 means that it is ready."""
 
-    command: Annotated[tuple[str, ...], Items(minimum=1, maximum=256)] = field(metadata=wire(sensitive=True))
+    command: Annotated[tuple[Argument, ...], Items(minimum=1, maximum=256)] = field(metadata=wire(sensitive=True))
     """The program and its arguments. There is no shell around it."""
 
 
@@ -68,7 +73,7 @@ class GrpcCheck(Struct):
 
     port: Annotated[int, Range(minimum=1, maximum=65535)]
     """Number of the port."""
-    service: Annotated[str | None, Length(maximum=1024)] = None
+    service: Annotated[str | None, Length(maximum=1024), _PRINTABLE] = None
     """Name of the service that is asked for; the server as a whole unless given."""
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Final
 
 from attrs import field, frozen
 
-from gpuruntime.api.readiness import ReadinessProbe
+from gpuruntime.api.readiness import Argument, ReadinessProbe
 from gpuruntime.meta.rules import Cel, Items, Length, MapOf, Pattern, Range
 from gpuruntime.meta.structs import Struct, wire
 
@@ -62,9 +62,10 @@ class UnitEnv(Struct):
     ]
     """Name of the variable, such as MODEL_ID. SPEC_NAME, UNIT_NAME, GPU_COUNT and MEMORY_LIMIT are taken: every unit is
     given them."""
-    value: str | None = field(default=None, metadata=wire(sensitive=True))
-    """The value. $(NAME) stands for the value of a variable before this one, $$ for a dollar sign. Everybody who can
-    read the unit in the cluster can read it: put secrets into a Secret, and refer to it with valueFrom."""
+    value: Argument | None = field(default=None, metadata=wire(sensitive=True))
+    """The value, of any characters but NUL. $(NAME) stands for the value of a variable before this one, $$ for a dollar
+    sign. Everybody who can read the unit in the cluster can read it: put secrets into a Secret, and refer to it with
+    valueFrom."""
     value_from: EnvSource | None = None
     """Takes the value from a Secret or a ConfigMap instead. A change there reaches the unit when it starts again."""
 
@@ -101,10 +102,10 @@ class UnitTemplate(Struct):
         for handler in ("httpGet", "tcpSocket")
     )
 
-    command: Annotated[tuple[str, ...], Items(maximum=256)] = field(default=(), metadata=wire(sensitive=True))
+    command: Annotated[tuple[Argument, ...], Items(maximum=256)] = field(default=(), metadata=wire(sensitive=True))
     """The program and its first arguments, in place of the image's entry point. If neither command nor args is given,
     the unit sleeps until it is deleted, whatever its image would run; for that the image needs a shell."""
-    args: Annotated[tuple[str, ...], Items(maximum=256)] = field(default=(), metadata=wire(sensitive=True))
+    args: Annotated[tuple[Argument, ...], Items(maximum=256)] = field(default=(), metadata=wire(sensitive=True))
     """Arguments of the command, or of the image's entry point if there is no command."""
     envs: Annotated[tuple[UnitEnv, ...], MapOf("name"), Items(maximum=256)] = ()
     """Environment variables, in order: a later one may refer to an earlier one. The unit has SPEC_NAME, UNIT_NAME,

@@ -13,10 +13,15 @@ __all__ = ["template_problems"]
 _ENV_NAME: Final = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 _KEY: Final = re.compile(r"[-._a-zA-Z0-9]+")
 _PORT_NAME: Final = re.compile(r"([0-9]+-)*[0-9]*[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_NUL: Final = re.compile(r"\x00")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+_NOT_IN_HEADERS: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _HEADER: Final = re.compile(r"[-A-Za-z0-9]+")
 
 
 def template_problems(path: str, template: UnitTemplate) -> Iterator[Problem]:
+    yield from _arguments(f"{path}.command", template.command)
+    yield from _arguments(f"{path}.args", template.args)
     for index, env in enumerate(template.envs):
         yield from _env(f"{path}.envs[{index}]", env)
     yield from repeated(f"{path}.envs", tuple(env.name for env in template.envs), "variable")
@@ -30,6 +35,18 @@ def template_problems(path: str, template: UnitTemplate) -> Iterator[Problem]:
         yield from _probe(f"{path}.readinessProbe", template.readiness_probe, names)
 
 
+def _arguments(path: str, arguments: tuple[str, ...]) -> Iterator[Problem]:
+    for index, argument in enumerate(arguments):
+        yield from _unprintable(f"{path}[{index}]", argument, _NUL, "a text without NUL")
+
+
+def _unprintable(path: str, text: str | None, characters: re.Pattern[str], expected: str) -> Iterator[Problem]:
+    """What is at fault is told by its place: the text may be secret."""
+    found = characters.search(text or "")
+    if found is not None:
+        yield Problem(path, expected, f"character {ord(found[0])} at position {found.start()}")
+
+
 def _env(path: str, env: UnitEnv) -> Iterator[Problem]:
     expected = "a name of letters, digits, '-', '_' and '.' that begins with no digit"
     yield from bad_text(f"{path}.name", env.name, _ENV_NAME, 253, expected)
@@ -37,6 +54,7 @@ def _env(path: str, env: UnitEnv) -> Iterator[Problem]:
         yield Problem.of(f"{path}.name", "a name that does not begin with two dots", env.name)
     if env.name in RESERVED_ENV:
         yield Problem.of(f"{path}.name", "a name that the operator does not set itself", env.name)
+    yield from _unprintable(f"{path}.value", env.value, _NUL, "a text without NUL")
     if env.value is not None and env.value_from is not None:
         yield Problem(path, "value or valueFrom", "both")
     if env.value_from is not None:
@@ -69,16 +87,21 @@ def _probe(path: str, probe: ReadinessProbe, port_names: tuple[str, ...]) -> Ite
         yield Problem(path, f"exactly one of {', '.join(handlers)}", " and ".join(given) or "none")
     if probe.http_get is not None:
         yield from _probe_port(f"{path}.httpGet.port", probe.http_get.port, port_names)
+        yield from _unprintable(f"{path}.httpGet.path", probe.http_get.path, _CONTROL, "no control characters")
         yield from bad_choice(f"{path}.httpGet.scheme", probe.http_get.scheme, ("HTTP", "HTTPS"))
         for index, header in enumerate(probe.http_get.http_headers):
-            place = f"{path}.httpGet.httpHeaders[{index}].name"
-            yield from bad_text(place, header.name, _HEADER, 256, "the name of a header")
+            place = f"{path}.httpGet.httpHeaders[{index}]"
+            yield from bad_text(f"{place}.name", header.name, _HEADER, 256, "the name of a header")
+            yield from _unprintable(f"{place}.value", header.value, _NOT_IN_HEADERS, "no control characters but tabs")
     if probe.tcp_socket is not None:
         yield from _probe_port(f"{path}.tcpSocket.port", probe.tcp_socket.port, port_names)
-    if probe.exec is not None and not probe.exec.command:
-        yield Problem(f"{path}.exec.command", "a command", "none")
+    if probe.exec is not None:
+        yield from _arguments(f"{path}.exec.command", probe.exec.command)
+        if not probe.exec.command:
+            yield Problem(f"{path}.exec.command", "a command", "none")
     if probe.grpc is not None:
         yield from bad_number(f"{path}.grpc.port", probe.grpc.port, 1, 65535)
+        yield from _unprintable(f"{path}.grpc.service", probe.grpc.service, _CONTROL, "no control characters")
     yield from bad_number(f"{path}.initialDelaySeconds", probe.initial_delay_seconds, 0, 86400)
     yield from bad_number(f"{path}.periodSeconds", probe.period_seconds, 1, 86400)
     yield from bad_number(f"{path}.timeoutSeconds", probe.timeout_seconds, 1, 86400)

@@ -9,7 +9,7 @@ from typing import Final
 
 import orjson
 
-from gpuruntime.api.envelope import GPU_PRODUCT
+from gpuruntime.api.envelope import CPU_BOUNDS, GPU_PRODUCT, MEMORY_BOUNDS
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.api.placement import UnitToleration
 from gpuruntime.api.security_profile import SECURITY_PROFILES
@@ -30,7 +30,6 @@ _LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _IMAGE: Final = re.compile(r"[!-~]+")
 _SCHEMES: Final = ("http", "https", "ws", "wss", "grpc", "grpcs", "tcp")
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-_LARGEST: Final = 2**63 - 1
 
 
 def problems(unit: GPUUnit) -> tuple[Problem, ...]:
@@ -62,23 +61,24 @@ def _envelope(spec: GPUUnitSpec) -> Iterator[Problem]:
     yield from bad_text("spec.specName", spec.spec_name, _LABEL_VALUE, 63, "letters, digits, '-', '_' and '.'")
     if spec.image is not None:
         yield from bad_text("spec.image", spec.image, _IMAGE, 1024, "an image without spaces")
-    yield from _amount("spec.cpu", spec.cpu, "500m or 4")
-    yield from _amount("spec.memory", spec.memory, "16Gi")
+    yield from _amount("spec.cpu", spec.cpu, CPU_BOUNDS, "500m or 4")
+    yield from _amount("spec.memory", spec.memory, MEMORY_BOUNDS, "16Gi")
     yield from bad_number("spec.gpu", spec.gpu, 0, 1024)
     if spec.gpu_type is not None:
         yield from bad_text("spec.gpuType", spec.gpu_type, _LABEL_VALUE, 63, "letters, digits, '-', '_' and '.'")
 
 
-def _amount(path: str, amount: int | str | None, example: str) -> Iterator[Problem]:
+def _amount(path: str, amount: int | str | None, bounds: tuple[str, str], example: str) -> Iterator[Problem]:
     if amount is None:
         return
-    expected = f"a quantity above 0 such as {example}"
+    least, most = map(parse_quantity, bounds)
+    expected = f"a quantity from {bounds[0]} to {bounds[1]} such as {example}"
     try:
         quantity = parse_quantity(amount)
     except QuantityError:
         yield Problem.of(path, expected, amount)
         return
-    if quantity.nanos <= 0 or quantity.ceil() > _LARGEST:
+    if not least <= quantity <= most:
         yield Problem.of(path, expected, amount)
 
 

@@ -42,6 +42,7 @@ def _env(**fields: Any) -> dict[str, Any]:
     return _template(envs=[{"name": "A", **fields}])
 
 
+_PROBE = "spec.template.readinessProbe"
 _SECRET = {"secretKeyRef": {"name": "hub", "key": "token"}}
 
 REFUSED = (
@@ -54,6 +55,20 @@ REFUSED = (
     Fault("no memory at all", {"memory": "0Gi"}, "spec.memory"),
     Fault("less than no memory", {"memory": "-1Gi"}, "spec.memory"),
     Fault("no cpu at all", {"cpu": 0}, "spec.cpu"),
+    Fault("NUL in a value", _env(value="a\0b"), "spec.template.envs.value"),
+    Fault("NUL in an argument", _template(args=["a", "b\0"]), "spec.template.args"),
+    Fault("NUL in a command", _template(command=["\0"]), "spec.template.command"),
+    Fault("NUL in the command of a probe", _probe(exec={"command": ["a\0"]}), f"{_PROBE}.exec.command"),
+    Fault(
+        "a line break in the path of a probe", _probe(httpGet={"port": 80, "path": "/a\nb"}), f"{_PROBE}.httpGet.path"
+    ),
+    Fault(
+        "a line break in a header of a probe",
+        _probe(httpGet={"port": 80, "httpHeaders": [{"name": "A", "value": "b\r\nC: d"}]}),
+        f"{_PROBE}.httpGet.httpHeaders.value",
+    ),
+    Fault("NUL in a service of gRPC", _probe(grpc={"port": 80, "service": "a\0"}), f"{_PROBE}.grpc.service"),
+    Fault("an unknown security profile", {"securityProfile": "restricted"}, "spec.securityProfile"),
     Fault("less than no GPU", {"gpu": -1}, "spec.gpu"),
     Fault("a GPU type that is no label value", {"gpuType": "A100 80GB"}, "spec.gpuType"),
     Fault(
@@ -152,7 +167,14 @@ REFUSED = (
 )
 
 UNSEEN = (
+    Fault("a part of a byte of memory", {"memory": "0.000000001"}, "spec.memory"),
+    Fault("memory in thousandths of a byte", {"memory": "512m"}, "spec.memory"),
+    Fault("memory without its unit", {"memory": 16}, "spec.memory"),
+    Fault("more memory than any machine has", {"memory": "1e30"}, "spec.memory"),
     Fault("more memory than there are bytes", {"memory": "1e40"}, "spec.memory"),
+    Fault("less cpu than a thousandth", {"cpu": "0.0001"}, "spec.cpu"),
+    Fault("more cpu than any machine has", {"cpu": "1e6"}, "spec.cpu"),
+    Fault("more cpu than any machine has, as a number", {"cpu": 1_000_000}, "spec.cpu"),
     Fault("a node label that is none", {"nodeSelector": {"a b": "c"}}, "spec.nodeSelector"),
     Fault("a node label with a value that is none", {"nodeSelector": {"a": "b c"}}, "spec.nodeSelector"),
     Fault("a tainted key that is none", {"tolerations": [{"key": "a b", "operator": "Exists"}]}, "spec.tolerations"),

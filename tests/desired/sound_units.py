@@ -46,6 +46,7 @@ _PORTS = st.builds(
     port=st.integers(1, 65535),
     protocol=st.sampled_from(["TCP", "UDP", "SCTP"]),
 )
+_SERVICES = _maybe(st.sampled_from(["", "a.B"]))
 _HEADERS = st.builds(HttpHeader, name=st.sampled_from(["Host", "X-A"]), value=st.sampled_from(["", "b", "c d"]))
 _TOLERATIONS = st.sampled_from(
     [
@@ -55,8 +56,8 @@ _TOLERATIONS = st.sampled_from(
         UnitToleration(key="a/b", operator="Equal", effect="NoExecute", toleration_seconds=-1),
     ]
 )
-_CPUS = st.sampled_from([2, "4", "500m", "0.0001", "1e1", "3n"])
-_MEMORIES = st.sampled_from([1, "16Gi", "1.5Gi", "100.5M", "3", "1e9", "0.5", "1m"])
+_CPUS = st.sampled_from([2, "4", "500m", "0.0015", "1e1", "1m", "10000"])
+_MEMORIES = st.sampled_from([2**20, "16Gi", "1.5Gi", "100.5M", "1048576.5", "1e9", "1Pi"])
 
 
 @st.composite
@@ -65,7 +66,9 @@ def _probes(draw: st.DrawFn, ports: tuple[UnitPort, ...]) -> ReadinessProbe:
     handler = draw(
         st.one_of(
             st.fixed_dictionaries({"tcp_socket": st.builds(TcpSocketCheck, port=places)}),
-            st.fixed_dictionaries({"grpc": st.builds(GrpcCheck, port=st.integers(1, 65535), service=_maybe(TEXTS))}),
+            st.fixed_dictionaries(
+                {"grpc": st.builds(GrpcCheck, port=st.integers(1, 65535), service=_maybe(st.sampled_from(["", "a.B"])))}
+            ),
             st.fixed_dictionaries(
                 {"exec": st.builds(ExecCheck, command=st.lists(TEXTS, min_size=1, max_size=2).map(tuple))}
             ),

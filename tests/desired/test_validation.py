@@ -30,7 +30,7 @@ def test_a_problem_says_what_was_found_and_what_was_expected() -> None:
     told = [str(problem) for problem in problems(unit)]
 
     assert told == [
-        "spec.memory: expected a quantity above 0 such as 16Gi, got 'lots'",
+        "spec.memory: expected a quantity from 1Mi to 1Pi such as 16Gi, got 'lots'",
         "spec.gpu: expected a number from 0 to 1024, got -1",
     ]
 

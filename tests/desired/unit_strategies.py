@@ -16,7 +16,7 @@ __all__ = ["OBJECT_NAMES", "TEXTS", "renderings", "units"]
 
 _LABELS = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,60}[a-z0-9])?", fullmatch=True)
 OBJECT_NAMES = st.lists(_LABELS, min_size=1, max_size=4).map(".".join)
-TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40)
 _SHORT = st.sampled_from(["", "a", "b", "A", "a-b", "a b", "nvidia.com/gpu", "example.org/a", "..", "0", "café"])
 _AMOUNTS = st.sampled_from(["0.0001", "500m", "4", "1.5Gi", "16Gi", "1e3", "100.5M", 2, "0", "lots", "1e40", "3n"])
 _NUMBERS = st.sampled_from([-1, 0, 1, 2, 80, 443, 8080, 65535, 65536])
