@@ -28,8 +28,8 @@ def add_api(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         epilog="claims: ready stock is claimed at 45 a second (Poisson) and 150 at once, with reconcilers at work and"
         " paused, a bare conditional PATCH beside each claim. sizes: get, list and claim among 10 to 5,000 units, and"
         " reads a second and core. hostile: callers and probes beside ten gzip bombs, or ten megabytes of small faults;"
-        " about two minutes. followers: 2,000 begin to follow 650 units, and others get units meanwhile. A full run takes"
-        " about half an hour on two cores.",
+        " about two minutes. followers: 2,000 begin to follow 650 units, and others get units meanwhile. A full run"
+        " takes about half an hour on two cores.",
     )
     add_options(parser, SCENARIOS, quick="a tenth of the stock, few units, one round", rounds=_REPEAT)
     parser.set_defaults(measure=_measure)
