@@ -105,6 +105,7 @@ class Manager:
         writes: Wire = self._transport if options.election is None else FencedTransport(self._transport, self._fence)
         guarded = FightGuard(writes, options.name)
         self.client = Client(JournalingTransport(guarded), field_manager=options.name)
+        self.server_time = self._transport.server_time
         self.cache = Cache(self._transport, settings=ReflectorSettings(stream_lists=options.stream_lists))
         instance = options.election.identity if options.election else socket.gethostname()
         self.recorder = Recorder(Client(writes, field_manager=options.name), controller=options.name, instance=instance)

@@ -23,6 +23,7 @@ from gpuruntime.kube.guarded_socket import Guard
 from gpuruntime.kube.http_failures import FAILURES, error_from_answer, error_from_failure, error_from_foreign_stream
 from gpuruntime.kube.http_session import Sending, open_session
 from gpuruntime.kube.retrying import Retrier, RetryPolicy
+from gpuruntime.kube.server_time import ServerTime
 from gpuruntime.kube.server_warnings import WarningLog
 
 __all__ = ["Params", "Transport"]
@@ -63,7 +64,8 @@ class Transport:
     A 401 makes the credentials refresh and is tried once more. `retries` says what else is tried again; no write
     is, once it may have been executed, unless the server asked for it with Retry-After.
 
-    Use it as an async context manager, or call `close`. `sleep` is how retries wait.
+    Use it as an async context manager, or call `close`. `sleep` is how retries wait, `server_time` what the server's
+    clock shows.
     """
 
     def __init__(
@@ -74,7 +76,9 @@ class Transport:
         max_in_flight: int = 64,
         retries: RetryPolicy = RetryPolicy(),  # a frozen value
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        server_time: ServerTime | None = None,
     ) -> None:
+        self.server_time = server_time or ServerTime()
         self._credentials = credentials
         self._user_agent = user_agent
         self._slots = asyncio.Semaphore(max_in_flight)
@@ -258,6 +262,9 @@ class Transport:
     def _note(self, request: _Request, response: aiohttp.ClientResponse) -> None:
         self._counts[str(response.status), request.method] += 1
         self._warnings.note(response.headers.getall("Warning", ()))
+        if 200 <= response.status < 300:
+            # A page that says no may be that of a proxy, with a clock of its own.
+            self.server_time.note(response.headers.get("Date", ""))
 
     def _failed(self, request: _Request, error: Exception, sending: Sending) -> KubeError:
         if sending.tried:

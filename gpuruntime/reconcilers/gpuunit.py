@@ -16,7 +16,7 @@ children go with their owner.
 
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final, Generic, TypeVar
 
 from attrs import field, frozen
@@ -91,7 +91,9 @@ def install_gpuunit(manager: Manager, options: GPUUnitOptions | None = None) -> 
     chosen = options or GPUUnitOptions()
     caches = UnitCaches.of(manager.cache, chosen.namespaces)
     writer, renderings = Writer(manager.client, manager=GROUP), UnitRenderings(chosen.rendering)
-    reconciler = GPUUnitReconciler(caches, manager.client, writer, manager.recorder, renderings)
+    reconciler = GPUUnitReconciler(
+        caches, manager.client, writer, manager.recorder, renderings, now=manager.server_time.now
+    )
     StageCollector(manager.operations.registry, reconciler.stages)
     manager.declare(
         owns(Deployment, by=GPUUnit),
@@ -124,10 +126,6 @@ class _Attempt(Generic[W]):
     error: Exception | None = None
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 @frozen
 class GPUUnitReconciler:
     """Brings the children of a unit in line with its spec, and its status in line with them.
@@ -148,7 +146,7 @@ class GPUUnitReconciler:
     recorder: Recorder
     renderings: UnitRenderings
     stages: StageTimes = field(factory=StageTimes)
-    now: Callable[[], datetime] = _utc_now
+    now: Callable[[], datetime] = field(kw_only=True)
 
     async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
         """See `Reconciler`."""

@@ -6,7 +6,7 @@ so that a claim that came first wins.
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 from attrs import evolve, field, frozen
@@ -85,7 +85,9 @@ def install_stockpool(manager: Manager, options: StockPoolOptions | None = None)
     pools = manager.cache.informer(StockPool, namespaces=chosen.namespaces)
     units = watch_units(manager.cache, chosen.namespaces)
     pace = RefillPace(chosen.pace, asyncio.get_running_loop().time)
-    reconciler = StockPoolReconciler(pools.store, units.store, manager.client, manager.recorder, pace, chosen)
+    reconciler = StockPoolReconciler(
+        pools.store, units.store, manager.client, manager.recorder, pace, chosen, now=manager.server_time.now
+    )
     stock = tuple(sorted(chosen.roles.stock_namespaces))
     manager.declare(
         uses(GPUUnit, "create", "delete", namespaces=stock),
@@ -113,10 +115,6 @@ def pools_of_unit(unit: GPUUnit) -> Iterator[ObjectKey]:
         yield pool
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 @frozen
 class StockPoolReconciler:
     """Makes and removes stock units by the plan, and writes the status when it says something new.
@@ -134,7 +132,7 @@ class StockPoolReconciler:
     recorder: Recorder
     pace: RefillPace
     options: StockPoolOptions = field(factory=StockPoolOptions)
-    now: Callable[[], datetime] = _utc_now
+    now: Callable[[], datetime] = field(kw_only=True)
 
     async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
         pool = self.pools.get(key)

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 
 from attrs import frozen
 
@@ -31,10 +31,6 @@ from gpuruntime.service.unit_index import units_that_took
 __all__ = ["StockClaims", "WantedStock", "claim_for", "claim_patch", "no_capacity"]
 
 _LOG = logging.getLogger(__name__)
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
 
 
 def claim_for(operation: Operation, stock: GPUUnit, active: ObjectKey) -> Claim:
@@ -93,7 +89,7 @@ class StockClaims:
     with `find`, and uses it.
     """
 
-    def __init__(self, units: Store[GPUUnit], ready: ReadyStock, now: Callable[[], datetime] = _utc_now) -> None:
+    def __init__(self, units: Store[GPUUnit], ready: ReadyStock, now: Callable[[], datetime]) -> None:
         self._units = units
         self._ready = ready
         self._now = now

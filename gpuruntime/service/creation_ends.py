@@ -4,7 +4,6 @@ Whoever asked for an object hears of it before the Operation that made it has en
 the object is deleted, whoever takes that Operation over would find nothing, and make it again.
 """
 
-from datetime import UTC, datetime
 from typing import Final
 
 from gpuruntime.api.names import CLAIM_ID, OPERATION_ID, REQUEST_HASH
@@ -46,7 +45,7 @@ async def end_creation(hold: OperationHold, made: TypedObject) -> None:
             found = await hold.client.get(Operation, operation_name(operation_id), hold.operation.metadata.namespace)
             if has_ended(found) or not _has_made(found, made):
                 return
-            status = ended(found.status, datetime.now(UTC), result=result, error=None)
+            status = ended(found.status, hold.now(), result=result, error=None)
             written = await write_status(hold.client, found, status)
         except ConflictError:
             continue

@@ -11,7 +11,8 @@ Where the process dies, and what happens then:
     after the claim         whoever takes over finds the claim by the Operation's UID, and goes on with it; without any
                             worker the claim is void, and the reaper releases it once the Operation is gone
     after the creation      whoever takes over finds the active unit, and deletes the stock unit that it names; without
-                            any worker the reaper does
+                            any worker the reaper does. A duplicate of the request is answered at once, on any replica,
+                            because the active unit bears the UID of the Operation: see `unit_trace`
     after the deletion      whoever takes over finds the active unit, and nothing is left to do but to say so
 """
 
@@ -23,25 +24,28 @@ from attrs import evolve, frozen
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.api.names import CLAIM_ID, OPERATION_ID, REQUEST_HASH, SOURCE_STOCK_MARKS
 from gpuruntime.api.operation import CREATE_GPU_UNIT, Operation, OperationResult
-from gpuruntime.control import Store
+from gpuruntime.control import Informer, Store
 from gpuruntime.desired.provenance import Provenance, claim_of, provenance_of
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import (
     AlreadyExistsError,
     NotFoundError,
 )
-from gpuruntime.meta.frozen_mapping import FrozenDict
+from gpuruntime.meta.codec import decode
+from gpuruntime.meta.decode_errors import DecodeError
+from gpuruntime.meta.frozen_mapping import FrozenDict, thaw
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.objects import ObjectMeta
 from gpuruntime.service.changing import read_or_none
 from gpuruntime.service.claiming import StockClaims, WantedStock, no_capacity
 from gpuruntime.service.errors import NameTakenError, RefusedError
+from gpuruntime.service.operation_answers import Trace
 from gpuruntime.service.operation_hold import OperationHold, Outcome
 from gpuruntime.service.refusing import REFUSALS, refused
 from gpuruntime.service.releasing import settle_claim
 from gpuruntime.service.requests import CreateUnit, Envelope
 
-__all__ = ["UnitCreation", "active_unit", "result_of"]
+__all__ = ["UnitCreation", "active_unit", "result_of", "unit_trace"]
 
 
 def active_unit(request: CreateUnit, operation: Operation, stock: GPUUnit | None) -> GPUUnit:
@@ -158,7 +162,12 @@ class UnitCreation:
             raise refused(f"unit {request.namespace}/{request.name}", error) from error
 
     def _made(self, hold: OperationHold, active: GPUUnit, stock: GPUUnit | None = None) -> Outcome:
-        return Outcome(result_of(active), active, rest=lambda: self._hand_over(hold.client, active, stock))
+        return Outcome(
+            result_of(active),
+            active,
+            rest=lambda: self._hand_over(hold.client, active, stock),
+            is_evident=_was_made_by(active, hold.operation),
+        )
 
     async def _hand_over(self, client: Client, active: GPUUnit, stock: GPUUnit | None) -> None:
         source = provenance_of(active.metadata)
@@ -167,6 +176,27 @@ class UnitCreation:
                 stock = await client.get(GPUUnit, source.stock.name, source.stock.namespace)
         if stock is not None:
             await settle_claim(client, stock, active)
+
+
+def unit_trace(units: Informer[GPUUnit]) -> Trace[GPUUnit]:
+    """How the answer to a create_gpu_unit operation shows in the unit that it made."""
+
+    def key(operation: Operation) -> ObjectKey | None:
+        try:
+            request = decode(CreateUnit, thaw(operation.spec.request or {}))
+        except DecodeError:
+            return None
+        return ObjectKey(request.namespace, request.name)
+
+    def result(operation: Operation, unit: GPUUnit) -> OperationResult | None:
+        return result_of(unit) if _was_made_by(unit, operation) else None
+
+    return Trace(CREATE_GPU_UNIT, GPUUnit, units, key, result)
+
+
+def _was_made_by(unit: GPUUnit, operation: Operation) -> bool:
+    """Whether this very Operation made the unit, and not an earlier one of the same operationID."""
+    return _is_asked_for_by(unit, operation) and unit.metadata.annotations.get(CLAIM_ID) == operation.metadata.uid
 
 
 def _is_asked_for_by(unit: GPUUnit, operation: Operation) -> bool:

@@ -26,7 +26,7 @@ from gpuruntime.service.changing import Changes
 from gpuruntime.service.claim_metrics import ClaimCollector
 from gpuruntime.service.claiming import StockClaims
 from gpuruntime.service.giving_back import UnitDeletion
-from gpuruntime.service.handing_over import UnitCreation
+from gpuruntime.service.handing_over import UnitCreation, unit_trace
 from gpuruntime.service.homes import Homes
 from gpuruntime.service.operation_metrics import OperationCollector
 from gpuruntime.service.operation_record import HoldTiming
@@ -119,7 +119,7 @@ def install_service(manager: Manager, credentials: Credentials, options: Service
     pools = manager.cache.informer(StockPool, namespaces=chosen.namespaces)
     names = CapacityNames(chosen.namespaces)
     ready = ReadyStock(units, chosen.roles)
-    claims = StockClaims(units.store, ready)
+    claims = StockClaims(units.store, ready, transport.server_time.now)
     creation = UnitCreation(claims, units.store)
     pooling = (PoolCreation(), POOL_CHANGE, POOL_REMOVAL)
     stocking = (StockSeeding(names), STOCK_REMOVAL, StockReduction())
@@ -133,10 +133,13 @@ def install_service(manager: Manager, credentials: Credentials, options: Service
         identity=chosen.identity,
         timing=chosen.timing,
         signs=signs,
+        traces=[unit_trace(units)],
     )
     upkeep = Controller(
         "operation",
-        OperationUpkeep(records.store, client, operations, runner, chosen.keep, chosen.most_kept),
+        OperationUpkeep(
+            records.store, client, transport.server_time, operations, runner, chosen.keep, chosen.most_kept
+        ),
         [Watch(records, itself())],
         options=ControllerOptions(concurrency=_TAKEN_OVER_AT_A_TIME, seconds=_LONGEST_OPERATION),
         # An Operation that is taken over looks for stock.
@@ -145,7 +148,7 @@ def install_service(manager: Manager, credentials: Credentials, options: Service
     manager.operations.watch_controller(upkeep)
     manager.operations.watch_transport(transport)
     ClaimCollector(manager.operations.registry, claims.counters)
-    OperationCollector(manager.operations.registry, runner.counters, records.store)
+    OperationCollector(manager.operations.registry, runner.counters, records.store, transport.server_time.now)
     manager.declare(
         uses(Operation, "get", "create", "delete", "patch", namespaces=[chosen.namespace]),
         writes_status(Operation, namespaces=[chosen.namespace]),

@@ -8,7 +8,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import Final, TypeVar
 
 from attrs import field, frozen
@@ -27,7 +26,15 @@ from gpuruntime.meta.frozen_mapping import thaw
 from gpuruntime.meta.objects import TypedObject
 from gpuruntime.meta.structs import Struct
 from gpuruntime.service.errors import FailedForGoodError
-from gpuruntime.service.operation_record import HoldTiming, ended, has_ended, is_held_by, progressed, renewed
+from gpuruntime.service.operation_record import (
+    HoldTiming,
+    answered,
+    ended,
+    has_ended,
+    is_held_by,
+    progressed,
+    renewed,
+)
 from gpuruntime.service.precedence import Precedence
 
 __all__ = ["EndedError", "LostHoldError", "OperationHold", "Outcome", "drop_request"]
@@ -42,12 +49,14 @@ _TELL_SECONDS: Final = 1.0
 class Outcome:
     """What came of an Operation: how it is written down, and the object itself where somebody has it at hand.
 
-    `rest` is what is left to do that changes nothing of this. It may be done twice, and by somebody else.
+    `rest` is what is left to do that changes nothing of this. It may be done twice, and by another process. An outcome
+    is evident if every replica finds it in what was made, see `operation_answers`.
     """
 
     result: OperationResult
     object: TypedObject | None = None
     rest: Callable[[], Awaitable[None]] | None = field(default=None, repr=False)
+    is_evident: bool = False
 
 
 class LostHoldError(Exception):
@@ -56,10 +65,6 @@ class LostHoldError(Exception):
 
 class EndedError(LostHoldError):
     """The Operation has ended: nobody is to begin anything more on its behalf."""
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
 
 
 class OperationHold:
@@ -84,13 +89,12 @@ class OperationHold:
         field_manager: str,
         timing: HoldTiming,
         clock: Callable[[], float] = seconds_since_boot,
-        now: Callable[[], datetime] = _utc_now,
         precedence: Precedence | None = None,
     ) -> None:
         self._operation = operation
         self._owner = owner
         self._timing = timing
-        self._now = now
+        self.now = transport.server_time.now
         self._fence = Fence(clock)
         self._fence.open_until(began + timing.renew)
         self._writing = asyncio.Lock()
@@ -169,14 +173,25 @@ class OperationHold:
         if at_once or self._fence.now() - self._told >= _TELL_SECONDS:
             await self._renew()
 
-    async def end(self, *, result: OperationResult | None = None, error: OperationFailure | None = None) -> None:
-        """Write down what came of it, and drop the request, which may hold secrets.
+    async def record(self, outcome: Outcome) -> None:
+        """Write down what came of it, and that this is the end if nothing is left to do: before a caller hears of it.
 
-        A process that dies between the two leaves a request behind that any worker drops. Whoever deletes what was made
-        ends the Operation with the same result; then there is nothing to write.
+        Whoever deletes what was made ends the Operation with the same result; then there is nothing to write.
         """
         with suppress(EndedError):
-            await self._write(lambda status: ended(status, self._now(), result=result, error=error))
+            if outcome.rest is None:
+                await self._write(lambda status: ended(status, self.now(), result=outcome.result, error=None))
+            else:
+                await self._write(lambda status: answered(status, outcome.result, self.now()))
+
+    async def end(self, *, result: OperationResult | None = None, error: OperationFailure | None = None) -> None:
+        """Write down what came of it, unless that is done, and drop the request, which may hold secrets.
+
+        A process that dies between the two leaves a request behind that any worker drops.
+        """
+        with suppress(EndedError):
+            await self._write(lambda status: ended(status, self.now(), result=result, error=error))
+        if self._operation.spec.request is not None:
             await drop_request(self.client, self._operation)
 
     async def withdraw(self) -> None:
@@ -208,7 +223,7 @@ class OperationHold:
     async def _write_once(self, change: Callable[[OperationStatus], OperationStatus]) -> None:
         if has_ended(self._operation):
             raise EndedError(f"operation {self._operation.spec.operation_id} has ended")
-        now = self._now()
+        now = self.now()
         alive = progressed(renewed(self._operation.status, self._owner, now), self._progress, now)
         try:
             written = await write_status(self.client, self._operation, change(alive))

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final, Literal, get_args
 
 from prometheus_client import CollectorRegistry
@@ -19,10 +19,6 @@ __all__ = ["OperationCollector", "OperationCounters", "OperationEnd"]
 
 OperationEnd = Literal["succeeded", "failed", "withdrawn", "interrupted"]
 _STATES: Final = (PENDING, RUNNING, SUCCEEDED, FAILED)
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
 
 
 class OperationCounters:
@@ -56,7 +52,7 @@ class OperationCollector(Collector):
         registry: CollectorRegistry,
         counters: OperationCounters,
         store: Store[Operation],
-        now: Callable[[], datetime] = _utc_now,
+        now: Callable[[], datetime],
     ) -> None:
         self._counters = counters
         self._store = store

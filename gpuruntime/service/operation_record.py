@@ -35,6 +35,7 @@ __all__ = [
     "CREATED_BY",
     "HoldTiming",
     "Observations",
+    "answered",
     "ended",
     "has_ended",
     "is_held_by",
@@ -117,6 +118,11 @@ def progressed(status: OperationStatus, progress: OperationProgress | None, now:
     if progress is None or status.progress == progress:
         return status
     return evolve(status, progress=progress, updated_at=format_seconds(now))
+
+
+def answered(status: OperationStatus, result: OperationResult, now: datetime) -> OperationStatus:
+    """The status of an Operation whose answer is known while something is left to do."""
+    return evolve(status, result=result, updated_at=format_seconds(now))
 
 
 def ended(

@@ -26,6 +26,8 @@ class Work(Protocol):
     async def run(self, hold: OperationHold) -> Outcome:
         """Do it, or the rest of it: `hold.is_resumed` says whether somebody may have begun. Write by `hold.client`.
 
+        The outcome is written down before a caller hears of it, unless it says that it is evident.
+
         Raises:
             ServiceError: nothing came of it; the Operation is withdrawn.
             FailedForGoodError: the Operation has failed.
@@ -84,6 +86,8 @@ class OperationRunner:
             await hold.end(error=OperationFailure(error.code, str(error)))
             hold.disappoint(error)
             return "failed"
+        if not outcome.is_evident:
+            await hold.record(outcome)
         hold.announce(outcome)
         async with hold.precedence.afterwards():
             if outcome.rest is not None:

@@ -2,9 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from attrs import field, frozen
@@ -13,6 +12,7 @@ from gpuruntime.api.operation import Operation
 from gpuruntime.control import Context, Result, Store
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import ConflictError, NotFoundError
+from gpuruntime.kube.server_time import ServerTime
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.timestamps import parse_timestamp
 from gpuruntime.service.log_context import logged_for
@@ -21,7 +21,7 @@ from gpuruntime.service.operation_record import Observations, has_ended
 from gpuruntime.service.operation_runner import OperationRunner
 from gpuruntime.service.operations import Operations
 
-__all__ = ["DEFAULT_KEEP", "MOST_KEPT", "OperationUpkeep", "pause_before"]
+__all__ = ["DEFAULT_KEEP", "MOST_KEPT", "OperationUpkeep", "end_of", "pause_before"]
 
 _LOG = logging.getLogger(__name__)
 DEFAULT_KEEP: Final = timedelta(days=1)
@@ -30,10 +30,6 @@ MOST_KEPT: Final = 20_000
 """How many ended Operations are kept at most; those that ended first go first."""
 _LONGEST_PAUSE_SECONDS: Final = 600.0
 _TRIMMED_SHARE: Final = 0.05
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
 
 
 def pause_before(attempts: int, lease: float) -> float:
@@ -53,6 +49,7 @@ class OperationUpkeep:
           the local clock alone.
         - The request of an ended one is dropped, and the whole Operation is deleted `keep` after its end. From then on
           its operationID is free, and a request that is sent again under it is carried out again.
+          Times are those of the API server: no wall clock of a replica counts, see `end_of`.
         - Of the ended ones not many more than `most` are kept, the newest.
         - A failed attempt is followed by the next one when the hold of the first has run out, and not sooner. Those
           that follow wait longer, see `pause_before`.
@@ -62,11 +59,11 @@ class OperationUpkeep:
 
     store: Store[Operation]
     client: Client
+    time: ServerTime
     operations: Operations
     runner: OperationRunner
     keep: timedelta = DEFAULT_KEEP
     most: int = MOST_KEPT
-    now: Callable[[], datetime] = _utc_now
     _observations: Observations = field(factory=Observations)
     _trimming: asyncio.Lock = field(factory=asyncio.Lock)
 
@@ -99,18 +96,30 @@ class OperationUpkeep:
             if left > 0:
                 return Result.after(left)
             await drop_request(self.client, operation)
-        overdue = (self.now() - _end(operation) - self.keep).total_seconds()
+        now = await self._time(operation)
+        if now is None:
+            return Result.after(self.keep.total_seconds())
+        overdue = (now - end_of(operation, now) - self.keep).total_seconds()
         if overdue < 0:
             return Result.after(-overdue)
         await self._forget(operation)
         return Result.done()
+
+    async def _time(self, operation: Operation) -> datetime | None:
+        """The server's time. None is a server that does not tell it: nothing is forgotten by its age then."""
+        if self.time.known is None:
+            # Any answer tells it.
+            with suppress(NotFoundError):
+                await self.client.get(Operation, operation.metadata.name, operation.metadata.namespace)
+        return self.time.known
 
     async def _trim(self) -> None:
         """Forget some more than what is too much, so that not every end of an Operation has to look at all of them."""
         if len(self.store) <= self.most or self._trimming.locked():
             return
         async with self._trimming:
-            over = sorted(filter(has_ended, self.store.list().items), key=_end)
+            now = self.time.now()
+            over = sorted(filter(has_ended, self.store.list().items), key=lambda operation: end_of(operation, now))
             if len(over) > self.most:
                 for operation in over[: len(over) - self.most + int(self.most * _TRIMMED_SHARE)]:
                     await self._forget(operation)
@@ -118,8 +127,18 @@ class OperationUpkeep:
     async def _forget(self, operation: Operation) -> None:
         meta = operation.metadata
         with suppress(ConflictError, NotFoundError):  # somebody else was faster
-            await self.client.delete(Operation, meta.name, meta.namespace, uid=meta.uid)
+            await self.client.delete(
+                Operation, meta.name, meta.namespace, uid=meta.uid, resource_version=meta.resource_version
+            )
 
 
-def _end(operation: Operation) -> datetime:
-    return parse_timestamp(operation.status.finished_at or operation.metadata.creation_timestamp or "")
+def end_of(operation: Operation, now: datetime) -> datetime:
+    """When an Operation ended, by the server's clock, where it is `now`.
+
+    The end is written down by a replica. One before the creation, which the server writes down, or one that is yet to
+    come was told by a wrong clock: then the creation counts.
+    """
+    created = parse_timestamp(operation.metadata.creation_timestamp or "")
+    told = operation.status.finished_at
+    finished = created if told is None else parse_timestamp(told)
+    return finished if created <= finished <= now else created

@@ -6,24 +6,22 @@
        │              │                 └────> withdrawn, because nothing came of it: the operationID is free again
        │              └──dies──> another replica takes over, see `operation_upkeep`
        └──finds the Operation──> another request?  refused
-                                 ended?            its result
+                                 answered?         the same answer, see `operation_answers`
                                  failed?           tried anew
-                                 under way?        waited for
+                                 under way?        waited for, until the answer is known
 """
 
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from attrs import evolve, field, frozen
 
 from gpuruntime.api.operation import FAILED, SUCCEEDED, Operation, OperationResult, operation_name
-from gpuruntime.control import Informer, WaitTimeoutError, wait_for, write_status
-from gpuruntime.control.informers.waiting import Predicate
+from gpuruntime.control import Informer, write_status
 from gpuruntime.control.leadership.fence import seconds_since_boot
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import AlreadyExistsError, ConflictError, NotFoundError
@@ -31,8 +29,9 @@ from gpuruntime.kube.transport import Transport
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.objects import TypedObject
 from gpuruntime.meta.structs import Struct
-from gpuruntime.service.errors import NotFinishedError, NotRunningError, OperationConflictError
+from gpuruntime.service.errors import FailedForGoodError, NotFinishedError, NotRunningError, OperationConflictError
 from gpuruntime.service.log_context import current_request_id, logged_for
+from gpuruntime.service.operation_answers import Answers, Trace
 from gpuruntime.service.operation_hold import OperationHold, Outcome
 from gpuruntime.service.operation_record import (
     CREATED_BY,
@@ -52,9 +51,6 @@ _LOG = logging.getLogger(__name__)
 _LOOK_SECONDS: Final = 1.0
 _GRACE_SECONDS: Final = 5.0
 _ATTEMPTS: Final = 5
-_HAS_ENDED: Final[Predicate[Operation]] = Predicate(
-    "the operation has ended", lambda operation: operation is not None and has_ended(operation)
-)
 
 
 @frozen
@@ -117,6 +113,7 @@ class Operations:
         timing: HoldTiming | None = None,
         clock: Callable[[], float] = seconds_since_boot,
         signs: SignsOfLife | None = None,
+        traces: Sequence[Trace[Any]] = (),
     ) -> None:
         self.timing = timing or HoldTiming()
         self.namespace = namespace
@@ -131,6 +128,7 @@ class Operations:
         self._client = Client(transport, field_manager=field_manager, timeout=self.timing.renew)
         # For what a caller waits for, and nobody else.
         self._asker = Client(ImpatientTransport(self._signs), field_manager=field_manager, timeout=self.timing.renew)
+        self._answers = Answers(informer, {trace.type: trace for trace in traces})
         self._precedence = Precedence(self.timing.renew / 2)
         self._tasks: asyncio.TaskGroup | None = None
         self._running: dict[str, _Running] = {}
@@ -159,7 +157,7 @@ class Operations:
         return name in self._running
 
     def as_known(self, operation: Operation) -> Operation:
-        """The Operation with what came of it, if this process knows that and has not written it down yet."""
+        """The Operation with what came of it, if that is known and not written down yet."""
         result = None if has_ended(operation) else self._result(operation)
         if result is None:
             return operation
@@ -219,7 +217,7 @@ class Operations:
             KubeError: the server is away.
         """
         owner, began = self._new_owner(), self.clock()
-        status = taken(operation.status, owner, datetime.now(UTC))
+        status = taken(operation.status, owner, self._transport.server_time.now())
         written = await write_status(self._client, operation, status)
         self._runner.counters.taken_over[operation.spec.type] += 1
         running = self._begin(written or operation, owner, began)
@@ -291,34 +289,51 @@ class Operations:
         return None
 
     async def _outcome(self, submitted: Submitted, deadline: float) -> Outcome:
-        late = NotFinishedError(f"operation {submitted.operation.spec.operation_id} is under way; ask again")
+        current = submitted.operation
+        late = NotFinishedError(f"operation {current.spec.operation_id} is under way; ask again")
         if submitted.outcome is not None:
             if not submitted.outcome.done():
                 raise late
             return submitted.outcome.result()
-        current: Operation | None = submitted.operation
-        while True:
-            if current is None or current.metadata.uid != submitted.operation.metadata.uid:
-                raise _WithdrawnError
-            if (result := self._result(current)) is not None:
-                return Outcome(result)
-            left = deadline - self.clock()
-            if has_ended(current) or left <= 0:
+        while (result := self._result(current)) is None:
+            if current.status.error is not None:
+                raise FailedForGoodError(current.status.error.code, current.status.error.message)
+            left, own = deadline - self.clock(), self._own(current)
+            if left <= 0 or (own is not None and not await self._signs.wait(own, left)):
                 raise late
-            with suppress(WaitTimeoutError):
-                await wait_for(self._informer, current.key, _HAS_ENDED, within=min(left, _LOOK_SECONDS))
-            # The cache may be of another time than the server, and does not tell a withdrawn Operation from a late one.
-            current = await self.find(current.spec.operation_id)
+            # Of two callers of this process, both hear the same, also if nothing came of it.
+            current = await self._later(current, min(left, _LOOK_SECONDS)) if own is None else _answered(current, own)
+        return Outcome(result)
+
+    async def _later(self, operation: Operation, within: float) -> Operation:
+        """The Operation when the caches show something new of it, or after so many seconds, with its answer if there is
+        one.
+
+        Raises:
+            _WithdrawnError: it is gone.
+        """
+        await self._answers.news(operation, within)
+        if self._result(operation) is not None:
+            return operation
+        # The caches may be of another time than the server.
+        found = await self.find(operation.spec.operation_id)
+        if found is None or found.metadata.uid != operation.metadata.uid:
+            raise _WithdrawnError
+        return await self._answers.completed(self._asker, found)
 
     def _result(self, operation: Operation) -> OperationResult | None:
         """What came of an Operation, as far as that is certain; it may not be written down yet."""
-        if has_ended(operation):
-            return operation.status.result
+        own = self._own(operation)
+        if own is not None and own.done() and own.exception() is None:
+            return own.result().result
+        return self._answers.known(operation)
+
+    def _own(self, operation: Operation) -> asyncio.Future[Outcome] | None:
+        """The outcome of an Operation that this process works on."""
         running = self._running.get(operation.metadata.name)
         if running is None or running.hold.operation.metadata.uid != operation.metadata.uid:
             return None
-        outcome = running.hold.outcome
-        return outcome.result().result if outcome.done() and outcome.exception() is None else None
+        return running.hold.outcome
 
     def _begin(self, operation: Operation, owner: str, began: float) -> _Running:
         if self._tasks is None:
@@ -346,3 +361,7 @@ class Operations:
     def _new_owner(self) -> str:
         """Who works on an Operation: a name that no other attempt of any process has."""
         return f"{self._identity}/{uuid.uuid4().hex[:8]}"
+
+
+def _answered(operation: Operation, outcome: asyncio.Future[Outcome]) -> Operation:
+    return evolve(operation, status=evolve(operation.status, result=outcome.result().result))

@@ -94,10 +94,7 @@ class StockSeeding:
             if unit.metadata.name not in used:
                 await self._create(hold.client, unit, ordinal)
             await hold.report(ordinal, request.replicas)
-        result = batch_result(request, hold.operation)
-        # At once: nobody waits for it, but its units cannot be given up before.
-        await hold.end(result=result)
-        return Outcome(result)
+        return Outcome(batch_result(request, hold.operation))
 
     async def _create(self, client: Client, unit: GPUUnit, ordinal: int) -> None:
         before = f"stock unit {unit.key}, after {ordinal - 1} others,"

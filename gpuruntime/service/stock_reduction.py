@@ -14,7 +14,6 @@ released by the reaper.
 import asyncio
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import ClassVar, Final
 
 from attrs import field, frozen
@@ -155,7 +154,7 @@ def _is_claimed_by(unit: GPUUnit, hold: OperationHold) -> bool:
 
 async def _claim_one(hold: OperationHold, unit: GPUUnit) -> GPUUnit:
     meta = hold.operation.metadata
-    patch = claim_patch(unit, Claim(meta.uid, meta.name, None), datetime.now(UTC))
+    patch = claim_patch(unit, Claim(meta.uid, meta.name, None), hold.now())
     return await hold.client.patch(GPUUnit, unit.metadata.name, unit.metadata.namespace, patch)
 
 

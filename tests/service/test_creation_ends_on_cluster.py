@@ -107,7 +107,7 @@ async def test_whoever_took_over_just_before_the_deletion_makes_nothing(
 
     async with looking_at(world.access, GPUUnit, world.active) as units:
         works: tuple[Work, ...] = (
-            UnitCreation(StockClaims(units.store, ReadyStock(units, Roles())), units.store),
+            UnitCreation(StockClaims(units.store, ReadyStock(units, Roles()), lambda: datetime.now(UTC)), units.store),
             PoolCreation(),
         )
         work = {work.type: work for work in works}[kind]

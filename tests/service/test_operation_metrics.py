@@ -67,7 +67,7 @@ def test_without_unfinished_operations_none_is_old_though_the_clock_be_behind() 
 
 def test_attempts_are_shown_by_type_and_end_and_a_type_that_nobody_here_knows_makes_no_series() -> None:
     registry, counters = CollectorRegistry(), OperationCounters(["create_gpu_unit", "seed_stock_units"])
-    OperationCollector(registry, counters, store_of())
+    OperationCollector(registry, counters, store_of(), lambda: NOON)
 
     counters.ended("create_gpu_unit", "succeeded", 0.4)
     counters.ended("create_gpu_unit", "interrupted", 4.0)

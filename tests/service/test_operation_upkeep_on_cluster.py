@@ -4,15 +4,17 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from typing import Any, ClassVar
 
 import pytest
 
-from gpuruntime.api.operation import SUCCEEDED, Operation, OperationResult
+from gpuruntime.api.operation import RUNNING, SUCCEEDED, Operation, OperationResult
 from gpuruntime.control import Cache, Controller, Watch, itself, write_status
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import UnavailableError
 from gpuruntime.kube.kubeconfig import from_kubeconfig
+from gpuruntime.kube.server_time import ServerTime
 from gpuruntime.kube.transport import Transport
 from gpuruntime.service.operation_hold import OperationHold, Outcome
 from gpuruntime.service.operation_record import HoldTiming, ended
@@ -69,7 +71,7 @@ async def test_an_answer_that_is_certain_is_given_again_before_the_rest_is_done(
 
     assert (first.is_replay, again.is_replay) == (False, True)
     assert first.result == again.result
-    assert (written.status.state, written.status.result) == (None, None)
+    assert (written.status.state, written.status.result) == (RUNNING, first.result)
     assert (known.status.state, known.status.result) == (SUCCEEDED, first.result)
 
 
@@ -91,18 +93,20 @@ async def test_what_a_process_gave_up_it_takes_up_again_when_its_hold_has_run_ou
 
 async def test_of_what_has_ended_the_newest_are_kept_and_what_has_not_ended_is_not_counted(world: ServiceWorld) -> None:
     result, now = OperationResult("GPUUnit", "demo"), datetime.now(UTC)
-    for age in (3, 1, 4, 2):
-        made = await world.abandon(f"ended-{age}", "flaky", world.seeds(1))
-        then = now - timedelta(seconds=age)
+    later = ServerTime()
+    later.note(format_datetime(now + timedelta(hours=1)))
+    for minute in (2, 4, 1, 3):
+        made = await world.abandon(f"ended-{minute}", "flaky", world.seeds(1))
+        then = now + timedelta(minutes=minute)
         await write_status(world.admin, made, ended(made.status, then, result=result, error=None))
     await world.abandon("not-ended", "of_another_version", world.seeds(1))
     runner = OperationRunner([Flaky()])
 
-    async with upkeep(world, runner, most=2), looking_at(world.access, Operation, world.active) as seen:
+    async with upkeep(world, runner, time=later, most=2), looking_at(world.access, Operation, world.active) as seen:
         await seen.until(lambda store: store.resource_version != "" and len(store) <= 3)
 
     left = sorted(found.spec.operation_id for found in await world.operations())
-    assert left == ["ended-1", "ended-2", "not-ended"]
+    assert left == ["ended-3", "ended-4", "not-ended"]
 
 
 @pytest.mark.parametrize(("attempts", "seconds"), [(1, 15.0), (2, 30.0), (5, 240.0), (7, 600.0), (10_000, 600.0)])
@@ -121,7 +125,8 @@ async def upkeep(
         operations = Operations(
             transport, records, runner, namespace=world.active, field_manager="t", identity="me", timing=timing
         )
-        keeper = OperationUpkeep(records.store, Client(transport, field_manager="t"), operations, runner, **options)
+        known = {"time": transport.server_time, "operations": operations, "runner": runner, **options}
+        keeper = OperationUpkeep(records.store, Client(transport, field_manager="t"), **known)
         controller = Controller("upkeep", keeper, [Watch(records, itself())])
         tasks = [asyncio.create_task(operations.run()), asyncio.create_task(controller.run())]
         await records.synced()

@@ -13,13 +13,14 @@ from gpuruntime.kube.transport import Transport
 from gpuruntime.meta import ObjectKey
 from gpuruntime.service.errors import NotFinishedError, NotRunningError
 from gpuruntime.service.operation_hold import LostHoldError, OperationHold, Outcome
-from gpuruntime.service.operation_record import ended, taken
+from gpuruntime.service.operation_record import HoldTiming, ended, taken
 from gpuruntime.service.operation_runner import OperationRunner
 from gpuruntime.service.requests import DeleteUnit
 from tests.product_scenes import Onlooker
 from tests.service.service_scenes import QUICK, ServiceWorld, build_product, claimable, looking_at, seeded
 
 NOW = datetime.now(UTC)
+IMPATIENT = HoldTiming(lease=2.0, renew=1.5, period=0.5)
 
 
 async def test_what_was_begun_is_finished_although_the_caller_went_away(
@@ -68,17 +69,15 @@ async def test_what_is_long_ended_is_forgotten_and_a_request_that_was_left_behin
 ) -> None:
     request, result = world.creates("demo"), OperationResult("GPUUnit", "demo")
     old = await world.abandon("old", CREATE_GPU_UNIT, request)
-    new = await world.abandon("new", CREATE_GPU_UNIT, request)
-    await write_status(world.admin, old, ended(old.status, NOW - timedelta(days=2), result=result, error=None))
-    await write_status(world.admin, new, ended(new.status, NOW, result=result, error=None))
+    await write_status(world.admin, old, ended(old.status, datetime.now(UTC), result=result, error=None))
 
-    async with world.product(), looking_at(world.access, Operation, world.active) as operations:
-        await operations.until(
-            lambda store: (
-                store.resource_version != ""
-                and [(found.spec.operation_id, found.spec.request) for found in store.list().items] == [("new", None)]
-            )
-        )
+    async with looking_at(world.access, Operation, world.active) as operations:
+        async with world.product(timing=IMPATIENT, keep=timedelta(seconds=2)):
+            await operations.until(lambda store: store.resource_version != "" and not len(store))
+        new = await world.abandon("new", CREATE_GPU_UNIT, request)
+        await write_status(world.admin, new, ended(new.status, datetime.now(UTC), result=result, error=None))
+        async with world.product(timing=IMPATIENT):
+            await operations.until(lambda store: [found.spec.request for found in store.list().items] == [None])
 
     assert [found.status.state for found in await world.operations()] == [SUCCEEDED]
     assert await world.writes_of_a_second_pass() == []
