@@ -11,6 +11,7 @@ from gpuruntime.processes.product import build_product
 from gpuruntime.processes.status_reporter import StatusReporter
 from gpuruntime.web.app import install
 from gpuruntime.web.authentication import Gate
+from gpuruntime.web.guarded_pages import guard_pages
 
 __all__ = ["run_manager"]
 
@@ -38,6 +39,7 @@ async def run_manager(settings: ManagerSettings) -> None:
 
 async def _serve(manager: Manager, api: Api, gate: Gate, settings: ManagerSettings) -> None:
     install(manager.operations.app, api.routes, gate, manager.operations.registry)
+    guard_pages(manager.operations.app, gate)
     access = settings.access
     manager.serve(manager.operations.app, access.address, tls=tls_of(access), limits=access.limits)
     reporter = StatusReporter(api.health.health, settings.report_seconds)

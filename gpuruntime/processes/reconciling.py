@@ -9,10 +9,12 @@ from gpuruntime.reconcilers.claims import ClaimOptions, install_claims
 from gpuruntime.reconcilers.gpuunit import GPUUnitOptions, install_gpuunit
 from gpuruntime.reconcilers.stockpool import StockPoolOptions, install_stockpool
 
-__all__ = ["WORKERS", "install_reconcilers"]
+__all__ = ["LEASE", "WORKERS", "install_reconcilers"]
 
 WORKERS: Final = GPUUnitOptions().concurrency
 """How many units are reconciled at a time, unless somebody says otherwise."""
+LEASE: Final = "gpuruntime-controller-manager"
+"""The Lease of whoever reconciles. All processes that do stand for the same one: a second one would undo the first."""
 
 
 def install_reconcilers(manager: Manager, places: Places, workers: int = WORKERS) -> None:

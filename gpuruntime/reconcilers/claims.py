@@ -5,7 +5,9 @@ Operation has ended or is gone, the claim is finished if the active unit that it
 otherwise. An Operation that is gone may have been deleted under the hands of a process that still works on it: such a
 process stops when its hold runs out, so the reaper waits for as long as a hold lasts before it believes its eyes.
 
-A stock unit that an active unit names has been taken over, also when somebody stripped the claim off it: then it goes.
+A stock unit that an active unit names has been taken over, also when somebody stripped the claim off it, or when the
+active unit was made by hand: then it goes. A claim comes first: what is claimed for one unit is not had by another one
+that names it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -83,7 +85,7 @@ def install_claims(manager: Manager, options: ClaimOptions | None = None) -> Con
         "claim",
         reaper,
         [
-            Watch(units, mapped(_concerned), [_claim_changed]),
+            Watch(units, mapped(_concerned), [_ties_changed]),
             Watch(operations, mapped(claimed_by)),
         ],
         ControllerOptions(concurrency=chosen.concurrency),
@@ -98,10 +100,13 @@ def _concerned(unit: GPUUnit) -> Iterator[ObjectKey]:
         yield source.stock
 
 
-def _claim_changed(change: Change[GPUUnit]) -> bool:
-    """Whether a unit came to be claimed, or is claimed otherwise than before."""
-    before, after = (None if state is None else claim_of(state.metadata) for state in (change.before, change.after))
-    return before != after
+def _ties_changed(change: Change[GPUUnit]) -> bool:
+    """Whether a unit is claimed, or names a stock unit, otherwise than before."""
+    before, after = (
+        None if state is None else (claim_of(state.metadata), provenance_of(state.metadata))
+        for state in (change.before, change.after)
+    )
+    return (before or (None, None)) != (after or (None, None))
 
 
 @frozen
@@ -147,7 +152,7 @@ class ClaimReaper:
 
     async def _recall(self, stock: GPUUnit) -> Result:
         """Delete a unit that is not claimed and was taken over all the same, so that nobody gets its capacity again."""
-        takers = units_that_took(self.units, stock)
+        takers = units_that_took(self.units, stock, self.options.roles)
         if not takers:
             self._since.pop(stock.key, None)
             return Result.done()

@@ -30,7 +30,7 @@ class ReadyStock:
     def __init__(self, units: Informer[GPUUnit], roles: Roles) -> None:
         self.is_complete = False
         self._informer = units
-        self._roles = roles
+        self.roles = roles
         self._queues: dict[tuple[str, str], list[_Entry]] = {}
 
     @asynccontextmanager
@@ -65,7 +65,7 @@ class ReadyStock:
         return unit if unit is not None and is_ready_stock(unit) else None
 
     def _take(self, change: Change[GPUUnit]) -> None:
-        if not self._roles.is_stock(change.key.namespace):
+        if not self.roles.is_stock(change.key.namespace):
             return
         before, after = _place(change.before), _place(change.after)
         if before == after:

@@ -25,7 +25,7 @@ _ATTEMPTS = 5
 def is_named_by(stock: GPUUnit, active: GPUUnit | None) -> bool:
     """Whether the active unit's provenance names this very stock unit: then the claim on it can only be finished."""
     source = None if active is None else provenance_of(active.metadata)
-    return source is not None and source.uid == stock.metadata.uid
+    return source is not None and (source.stock, source.uid) == (stock.key, stock.metadata.uid)
 
 
 def release_patch(stock: GPUUnit, pool: StockPool | None) -> MergePatch:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.names import CLAIM_ID, POOL_LABEL, label_value
+from gpuruntime.api.roles import Roles
 from gpuruntime.control import Cache, Index, Informer, Store, by_label
 from gpuruntime.desired.provenance import Provenance
 from gpuruntime.meta.identity import ObjectKey
@@ -42,12 +43,16 @@ def units_claimed_by(units: Store[GPUUnit], claim: str) -> tuple[GPUUnit, ...]:
     return units.list(where={_CLAIMED_BY.name: claim}).items
 
 
-def units_that_took(units: Store[GPUUnit], stock: GPUUnit) -> tuple[GPUUnit, ...]:
+def units_that_took(units: Store[GPUUnit], stock: GPUUnit, roles: Roles) -> tuple[GPUUnit, ...]:
     """The active units whose provenance names a stock unit, but for those on their way out; one at most, if all is
     well.
     """
-    found = units.list(where={_TAKEN_FROM.name: stock.metadata.uid}).items
-    return tuple(unit for unit in found if unit.metadata.deletion_timestamp is None)
+    found = units.list(where={_TAKEN_FROM.name: _named(stock.key, stock.metadata.uid)}).items
+    return tuple(
+        unit
+        for unit in found
+        if unit.metadata.deletion_timestamp is None and not roles.is_stock(unit.metadata.namespace)
+    )
 
 
 def source_pool_key(provenance: Provenance) -> ObjectKey | None:
@@ -67,7 +72,11 @@ def _source_pools(raw: Mapping[str, Any]) -> Iterable[str]:
 
 def _source_units(raw: Mapping[str, Any]) -> Iterable[str]:
     found = _source(raw)
-    return () if found is None else (found.uid,)
+    return () if found is None else (_named(found.stock, found.uid),)
+
+
+def _named(stock: ObjectKey, uid: str) -> str:
+    return f"{stock} {uid}"
 
 
 def _claims(raw: Mapping[str, Any]) -> Iterable[str]:

@@ -1,7 +1,6 @@
 """The product is put together without a cluster, and asks for rights in its own namespaces only."""
 
 from gpuruntime.control.permissions.nowhere import NOWHERE
-from gpuruntime.control.permissions.rights import Right
 from gpuruntime.processes.controller_manager import build_controller_manager
 from gpuruntime.processes.places import Places
 from gpuruntime.processes.product import build_product
@@ -27,7 +26,7 @@ async def test_the_rights_of_the_two_processes_are_together_those_of_the_one() -
 
     apart = (*build_controller_manager(NOWHERE).rights, *build_runtime_api(NOWHERE).rights)
 
-    assert {named(right) for right in apart} == {named(right) for right in whole.rights}
+    assert set(apart) == set(whole.rights)
 
 
 async def test_only_the_controller_has_to_do_with_leases_and_children_and_only_the_api_with_tokens() -> None:
@@ -37,11 +36,6 @@ async def test_only_the_controller_has_to_do_with_leases_and_children_and_only_t
 
     assert controller - api >= {"leases", "deployments", "services", "pods", "gpuunits/status", "events"}
     assert api - controller == {"tokenreviews", "operations/status"}
-
-
-def named(right: Right) -> tuple[str, str, str, str]:
-    """What a right is about; the lease of each process has a name of its own."""
-    return right.group, right.resource, right.verb, right.namespace
 
 
 async def test_other_namespaces_are_as_good() -> None:
@@ -59,4 +53,15 @@ async def test_the_lease_is_in_the_system_namespace() -> None:
     election = product.manager.options.election
 
     assert election is not None
-    assert (election.namespace, election.name) == ("c", "gpuruntime-manager")
+    assert (election.namespace, election.name) == ("c", "gpuruntime-controller-manager")
+
+
+async def test_the_manager_and_the_controller_manager_stand_for_the_same_lease() -> None:
+    whole, apart = build_product(NOWHERE), build_controller_manager(NOWHERE)
+
+    leases = [process.options.election for process in (whole.manager, apart)]
+
+    assert len({(lease.namespace, lease.name) for lease in leases if lease is not None}) == 1
+    assert {right for right in whole.rights if right.resource == "leases"} == {
+        right for right in apart.rights if right.resource == "leases"
+    }

@@ -1,16 +1,18 @@
 """Claims whose process died, on a real control plane: none is lost, none is handed out twice."""
 
-from contextlib import AsyncExitStack
+import asyncio
+from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime
 
 import pytest
 
 from gpuruntime.api import reasons
 from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.names import SOURCE_STOCK_NAME
 from gpuruntime.api.operation import CREATE_GPU_UNIT, FAILED, SUCCEEDED, Operation, OperationFailure
 from gpuruntime.api.stockpool import StockPool
 from gpuruntime.control import write_status
-from gpuruntime.desired.provenance import CLAIM_ANNOTATIONS, claim_of, provenance_of
+from gpuruntime.desired.provenance import CLAIM_ANNOTATIONS, Provenance, claim_of, provenance_of
 from gpuruntime.kube.builtin.events import Event
 from gpuruntime.kube.patches import MergePatch
 from gpuruntime.meta import ObjectKey, controller_of
@@ -19,7 +21,7 @@ from gpuruntime.service.errors import InsufficientCapacityError
 from gpuruntime.service.handing_over import active_unit
 from gpuruntime.service.operation_record import HoldTiming, ended
 from tests.desired.pool_scenes import NOW
-from tests.product_scenes import Onlooker
+from tests.product_scenes import UNITS, Onlooker
 from tests.service.admission import refusing_units
 from tests.service.conftest import onlooker, world
 from tests.service.service_scenes import ServiceWorld, looking_at, seeded
@@ -178,6 +180,74 @@ async def test_a_unit_that_was_taken_over_is_not_handed_out_again_though_its_cla
     assert done.status.state == SUCCEEDED
     assert sorted(await world.units(world.active)) == ["demo"]
     assert await world.writes_of_a_second_pass() == []
+
+
+def made_by_hand(world: ServiceWorld, stock: GPUUnit, **named: str) -> None:
+    """An active unit that names a stock unit, as somebody applies it with kubectl."""
+    body = {
+        "apiVersion": "runtime.lokiwager.io/v1alpha1",
+        "kind": "GPUUnit",
+        "metadata": {
+            "name": "by-hand",
+            "annotations": Provenance(stock.key, stock.metadata.uid).annotations() | named,
+        },
+        "spec": {"specName": "g1.1", "cpu": "10m", "memory": "16Mi", "image": "nginx"},
+    }
+    world.access.admin().create(UNITS.format(world.active), body)
+
+
+async def test_a_stock_unit_that_a_unit_made_by_hand_names_goes(world: ServiceWorld, onlooker: Onlooker) -> None:
+    async with world.product(timing=IMPATIENT) as product:
+        names = await seeded(world, product, onlooker, 2)
+        stock = await world.units(world.stock)
+
+        made_by_hand(world, stock[names[0]])
+        with suppress(TimeoutError):
+            async with asyncio.timeout(8 * IMPATIENT.lease):
+                await onlooker.units.until(lambda store: ObjectKey(world.stock, names[0]) not in store)
+        left = sorted(await world.units(world.stock))
+
+    assert left == names[1:]
+    assert await world.writes_of_a_second_pass() == []
+
+
+async def test_stock_that_was_claimed_for_another_unit_is_not_had_by_naming_it(
+    world: ServiceWorld, onlooker: Onlooker
+) -> None:
+    async with world.product() as product:
+        (name,) = await seeded(world, product, onlooker, 1)
+    operation = await world.abandon("order-1", CREATE_GPU_UNIT, world.creates("demo"))
+    stock = await claimed_by(world, operation, name)
+    made_by_hand(world, stock)
+
+    async with world.product(timing=IMPATIENT) as product:
+        done = await world.ended(product, "order-1")
+        unit = await onlooker.ready(ObjectKey(world.active, "demo"))
+        await onlooker.units.until(lambda store: not store.list(world.stock).items)
+
+    source = provenance_of(unit.metadata)
+    assert source is not None
+    assert source.uid == stock.metadata.uid
+    assert done.status.state == SUCCEEDED
+
+
+async def test_a_unit_that_names_a_stock_unit_in_part_has_no_part_in_it(
+    world: ServiceWorld, onlooker: Onlooker
+) -> None:
+    async with world.product(timing=IMPATIENT) as product:
+        (name,) = await seeded(world, product, onlooker, 1)
+        stock = (await world.units(world.stock))[name]
+        made_by_hand(world, stock, **{SOURCE_STOCK_NAME: "another"})
+        await product.service.unit_reads.informer.until(lambda store: ObjectKey(world.active, "by-hand") in store)
+
+        try:
+            made = await product.service.units.create("order-1", world.creates("demo"))
+        except InsufficientCapacityError:
+            made = None
+
+    assert made is not None
+    assert made.unit is not None
+    assert made.unit.metadata.annotations[SOURCE_STOCK_NAME] == name
 
 
 def _tells_of_a_refusal(event: Event) -> bool:

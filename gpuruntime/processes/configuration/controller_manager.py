@@ -19,7 +19,7 @@ from gpuruntime.processes.configuration.notations import (
     show_seconds,
 )
 from gpuruntime.processes.configuration.sections import Logging, Namespaces
-from gpuruntime.processes.reconciling import WORKERS
+from gpuruntime.processes.reconciling import LEASE, WORKERS
 
 __all__ = ["ControllerManagerConfig", "LeaderElection"]
 
@@ -32,7 +32,7 @@ class LeaderElection:
     """Who of several replicas reconciles."""
 
     enabled: bool = key(FLAG, True, "false where there is never more than one replica")
-    lease_name: str = key(OBJECT_NAME, "gpuruntime-controller-manager", "the Lease in namespaces.system")
+    lease_name: str = key(OBJECT_NAME, LEASE, "the Lease in namespaces.system, which `manager` also stands for")
     lease_duration: float = key(_SECONDS, 15.0, "how long others wait for a leader that is silent; whole seconds")
     renew_deadline: float = key(_SECONDS, 10.0, "how long a leader tries to renew before it stops leading")
     retry_period: float = key(_SECONDS, 2.0, "the time between two tries")

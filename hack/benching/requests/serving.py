@@ -27,7 +27,7 @@ ACTIVE_UNITS: Final = _UNITS.format("runtime-instance")
 BARE_UNITS: Final = _UNITS.format(BARE)
 """Units that nobody watches: for writes that nothing but the API server has to do with."""
 _SYSTEM: Final = "gpuruntime-system"
-_LEASE: Final = f"/apis/coordination.k8s.io/v1/namespaces/{_SYSTEM}/leases/gpuruntime-manager"
+_LEASE: Final = f"/apis/coordination.k8s.io/v1/namespaces/{_SYSTEM}/leases/gpuruntime-controller-manager"
 _ROOT: Final = Path(__file__).resolve().parents[3]
 _UNITS_OF_A_NODE: Final = 100
 _START_SECONDS: Final = 60.0
