@@ -15,12 +15,14 @@ from gpuruntime.kube.client import Client
 from gpuruntime.processes.desk import Desk
 from gpuruntime.service.machines_on_cluster import ClusterMachines
 from gpuruntime.service.memory import MemoryMachines
+from gpuruntime.service.namespace_checks import NamespaceChecks
 from gpuruntime.web.app import cluster_routes, machine_routes, until_ready
 from gpuruntime.web.authentication import Access, Gate, decide_access
 from gpuruntime.web.authentication_kubernetes import TokenReviews
 from gpuruntime.web.authentication_tokens import TokenFile
 from gpuruntime.web.health import ClusterProbe, HealthPages, why_not_ready
 from gpuruntime.web.identity import Authenticator, Grants, parse_grants
+from gpuruntime.web.namespace_guard import where_namespaces_are
 from gpuruntime.web.routing import Route
 from gpuruntime.web.serving_certificate import server_tls
 
@@ -67,7 +69,9 @@ def api_of_desk(desk: Desk) -> Api:
         service.operations, service.units, service.unit_reads, places.instance[0], places.stock[0]
     )
     routes = (*machine_routes(health, machines), *cluster_routes(service))
-    return Api(until_ready(routes, why_not_ready(cache)), health, service.log.close)
+    checks = NamespaceChecks(service.units.client, places.all)
+    guarded = where_namespaces_are(until_ready(routes, why_not_ready(cache)), checks)
+    return Api(guarded, health, service.log.close)
 
 
 def api_of_memory() -> Api:

@@ -8,6 +8,7 @@ from gpuruntime.control.manager import Manager
 from gpuruntime.control.permissions.declarations import uses
 from gpuruntime.control.permissions.rights import Right
 from gpuruntime.kube.builtin.authentication import TokenReview
+from gpuruntime.kube.builtin.core import Namespace
 from gpuruntime.kube.credentials import Credentials
 from gpuruntime.processes.places import Places
 from gpuruntime.service.homes import Homes
@@ -44,7 +45,10 @@ def install_desk(
     homes = Homes(places.instance[0], places.stock[0])
     options = ServiceOptions(places.roles, places.system, places.units, keep, identity=identity, homes=homes)
     service = install_service(manager, credentials, options)
-    manager.declare(uses(TokenReview, "create", rare="used for callers with tokens of the cluster"))
+    manager.declare(
+        uses(TokenReview, "create", rare="used for callers with tokens of the cluster"),
+        uses(Namespace, "get", names=places.all, rare="used before writes, to tell which namespace is gone"),
+    )
     inventory = Inventory.of(manager.cache, places.units, places.roles)
     InventoryCollector(manager.operations.registry, inventory)
     return Desk(manager, service, inventory, places)

@@ -27,6 +27,11 @@ class Places:
         return tuple(sorted({*self.instance, *self.stock}))
 
     @property
+    def all(self) -> tuple[str, ...]:
+        """Every namespace of the product."""
+        return tuple(sorted({*self.units, self.system}))
+
+    @property
     def roles(self) -> Roles:
         return Roles(self.stock)
 

@@ -11,11 +11,13 @@
     ├── StaleVersionError           what the request is about is not in the state that it names
     ├── ClaimedError                the stock unit is promised to somebody
     ├── RefusedError                the API server said no
+    ├── NamespaceGoneError          a namespace of the product is missing
     ├── NotRunningError             this process does not take requests yet, or any more
     └── NotFinishedError            accepted and stored, not finished yet; ask again
 
 But for the last one, nothing was stored when one of these is raised, or it was taken back: the operationID may be used
-again. What the server and the wire do is a KubeError, and then the Operation may be there and will be finished.
+again. A request during which a namespace goes may be stored, and carried out when the namespace is back. What the server
+and the wire do is a KubeError, and then the Operation may be there and will be finished.
 A use case that stored something and cannot go on raises `FailedForGoodError`; that is what the Operation then tells.
 """
 
@@ -27,6 +29,7 @@ __all__ = [
     "InsufficientCapacityError",
     "InvalidRequestError",
     "NameTakenError",
+    "NamespaceGoneError",
     "NotFinishedError",
     "NotRunningError",
     "ObjectNotFoundError",
@@ -93,6 +96,12 @@ class RefusedError(ServiceError):
     """The API server refused what the request asks for; its words are in the message."""
 
     code = "refused"
+
+
+class NamespaceGoneError(ServiceError):
+    """A namespace in which the product works is missing or being deleted: an operator has to create it again."""
+
+    code = "namespace_not_found"
 
 
 class NotRunningError(ServiceError):

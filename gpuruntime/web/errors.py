@@ -61,6 +61,7 @@ _SERVICE_STATUS: Final[Mapping[str, int]] = {
     "refused": 409,
     "stock_claimed": 409,
     "conflict": 412,
+    "namespace_not_found": 503,
     "service_unavailable": 503,
     "not_finished": 504,
 }

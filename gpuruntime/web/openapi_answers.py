@@ -23,7 +23,7 @@ _MEANINGS: Final[Mapping[int, str]] = {
     413: "The body is larger than 1 MiB",
     415: "The body is no JSON in UTF-8 by its headers",
     500: "We failed; the log says why",
-    503: "The cluster cannot be asked now",
+    503: "The cluster cannot be asked now, or (`namespace_not_found`) a namespace of the installation is gone",
     504: "Accepted and stored, but not finished in time; ask again with the same operationID",
 }
 

@@ -7,13 +7,18 @@ from gpuruntime.processes.product import build_product
 from gpuruntime.processes.runtime_api import build_runtime_api
 
 
-async def test_only_nodes_and_token_reviews_are_asked_for_everywhere() -> None:
+async def test_only_nodes_token_reviews_and_its_own_namespaces_are_asked_for_everywhere() -> None:
     product = build_product(NOWHERE)
 
     rights = product.rights
 
     assert {right.namespace for right in rights} == {"", "gpuruntime-system", "runtime-instance", "runtime-stock"}
-    assert {right.resource for right in rights if not right.namespace} == {"nodes", "tokenreviews"}
+    assert {right.resource for right in rights if not right.namespace} == {"namespaces", "nodes", "tokenreviews"}
+    assert {right.name for right in rights if right.resource == "namespaces"} == {
+        "gpuruntime-system",
+        "runtime-instance",
+        "runtime-stock",
+    }
     assert {right.resource for right in rights if right.namespace == "gpuruntime-system"} == {
         "leases",
         "operations",
@@ -35,7 +40,7 @@ async def test_only_the_controller_has_to_do_with_leases_and_children_and_only_t
     api = {right.resource for right in build_runtime_api(NOWHERE).rights}
 
     assert controller - api >= {"leases", "deployments", "services", "pods", "gpuunits/status", "events"}
-    assert api - controller == {"tokenreviews", "operations/status"}
+    assert api - controller == {"namespaces", "tokenreviews", "operations/status"}
 
 
 async def test_other_namespaces_are_as_good() -> None:
