@@ -16,8 +16,8 @@
     └── NotFinishedError            accepted and stored, not finished yet; ask again
 
 But for the last one, nothing was stored when one of these is raised, or it was taken back: the operationID may be used
-again. A request during which a namespace goes may be stored, and carried out when the namespace is back. What the server
-and the wire do is a KubeError, and then the Operation may be there and will be finished.
+again. A request during which a namespace goes may be stored, and carried out when the namespace is back.
+What the server and the wire do is a KubeError, and then the Operation may be there and will be finished.
 A use case that stored something and cannot go on raises `FailedForGoodError`; that is what the Operation then tells.
 """
 

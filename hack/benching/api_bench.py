@@ -8,6 +8,7 @@ from hack.benching.measuring import conditions, everybody, run_all, workshop
 from hack.benching.options import add_options, chosen
 from hack.benching.report import Report
 from hack.benching.requests.claims import CLAIMS
+from hack.benching.requests.duplicates import DUPLICATES
 from hack.benching.requests.followers import FOLLOWERS
 from hack.benching.requests.hostility import HOSTILE
 from hack.benching.requests.reads import SIZES
@@ -15,7 +16,7 @@ from hack.benching.scenario import Bench
 
 __all__ = ["SCENARIOS", "add_api"]
 
-SCENARIOS = {scenario.name: scenario for scenario in (CLAIMS, SIZES, HOSTILE, FOLLOWERS)}
+SCENARIOS = {scenario.name: scenario for scenario in (CLAIMS, DUPLICATES, SIZES, HOSTILE, FOLLOWERS)}
 _REPEAT, _QUICK_REPEAT = 3, 1
 
 
@@ -26,10 +27,11 @@ def add_api(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         description="Measure one `gpuruntime manager` with the account of its manifests on a cluster with fake nodes,"
         " from the outside. Each round of claims and sizes has a cluster of its own. Exit code 1: a bar is not met.",
         epilog="claims: ready stock is claimed at 45 a second (Poisson) and 150 at once, with reconcilers at work and"
-        " paused, a bare conditional PATCH beside each claim. sizes: get, list and claim among 10 to 5,000 units, and"
-        " reads a second and core. hostile: callers and probes beside ten gzip bombs, or ten megabytes of small faults;"
-        " about two minutes. followers: 2,000 begin to follow 650 units, and others get units meanwhile. A full run"
-        " takes about half an hour on two cores.",
+        " paused, a bare conditional PATCH beside each claim. duplicates: 300 claims are sent once, and 300 others three"
+        " times, to two processes, 60 at a time. sizes: get, list and claim among 10 to 5,000 units, and reads a second"
+        " and core. hostile: callers and probes beside ten gzip bombs, or ten megabytes of small faults; about two"
+        " minutes. followers: 2,000 begin to follow 650 units, and others get units meanwhile. A full run takes about 40"
+        " minutes on two cores.",
     )
     add_options(parser, SCENARIOS, quick="a tenth of the stock, few units, one round", rounds=_REPEAT)
     parser.set_defaults(measure=_measure)

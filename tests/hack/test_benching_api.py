@@ -11,6 +11,7 @@ from hack.benching.api_bench import SCENARIOS
 from hack.benching.contenders import Contender, Runner
 from hack.benching.report import Report, ScenarioReport, as_table
 from hack.benching.requests.claims import BARE_PATCH, CLAIMS, FULL, OURS, PUBLISHED, Load, measures
+from hack.benching.requests.duplicates import DUPLICATES
 from hack.benching.requests.hostility import BARE_GET, HOSTILE
 from hack.benching.requests.hostility import measures as hostile_measures
 from hack.benching.requests.latencies import Latencies, arrivals, one_by_one, sent_at
@@ -61,7 +62,7 @@ def test_requests_come_at_the_same_times_in_every_run_and_so_many_a_second() -> 
 def test_the_slowest_of_a_hundred_is_not_the_ninety_ninth() -> None:
     some = Latencies(tuple(number / 1000 for number in range(1, 101)))
 
-    assert (some.p50, some.p99) == (50.5, 99.0)
+    assert (some.p50, some.p90, some.p99) == (50.5, 90.0, 99.0)
 
 
 async def test_every_request_is_sent_once_at_each_time_without_waiting_for_the_others() -> None:
@@ -84,7 +85,7 @@ async def test_every_request_is_sent_once_at_each_time_without_waiting_for_the_o
 
 
 def test_every_scenario_of_the_api_is_known_by_its_name() -> None:
-    assert list(SCENARIOS) == ["claims", "sizes", "hostile", "followers"]
+    assert list(SCENARIOS) == ["claims", "duplicates", "sizes", "hostile", "followers"]
 
 
 @pytest.mark.parametrize(("attacked", "verdict"), [(300.0, "met"), (301.0, "not met")])
@@ -115,14 +116,15 @@ async def test_hostile_requests_are_measured_on_a_cluster_of_their_own(tmp_path:
 
 @pytest.mark.soak
 @pytest.mark.timeout(280)
-async def test_both_scenarios_give_all_their_figures_on_clusters_of_their_own(tmp_path: Path) -> None:
+async def test_all_scenarios_give_all_their_figures_on_clusters_of_their_own(tmp_path: Path) -> None:
     with Children(tmp_path / "children") as children:
         progress = Progress(io.StringIO())
         bench = Bench(runner=Runner(children, tmp_path), progress=progress, directory=tmp_path, repeat=1, quick=True)
 
         claims, sizes = await CLAIMS.run(bench, ()), await SIZES.run(bench, ())
+        duplicates = await DUPLICATES.run(bench, ())
 
-    assert all(figure.summary(OURS) is not None for figure in (*claims, *sizes))
+    assert all(figure.summary(OURS) is not None for figure in (*claims, *sizes, *duplicates))
     timed = [figure for figure in claims if figure.name.startswith("claim p")]
     assert all(figure.summary(BARE_PATCH) is not None for figure in timed)
     assert all(figure.summary(PUBLISHED) is None for figure in timed)

@@ -1,5 +1,7 @@
 """What the bench asks of the API, and what it asks of the API server itself beside it."""
 
+import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -15,11 +17,13 @@ from gpuruntime.kube.transport import Transport
 from gpuruntime.testing.progress import Progress
 from hack.benching.creating import ObjectsError, create_objects
 from hack.benching.requests.serving import BARE, BARE_UNITS, Served, stock_unit
+from hack.benching.scenario import Bench
 
-__all__ = ["Asker", "BarePatches", "asking", "bare_patches"]
+__all__ = ["Asker", "BarePatches", "all_ready", "asking", "bare_patches", "settled"]
 
 _IN_FLIGHT = 512
 _LATER = frozenset({503, 504})
+_LOOK_SECONDS = 0.5
 
 
 @define
@@ -47,6 +51,18 @@ class Asker:
     async def claim(self, name: str, spec_name: str) -> None:
         """Create a unit on stock, however often that has to be asked for."""
         await self.ask("POST", "/gpu-units", 201, 200, body=_order(name, spec_name))
+
+    async def try_to_claim(self, name: str, spec_name: str) -> int:
+        """Ask once for a unit on stock; gives the status, which is 504 if the answer is not known in time.
+
+        Raises:
+            ObjectsError: it has a status that was not expected.
+        """
+        async with self.session.post("/api/v1/gpu-units", json=_order(name, spec_name)) as response:
+            said = await response.read()
+        if response.status not in {200, 201, *_LATER}:
+            raise ObjectsError(f"claim of {name}: expected 200 or 201, got {response.status}: {said[:300]!r}")
+        return response.status
 
     async def claim_in_vain(self, name: str, spec_name: str) -> None:
         """Ask for a unit on stock of which there is none."""
@@ -92,3 +108,20 @@ async def bare_patches(world: Served, units: int, progress: Progress) -> AsyncIt
         client = Client(transport, field_manager="bench")
         found = (await client.list(GPUUnit, BARE)).items
         yield BarePatches(client, {unit.metadata.name: unit.metadata.resource_version for unit in found})
+
+
+async def all_ready(asker: Asker, bench: Bench, units: int) -> None:
+    """Returns when there is so much ready stock."""
+    ready = 0
+    while ready < units:
+        await asyncio.sleep(_LOOK_SECONDS)
+        ready = json.loads(await asker.ask("GET", "/health", 200))["data"]["availableStockUnitCount"]
+        bench.progress.advance("ready stock units", ready, units)
+
+
+async def settled(asker: Asker, bench: Bench) -> None:
+    """Returns when no unit is on its way any more, and no stock: an active pod may have pushed some aside."""
+    for collection in ("/gpu-units", "/operator/stock-units"):
+        while json.loads(await asker.ask("GET", f"{collection}?phase=Progressing&limit=1", 200))["data"]:
+            bench.progress.advance("units get ready", 0, 1)
+            await asyncio.sleep(_LOOK_SECONDS)

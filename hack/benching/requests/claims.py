@@ -5,7 +5,6 @@ on this machine at this load.
 """
 
 import asyncio
-import json
 from collections.abc import Mapping
 from typing import Final
 
@@ -15,7 +14,7 @@ from hack.benching.alternating import Measure, Results
 from hack.benching.catalogue import Catalogue
 from hack.benching.contenders import Contender, Reading
 from hack.benching.figures import Bar, Figure
-from hack.benching.requests.asking import Asker, BarePatches, asking, bare_patches
+from hack.benching.requests.asking import Asker, BarePatches, all_ready, asking, bare_patches, settled
 from hack.benching.requests.latencies import arrivals, one_by_one, sent_at
 from hack.benching.requests.serving import api_world
 from hack.benching.scenario import Bench, Scenario
@@ -26,7 +25,6 @@ OURS: Final = "ours"
 BARE_PATCH: Final = "bare PATCH"
 PUBLISHED: Final = "agent-sandbox"
 _PEER: Final = {"p50": 92.0, "p99": 376.0}
-_LOOK_SECONDS: Final = 0.5
 _BAR: Final = Bar(OURS, 4.0)
 
 
@@ -103,10 +101,10 @@ async def _round(bench: Bench, load: Load) -> Mapping[str, Reading]:
             bench.say(f"{len(flavours)} flavours of {load.stock} stock units get ready")
             for flavour in flavours:
                 await asker.seed(flavour, load.stock)
-            await _all_ready(asker, bench, len(flavours) * load.stock)
+            await all_ready(asker, bench, len(flavours) * load.stock)
             for flavour in flavours:
                 if flavour == "paused-rate":
-                    await _settled(asker, bench)
+                    await settled(asker, bench)
                     await asyncio.to_thread(world.pause_reconcilers)
                 bench.say(f"claims: {flavour}")
                 for name, reading in (await _claims(asker, bare, flavour, load)).items():
@@ -135,22 +133,6 @@ async def _claims(asker: Asker, bare: BarePatches, flavour: str, load: Load) -> 
     found[OURS][f"{state} {kind} times"] = ours.p50 / theirs.p50
     found[OURS][f"{state} {kind} again"] = float(asker.sent_again - before)
     return found
-
-
-async def _all_ready(asker: Asker, bench: Bench, units: int) -> None:
-    ready = 0
-    while ready < units:
-        await asyncio.sleep(_LOOK_SECONDS)
-        ready = json.loads(await asker.ask("GET", "/health", 200))["data"]["availableStockUnitCount"]
-        bench.progress.advance("ready stock units", ready, units)
-
-
-async def _settled(asker: Asker, bench: Bench) -> None:
-    """Returns when no unit is on its way any more, and no stock: an active pod may have pushed some aside."""
-    for collection in ("/gpu-units", "/operator/stock-units"):
-        while json.loads(await asker.ask("GET", f"{collection}?phase=Progressing&limit=1", 200))["data"]:
-            bench.progress.advance("units get ready", 0, 1)
-            await asyncio.sleep(_LOOK_SECONDS)
 
 
 CLAIMS = Scenario("claims", "stock is claimed by POST /gpu-units", False, _contenders, run)

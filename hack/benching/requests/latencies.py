@@ -27,9 +27,17 @@ class Latencies:
         return statistics.median(self.seconds) * 1000
 
     @property
+    def p90(self) -> float:
+        """In milliseconds: the slowest but ten of a hundred."""
+        return self._slowest_but(90)
+
+    @property
     def p99(self) -> float:
         """In milliseconds: the slowest but one of a hundred."""
-        return sorted(self.seconds)[max(0, -(-len(self.seconds) * 99 // 100) - 1)] * 1000
+        return self._slowest_but(99)
+
+    def _slowest_but(self, percent: int) -> float:
+        return sorted(self.seconds)[max(0, -(-len(self.seconds) * percent // 100) - 1)] * 1000
 
 
 def arrivals(number: int, rate: float, seed: int) -> tuple[float, ...]:

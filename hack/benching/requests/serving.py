@@ -43,6 +43,7 @@ class Served:
     children: Children = field(repr=False)
     command: tuple[str, ...] = field(repr=False)
     log: Path = field(repr=False)
+    name: str = "manager"
     _pids: list[int] = field(factory=list, init=False, repr=False)
 
     @property
@@ -55,7 +56,7 @@ class Served:
         Raises:
             ObjectsError: it does not get there.
         """
-        self._pids.append(self.children.start("manager", self.command, self.log, {"PYTHONPATH": str(_ROOT)}))
+        self._pids.append(self.children.start(self.name, self.command, self.log, {"PYTHONPATH": str(_ROOT)}))
         deadline = time.monotonic() + _START_SECONDS
         while True:
             try:
@@ -66,10 +67,17 @@ class Served:
                     raise ObjectsError(f"the manager is not ready: {error}; {self.log.read_text()[-300:]}") from error
                 time.sleep(0.1)  # a starting server announces nothing that could be awaited
 
+    def another(self) -> "Served":
+        """A second process of the same world at an address of its own; not started yet."""
+        address = _free_address()
+        command = tuple(address if word == self.url.removeprefix("http://") else word for word in self.command)
+        log = self.log.with_name(f"second-{self.log.name}")
+        return Served(self.access, f"http://{address}", self.children, command, log, f"second {self.name}")
+
     def pause_reconcilers(self) -> None:
         """Start the process anew, while somebody else has the lease for an hour and does nothing with it."""
-        if "manager" not in self.children.exits():
-            self.children.stop("manager")
+        if self.name not in self.children.exits():
+            self.children.stop(self.name)
         held = {"holderIdentity": "bench", "leaseDurationSeconds": 3600, "renewTime": _micro_time()}
         self.admin.merge(_LEASE, {"spec": held})
         self.start()
@@ -96,8 +104,7 @@ def api_world(directory: Path, units: int, *further_flags: str) -> Iterator[Serv
             kubeconfig = directory / "manager.kubeconfig"
             kubeconfig.touch(mode=0o600)
             kubeconfig.write_text(json.dumps(access.kubeconfig_for(token.strip())))
-            with socket.create_server(("127.0.0.1", 0)) as probe:
-                address = f"127.0.0.1:{probe.getsockname()[1]}"
+            address = _free_address()
             flags = ("--http-addr", address, "--kubeconfig", str(kubeconfig), *further_flags)
             command = (sys.executable, "-P", "-m", "gpuruntime.processes.command", "manager", *flags)
             yield Served(access, f"http://{address}", children, command, directory / "manager.log")
@@ -117,6 +124,11 @@ def stock_unit(number: int, spec_name: str) -> dict[str, Any]:
 
 def _node(number: int) -> NodeShape:
     return NodeShape(f"gpu-{number}", gpus=_UNITS_OF_A_NODE, cpu="1000", memory="16Ti", pods=2 * _UNITS_OF_A_NODE)
+
+
+def _free_address() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return f"127.0.0.1:{probe.getsockname()[1]}"
 
 
 def _micro_time() -> str:
