@@ -30,7 +30,7 @@ from typing import Any, Final
 import orjson
 from attrs import frozen
 
-from gpuruntime.kube.retry_after import parse_retry_after
+from gpuruntime.kube.retry_after import parse_http_date, parse_retry_after
 
 __all__ = [
     "AlreadyExistsError",
@@ -232,7 +232,9 @@ def error_from_status(code: int, body: bytes, headers: Mapping[str, str], reques
         status = _read_status(value, code)
     else:
         status = Status(code, message=excerpt(body))
-    told = parse_retry_after(headers.get("Retry-After", ""), datetime.now(UTC))
+    # A date is one of the clock that the answer was dated by; ours may be wrong.
+    sent = parse_http_date(headers.get("Date", "")) or datetime.now(UTC)
+    told = parse_retry_after(headers.get("Retry-After", ""), sent)
     if told is not None:
         status = Status(status.code, status.reason, status.message, status.causes, told)
     return _error(status, request)

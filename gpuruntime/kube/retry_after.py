@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
 
-__all__ = ["parse_retry_after"]
+__all__ = ["parse_http_date", "parse_retry_after"]
 
 _SECONDS: Final = re.compile(r"[0-9]{1,9}")
 
@@ -15,10 +15,15 @@ def parse_retry_after(value: str, now: datetime) -> float | None:
     value = value.strip()
     if _SECONDS.fullmatch(value):
         return float(value)
+    date = parse_http_date(value)
+    return None if date is None else max(0.0, (date - now).total_seconds())
+
+
+def parse_http_date(value: str) -> datetime | None:
+    """The instant that a header such as Date tells, in UTC; None for what is no date."""
     try:
         date = parsedate_to_datetime(value)
         # A date without a zone is in UTC, as all dates of HTTP are.
-        date = date.replace(tzinfo=UTC) if date.tzinfo is None else date
-        return max(0.0, (date - now).total_seconds())
+        return (date.replace(tzinfo=UTC) if date.tzinfo is None else date).astimezone(UTC)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None

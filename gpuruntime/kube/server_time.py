@@ -3,7 +3,8 @@
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
+
+from gpuruntime.kube.retry_after import parse_http_date
 
 __all__ = ["ServerTime"]
 
@@ -42,12 +43,8 @@ class ServerTime:
         if self._heard is None:
             return None
         date, heard = self._heard
-        try:
-            then = parsedate_to_datetime(date)
-        except ValueError:
-            return None
-        since = timedelta(seconds=self._monotonic() - heard)
-        return (then if then.tzinfo is not None else then.replace(tzinfo=UTC)).astimezone(UTC) + since
+        then = parse_http_date(date)
+        return None if then is None else then + timedelta(seconds=self._monotonic() - heard)
 
     def now(self) -> datetime:
         """The server's time, or that of this machine as long as no answer told it: for what people read."""

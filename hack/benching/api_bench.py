@@ -27,7 +27,7 @@ def add_api(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         description="Measure one `gpuruntime manager` with the account of its manifests on a cluster with fake nodes,"
         " from the outside. Each round of claims and sizes has a cluster of its own. Exit code 1: a bar is not met.",
         epilog="claims: ready stock is claimed at 45 a second (Poisson) and 150 at once, with reconcilers at work and"
-        " paused, a bare conditional PATCH beside each claim. duplicates: 300 claims are sent once, and 300 others three"
+        " paused, a bare conditional PATCH beside each claim. duplicates: 300 claims are sent once and 300 others three"
         " times, to two processes, 60 at a time. sizes: get, list and claim among 10 to 5,000 units, and reads a second"
         " and core. hostile: callers and probes beside ten gzip bombs, or ten megabytes of small faults; about two"
         " minutes. followers: 2,000 begin to follow 650 units, and others get units meanwhile. A full run takes about 40"

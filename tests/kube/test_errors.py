@@ -158,6 +158,15 @@ def test_any_answer_becomes_an_error_of_bounded_size(code: int, body: bytes, ret
     assert len(str(error)) < 3 * 256
 
 
+def test_a_date_to_come_again_at_is_measured_by_the_clock_of_the_answer() -> None:
+    headers = {"Date": "Tue, 17 Nov 2020 12:00:00 GMT", "Retry-After": "Tue, 17 Nov 2020 12:00:07 GMT"}
+
+    error = error_from_status(503, b"", CIMultiDict(headers))
+
+    assert isinstance(error, UnavailableError)
+    assert error.retry_after == 7.0
+
+
 def test_no_exception_of_the_http_library_is_part_of_the_tree_or_of_the_public_face() -> None:
     public = [getattr(gpuruntime.kube, name) for name in gpuruntime.kube.__all__]
 
