@@ -295,6 +295,9 @@ class Operations:
             if not submitted.outcome.done():
                 raise late
             return submitted.outcome.result()
+        # The caches tell when there is news. Looks at the server are for caches that are behind, and get rarer, so that
+        # those who wait do not keep a late server busy.
+        look = _LOOK_SECONDS
         while (result := self._result(current)) is None:
             if current.status.error is not None:
                 raise FailedForGoodError(current.status.error.code, current.status.error.message)
@@ -302,7 +305,8 @@ class Operations:
             if left <= 0 or (own is not None and not await self._signs.wait(own, left)):
                 raise late
             # Of two callers of this process, both hear the same, also if nothing came of it.
-            current = await self._later(current, min(left, _LOOK_SECONDS)) if own is None else _answered(current, own)
+            current = await self._later(current, min(left, look)) if own is None else _answered(current, own)
+            look *= 2
         return Outcome(result)
 
     async def _later(self, operation: Operation, within: float) -> Operation:

@@ -19,6 +19,7 @@ NOW = CREATED + timedelta(hours=2)
         (CREATED + timedelta(hours=1), CREATED + timedelta(hours=1)),
         (CREATED + timedelta(hours=1) - timedelta(hours=25), CREATED),
         (CREATED + timedelta(hours=1) + timedelta(hours=25), CREATED),
+        (NOW + timedelta(seconds=2), NOW + timedelta(seconds=2)),
         (None, CREATED),
     ],
 )
