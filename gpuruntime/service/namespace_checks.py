@@ -39,7 +39,7 @@ class NamespaceChecks:
         self._gone: tuple[str, ...] = ()
 
     async def ensure(self, *, not_before: float | None = None) -> None:
-        """Pass if all namespaces are there, by a look that began after `not_before`, or is some seconds old at most.
+        """Pass if all namespaces are there, by a look that began after `not_before`; else by one of the last seconds.
 
         Raises:
             NamespaceGoneError: one is not.

@@ -29,7 +29,7 @@ from typing import Any, Generic, TypeVar
 from attrs import evolve, field, frozen
 
 from gpuruntime.api.operation import Operation, OperationResult
-from gpuruntime.control import Change, Informer
+from gpuruntime.control import Change, Informer, QuarantinedError
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import NotFoundError
 from gpuruntime.meta.identity import ObjectKey
@@ -61,7 +61,7 @@ class Trace(Generic[K]):
     def seen(self, operation: Operation) -> OperationResult | None:
         """The answer by the cache."""
         key = self.key(operation)
-        made = None if key is None else self.informer.store.get(key)
+        made = None if key is None else _readable(self.informer, key)
         return None if made is None else self.result(operation, made)
 
     async def read(self, client: Client, operation: Operation) -> OperationResult | None:
@@ -86,7 +86,7 @@ class Answers:
         """The answer, if the Operation or the caches show it."""
         if operation.status.result is not None:
             return operation.status.result
-        current = self.records.store.get(operation.key)
+        current = _readable(self.records, operation.key)
         if current is not None and current.metadata.uid == operation.metadata.uid and current.status.result is not None:
             return current.status.result
         trace = self.traces.get(operation.spec.type)
@@ -126,6 +126,13 @@ class Answers:
                 if trace is not None and (key := trace.key(operation)) is not None:
                     await listening.enter_async_context(_listening(trace.informer, of_trace, key))
                 await heard.wait()
+
+
+def _readable(informer: Informer[T], key: ObjectKey) -> T | None:
+    try:
+        return informer.store.get(key)
+    except QuarantinedError:
+        return None
 
 
 @asynccontextmanager

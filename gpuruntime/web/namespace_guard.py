@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import wraps
+from typing import Final
 
 from aiohttp import web
 from attrs import evolve
@@ -13,6 +14,9 @@ from gpuruntime.service.namespace_checks import NamespaceChecks
 from gpuruntime.web.routing import Call, Handler, Reply, Route, Scope
 
 __all__ = ["where_namespaces_are"]
+
+# Of many refusals for want of stock, few look again.
+_RECENT_SECONDS: Final = 1.0
 
 
 def where_namespaces_are(routes: Sequence[Route], checks: NamespaceChecks) -> tuple[Route, ...]:
@@ -26,14 +30,13 @@ def _checked(route: Route, checks: NamespaceChecks) -> Handler:
 
     @wraps(route.handler)
     async def serve(call: Call) -> Reply | web.StreamResponse:
-        began = checks.now()
-        await checks.ensure(not_before=began if is_rare else None)
+        await checks.ensure(not_before=checks.now() if is_rare else None)
         try:
             return await route.handler(call)
         except Exception as error:
             if _may_be_about_a_namespace(error):
                 with suppress(UnavailableError):
-                    await checks.ensure(not_before=began)
+                    await checks.ensure(not_before=checks.now() - _RECENT_SECONDS)
             raise
 
     return serve
