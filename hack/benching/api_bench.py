@@ -30,8 +30,8 @@ def add_api(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         " paused, a bare conditional PATCH beside each claim. duplicates: 300 claims are sent once and 300 others three"
         " times, to two processes, 60 at a time. sizes: get, list and claim among 10 to 5,000 units, and reads a second"
         " and core. hostile: callers and probes beside ten gzip bombs, or ten megabytes of small faults; about two"
-        " minutes. followers: 2,000 begin to follow 650 units, and others get units meanwhile. A full run takes about 40"
-        " minutes on two cores.",
+        " minutes. followers: 2,000 begin to follow 650 units, and others get units meanwhile. A full run takes"
+        " about 40 minutes on two cores.",
     )
     add_options(parser, SCENARIOS, quick="a tenth of the stock, few units, one round", rounds=_REPEAT)
     parser.set_defaults(measure=_measure)
