@@ -19,6 +19,8 @@ def unit_service(unit: GPUUnit, rendering: Rendering) -> Service | None:
         metadata=ObjectMeta(name=child_name(meta.name), namespace=meta.namespace, labels=unit_labels(meta.name)),
         spec=ServiceSpec(
             type="ClusterIP",
+            # The server's default. Said, because what is left to the server is left as it is found.
+            ip_family_policy="SingleStack",
             selector=unit_selector(meta.name),
             ports=tuple(
                 ServicePort(port=port.port, name=port.name, protocol=port.protocol, target_port=port.port)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import parse_qs, urlsplit
 
 from attrs import field, frozen
 
@@ -29,6 +30,7 @@ class Request:
     user_agent: str
     group: str = ""
     received: str = ""
+    is_dry_run: bool = False
 
     @classmethod
     def parse(cls, line: dict[str, Any]) -> Self:
@@ -44,12 +46,13 @@ class Request:
             user_agent=line.get("userAgent", ""),
             group=target.get("apiGroup", ""),
             received=line.get("requestReceivedTimestamp", ""),
+            is_dry_run="dryRun" in parse_qs(urlsplit(line.get("requestURI", "")).query),
         )
 
     @property
     def is_write(self) -> bool:
-        """Whether it changed the cluster: a write that the server accepted."""
-        return self.verb in WRITE_VERBS and self.code < 400
+        """Whether it changed the cluster: a write that the server accepted and did not only rehearse."""
+        return self.verb in WRITE_VERBS and self.code < 400 and not self.is_dry_run
 
 
 @frozen

@@ -26,7 +26,7 @@ from gpuruntime.control.writing.field_rules import (
 )
 from gpuruntime.meta.quantities import QuantityError, parse_quantity
 
-__all__ = ["differences"]
+__all__ = ["differences", "metadata_differences"]
 
 Json = Mapping[str, Any]
 
@@ -65,6 +65,11 @@ def differences(desired: Json, live: Json, *, shared: bool = False) -> tuple[str
         shared=shared,
     )
     return tuple(comparison.of_objects(desired, live))
+
+
+def metadata_differences(desired: Json, live: Json) -> tuple[str, ...]:
+    """Those of the differences that are in the metadata."""
+    return differences({"metadata": desired.get("metadata")}, {"metadata": live.get("metadata")})
 
 
 class _Place:

@@ -10,6 +10,7 @@ from attrs import evolve, frozen
 
 from gpuruntime.meta.codec import encode
 from gpuruntime.meta.dynamic import DynamicObject
+from gpuruntime.meta.identity import ObjectKey, ResourceKind
 from gpuruntime.meta.names import is_dns_subdomain
 from gpuruntime.meta.objects import KubeObject, ObjectMeta, TypedObject
 from gpuruntime.meta.owners import set_controller
@@ -18,23 +19,20 @@ __all__ = ["SHARED_MAPS", "Marks", "desired_body", "inner"]
 
 Json = dict[str, Any]
 
-# Maps in which others may have entries beside ours: the restart of a deployment is an annotation of its template.
-SHARED_MAPS: Final = (
-    ("metadata", "labels"),
-    ("metadata", "annotations"),
-    ("spec", "template", "metadata", "labels"),
-    ("spec", "template", "metadata", "annotations"),
-)
+# Maps in which others may have entries beside ours.
+SHARED_MAPS: Final = (("metadata", "labels"), ("metadata", "annotations"))
 _HASH_LENGTH: Final = 16
 
 
 @frozen
 class Marks:
-    """The two annotations that a manager leaves on what it writes.
+    """The annotations that a manager leaves on what it writes.
 
     "<manager>/desired-hash" is the hash of what was desired: it differs when anything is desired otherwise, also when
     something is not desired any more. "<manager>/desired-keys" says which entries of shared maps are ours, so that
-    they can be taken back without touching those of others.
+    they can be taken back without touching those of others. "<manager>/owner-uid" is the UID of the owner, by which a
+    child is known whatever becomes of its owner references and labels, and "<manager>/owner" its resource and name,
+    such as "widgets.example.org/demo".
     """
 
     manager: str
@@ -51,13 +49,35 @@ class Marks:
     def keys_name(self) -> str:
         return f"{self.manager}/desired-keys"
 
-    def put_on(self, body: Json) -> Json:
-        """The desired body with both annotations."""
+    @property
+    def owner_name(self) -> str:
+        return f"{self.manager}/owner"
+
+    @property
+    def owner_uid_name(self) -> str:
+        return f"{self.manager}/owner-uid"
+
+    def owner_uid(self, meta: ObjectMeta) -> str:
+        """The UID of the owner that an object was written for, "" if it does not say."""
+        return meta.annotations.get(self.owner_uid_name, "")
+
+    def owner_key(self, meta: ObjectMeta, kind: ResourceKind) -> ObjectKey | None:
+        """The owner of this kind that an object was written for, None if it does not name one."""
+        name = meta.annotations.get(self.owner_name, "").removeprefix(f"{_resource(kind)}/")
+        if not is_dns_subdomain(name):
+            return None
+        return ObjectKey(meta.namespace if kind.namespaced else "", name)
+
+    def put_on(self, body: Json, owner: KubeObject | None = None) -> Json:
+        """The desired body with the annotations."""
         keys = {".".join(path): sorted(entries) for path in SHARED_MAPS if (entries := inner(body, path))}
         metadata = body["metadata"]
         marks = {self.hash_name: _hash(body)}
         if keys:
             marks[self.keys_name] = orjson.dumps(keys, option=orjson.OPT_SORT_KEYS).decode()
+        if owner is not None:
+            marks[self.owner_name] = f"{_resource(owner.kind)}/{owner.key.name}"
+            marks[self.owner_uid_name] = owner.metadata.uid
         annotations = {**metadata.get("annotations", {}), **marks}
         return {**body, "metadata": {**metadata, "annotations": annotations}}
 
@@ -68,7 +88,8 @@ class Marks:
             entries = frozenset(known.get(".".join(path), ()))
         except (KeyError, TypeError, AttributeError, orjson.JSONDecodeError):
             entries = frozenset()
-        own_marks = {self.hash_name, self.keys_name} if path == ("metadata", "annotations") else set()
+        names = {self.hash_name, self.keys_name, self.owner_name, self.owner_uid_name}
+        own_marks = names if path == ("metadata", "annotations") else set()
         return entries | own_marks
 
 
@@ -111,6 +132,10 @@ def inner(body: Mapping[str, Any], path: tuple[str, ...]) -> Any:
             return None
         value = value.get(name)
     return value
+
+
+def _resource(kind: ResourceKind) -> str:
+    return f"{kind.plural}.{kind.group}" if kind.group else kind.plural
 
 
 def _hash(body: Json) -> str:

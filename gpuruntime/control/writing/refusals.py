@@ -27,28 +27,46 @@ class WriteRefusedError(Exception):
 
 
 class ForeignObjectError(WriteRefusedError):
-    """The object is somebody else's, or nobody's; `found` is its controller. It stays so until somebody acts."""
+    """The object is somebody else's, or nobody's; `found` is its controller. It stays so until somebody acts.
 
-    def __init__(self, obj: KubeObject, found: OwnerReference | None, owner: KubeObject | None) -> None:
+    `mark` is the annotation by which our own would be known, and `marked` its value.
+    """
+
+    def __init__(
+        self,
+        obj: KubeObject,
+        found: OwnerReference | None,
+        owner: KubeObject | None,
+        *,
+        mark: str = "",
+        marked: str = "",
+    ) -> None:
         expected = f"{owner.kind.kind} {owner.key}" if owner is not None else "nobody"
         who = "nobody" if found is None else f"{found.kind} {found.name} (uid {found.uid})"
-        what = "adopt it, delete it, or use another name" if found is None else "delete it, or use another name"
-        unknown = owner is None and found is None
-        state = "was not written by us" if unknown else f"is controlled by {who}, expected {expected}"
+        is_free = not marked and (found is None or (owner is not None and found.uid == owner.metadata.uid))
+        what = "adopt it, delete it, or use another name" if is_free else "delete it, or use another name"
+        state = f"is controlled by {who}, expected {expected}"
+        if owner is None and found is None:
+            state = "was not written by us"
+        elif owner is not None and mark:
+            value = f"is {marked}" if marked else "is missing"
+            state = f"is controlled by {who}, and its annotation {mark} {value}, expected {owner.metadata.uid} of {expected}"
         super().__init__(obj, f"{state}; it is left alone: {what}")
         self.found: Final = found
 
 
 class StaleOwnerError(WriteRefusedError):
-    """The object belongs to a namesake of the owner that is gone; the garbage collector removes it. Try again then."""
+    """The object belongs to a namesake of the owner that is gone; `uid` is that of the namesake. The garbage collector
+    removes it, if it has its owner reference still. Try again then.
+    """
 
-    def __init__(self, obj: KubeObject, found: OwnerReference, owner: KubeObject) -> None:
+    def __init__(self, obj: KubeObject, uid: str, owner: KubeObject) -> None:
         super().__init__(
             obj,
-            f"is controlled by an earlier {found.kind} {found.name} (uid {found.uid}), expected the one with uid "
-            f"{owner.metadata.uid}; the garbage collector is going to remove it: try again when it is gone",
+            f"belongs to an earlier {owner.kind.kind} {owner.key.name} (uid {uid}), expected the one with uid "
+            f"{owner.metadata.uid}; it goes with its owner: try again when it is gone",
         )
-        self.found: Final = found
+        self.uid: Final = uid
 
 
 class BeingDeletedError(WriteRefusedError):

@@ -22,15 +22,18 @@ _CLAIM: Final = tuple(
         "volumeAttributesClassName",
     )
 )
-_REPLICAS: Final = (("spec", "replicas"),)
+# What `kubectl rollout restart` leaves in a pod template. To take it back would restart the pods once more.
+_RESTART: Final = ("spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt")
+_REPLICAS: Final = ("spec", "replicas")
 # Fields that the server or another controller fills in, and that a replacement without them would take away or that
 # the server would refuse to lose. They are carried over unless we desire them.
 _CARRIED: Final[Mapping[tuple[str, str], tuple[Path, ...]]] = {
     ("", "PersistentVolumeClaim"): _CLAIM,
     ("", "ServiceAccount"): (("secrets",), ("imagePullSecrets",)),
-    ("apps", "Deployment"): _REPLICAS,
-    ("apps", "ReplicaSet"): _REPLICAS,
-    ("apps", "StatefulSet"): _REPLICAS,
+    ("apps", "DaemonSet"): (_RESTART,),
+    ("apps", "Deployment"): (_REPLICAS, _RESTART),
+    ("apps", "ReplicaSet"): (_REPLICAS,),
+    ("apps", "StatefulSet"): (_REPLICAS, _RESTART),
     ("batch", "Job"): (("spec", "selector"),),
 }
 _WITH_NODE_PORTS: Final = frozenset({"NodePort", "LoadBalancer"})
@@ -40,11 +43,11 @@ _TOKEN: Final = "kubernetes.io/service-account-token"  # noqa: S105  # the type 
 def replacement(desired: Json, live: Json, marks: Marks) -> Json:
     """The live object with our fields in it.
 
-    Guarantees: identity, version and status are those of the live object; labels and annotations, also those of a pod
-    template, are ours and those of others, but not those that were ours and are not desired any more; finalizers and
-    owner references are added to; every other field is as desired, but for what the server allocates or another
-    controller fills in, unless we desire it: addresses, ports of nodes, volumes, replicas, selectors of jobs. Neither
-    argument is changed.
+    Guarantees: identity, version and status are those of the live object; labels and annotations are ours and those of
+    others, but not those that were ours and are not desired any more; finalizers and owner references are added to;
+    every other field is as desired, but for what the server allocates or another controller fills in, unless we desire
+    it: addresses, ports of nodes, volumes, replicas, selectors and labels of jobs, the time of a restart that somebody
+    asked for. Neither argument is changed.
     """
     body = deepcopy({name: value for name, value in desired.items() if name not in {"metadata", "status"}})
     if "status" in live:
@@ -90,6 +93,10 @@ def _carry(body: Json, live: Json) -> None:
             _carry_service(body, live)
         case "", "Pod":
             _carry_pod(body, live)
+        case "batch", "Job":
+            # The server labels the pods of a job, and lets nobody change that.
+            labels = ("spec", "template", "metadata", "labels")
+            _put(body, labels, {**(inner(live, labels) or {}), **(inner(body, labels) or {})})
         case "", "Secret" if body.get("type") == _TOKEN:
             body["data"] = {**(live.get("data") or {}), **(body.get("data") or {})}
         case "rbac.authorization.k8s.io", "ClusterRole" if "aggregationRule" in body:

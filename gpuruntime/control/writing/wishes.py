@@ -13,6 +13,7 @@ from gpuruntime.meta.objects import KubeObject, TypedObject
 __all__ = ["Wish", "Wishes"]
 
 _KEPT: Final = 2048
+_WHAT_SAYS_IT: Final = ("uid", "generation", "annotations", "labels", "owner_references", "finalizers", "deletion_timestamp")
 
 
 @define
@@ -25,6 +26,18 @@ class Wish:
     owner: tuple[Any, ...] | None
     body: dict[str, Any]
     fulfilled: KubeObject | None = None
+
+    def is_fulfilled_by(self, live: KubeObject) -> bool:
+        """Whether an object is for certain as the one that was last found to be as desired.
+
+        The server counts the states of all but metadata and status, where it counts at all.
+        """
+        if self.fulfilled is None or self.fulfilled is live:
+            return self.fulfilled is live
+        before, after = self.fulfilled.metadata, live.metadata
+        return bool(after.generation) and all(
+            getattr(before, name) == getattr(after, name) for name in _WHAT_SAYS_IT
+        )
 
 
 @frozen
@@ -49,6 +62,6 @@ class Wishes:
         known = self._known.get(place)
         if known is not None and known.desired is desired and known.owner == who:
             return known
-        wish = Wish(desired, who, self.marks.put_on(desired_body(desired, owner)))
+        wish = Wish(desired, who, self.marks.put_on(desired_body(desired, owner), owner))
         self._known.put(place, wish)
         return wish

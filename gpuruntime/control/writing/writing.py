@@ -4,17 +4,25 @@ from typing import Any, Generic, Literal, TypeVar
 
 from attrs import field, frozen
 
-from gpuruntime.control.writing.comparing import differences
+from gpuruntime.control.writing.comparing import differences, metadata_differences
 from gpuruntime.control.writing.desired_state import Marks
 from gpuruntime.control.writing.immutable_fields import immutable_among, immutable_causes
 from gpuruntime.control.writing.lean_forms import without_history
 from gpuruntime.control.writing.ownership import check_ours, check_writable
 from gpuruntime.control.writing.refusals import ForeignObjectError, ImmutableDifferenceError
 from gpuruntime.control.writing.replacing import replacement
+from gpuruntime.control.writing.rewriting import KnownRewrites, rewrites
 from gpuruntime.control.writing.wishes import Wish, Wishes
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.deleting import Propagation
-from gpuruntime.kube.errors import AlreadyExistsError, ConflictError, InvalidError, NotFoundError, Status
+from gpuruntime.kube.errors import (
+    AlreadyExistsError,
+    BadRequestError,
+    ConflictError,
+    InvalidError,
+    NotFoundError,
+    Status,
+)
 from gpuruntime.kube.forms import Form, form_of
 from gpuruntime.meta.codec import encode
 from gpuruntime.meta.dynamic import DynamicObject
@@ -41,10 +49,9 @@ class Writer:
     """Brings objects to a desired state.
 
     `manager` is the DNS name of whoever desires it, such as widgets.example.org. It is the field manager of the writes,
-    whatever that of the client is, and the prefix of the two annotations that tell what was desired last:
-    "<manager>/desired-hash" and "<manager>/desired-keys". Keep it: under another name what was written before is a
-    stranger's if nobody controls it, labels and annotations that are not desired any more are not taken back, and by
-    "apply" the old name goes on to own its fields.
+    whatever that of the client is, and the prefix of the annotations that tell what was desired last, and for whom: see
+    `Marks`. Keep it: under another name what was written before is a stranger's, labels and annotations that are not
+    desired any more are not taken back, and by "apply" the old name goes on to own its fields.
     """
 
     def __init__(self, client: Client, *, manager: str) -> None:
@@ -52,6 +59,7 @@ class Writer:
         self._manager = manager
         self._marks = Marks(manager)
         self._wishes = Wishes(self._marks)
+        self._known = KnownRewrites()
 
     async def ensure(
         self,
@@ -66,18 +74,23 @@ class Writer:
         """Make the object what is desired, with `owner` as its controller.
 
         `live` is the object as a cache has it, None if it has none; old news leads to an error, never to a wrong write.
-        By "replace" the object is ours entirely, but for labels, annotations and what the server and other controllers
-        fill in. By "apply" it is shared with others: a field that another manager set to something else is a
-        ConflictError unless `force` is true, and without an owner it does not matter who controls it.
+        By "replace" the object is ours entirely, but for its labels and annotations and for what the server and other
+        controllers fill in. By "apply" it is shared with others: a field that another manager set to something else is
+        a ConflictError unless `force` is true, and without an owner it does not matter who controls it.
 
         Guarantees:
-            - Nothing is written unless something was desired otherwise before, or the live object differs.
+            - Nothing is written unless something was desired otherwise before, or the live object differs. By "replace"
+              it differs if it is not what the server makes of our write, whatever was changed, added or taken away.
+              What a server makes of a write is known from its answers to earlier ones; where that does not tell, it is
+              asked to rehearse this one (a dry run).
             - What was desired before and is not any more goes, finalizers and owner references excepted; labels and
-              annotations of others stay, also in a pod template.
-            - An object that is not ours, or is being deleted, is not touched. Without an owner, ours is what nobody
-              controls and we wrote before. With `adopt`, one that nobody controls becomes ours.
+              annotations of others stay.
+            - An object that is not ours, or is being deleted, is not touched. Ours is what we wrote for this owner, by
+              the annotation "<manager>/owner-uid", and nobody else controls; without an owner, what we wrote before and
+              nobody controls. With `adopt`, one that nobody else controls or wrote becomes ours.
 
         Caveats:
+            Where webhooks refuse dry runs, the write is made instead of the rehearsal.
             By "apply", an object that somebody makes between our look and our write is applied to. Objects are values:
             a change inside one that was handed over before, which only a mutable field allows, goes unnoticed.
 
@@ -99,14 +112,16 @@ class Writer:
         if live is None and mode == "replace":
             created = await self._create(form, body)
             if created is not None:
+                self._learn(wish, created)
                 return Outcome("created", created)
         if live is None:
             live = await self._read(desired)
         if live is None:
-            return Outcome("created", await self._write_new(form, body, mode, force=force))
+            made = await self._write_new(form, body, mode, force=force)
+            return Outcome("created", made)
         check_writable(live)
         if mode == "replace" or owner is not None:
-            check_ours(live, owner, adopt=adopt)
+            check_ours(live, owner, self._marks, adopt=adopt)
         if mode == "replace" and owner is None and not adopt:
             self._check_known(live)
         return await self._update(form, wish, live, mode, force=force)
@@ -128,7 +143,7 @@ class Writer:
             ForeignObjectError, StaleOwnerError: it is not ours.
             ValueError: the object was not read from a server.
         """
-        check_ours(live, owner)
+        check_ours(live, owner, self._marks)
         meta = live.metadata
         if not meta.uid or not meta.resource_version:
             raise ValueError(f"expected {live.kind} {live.key} as it was read, got one without uid and version")
@@ -165,16 +180,16 @@ class Writer:
         return await self._client.create(body, form, field_manager=self._manager)
 
     async def _update(self, form: Form[W], wish: Wish, live: W, mode: Mode, *, force: bool) -> Outcome[W]:
-        if wish.fulfilled is live:
+        if wish.is_fulfilled_by(live):
             return Outcome("unchanged", live)
         before, body = encode(live), wish.body
-        found = differences(body, before, shared=mode == "apply")
+        if mode == "apply":
+            found = differences(body, before, shared=True)
+        else:
+            found = await self._differences(form, wish, live, before)
         if not found:
             wish.fulfilled = live
             return Outcome("unchanged", live)
-        fixed = immutable_among(live.kind, before, found)
-        if fixed:
-            raise ImmutableDifferenceError(live, fixed)
         try:
             if mode == "apply":
                 # The UID keeps us from an object that was made under the name since: the server takes it for an
@@ -182,17 +197,63 @@ class Writer:
                 aimed = {**body, "metadata": {**body["metadata"], "uid": live.metadata.uid}}
                 written = await self._client.apply(aimed, form, force=force, field_manager=self._manager)
             else:
-                whole = form.decode(replacement(body, before, self._marks))
-                written = await self._client.update(whole, field_manager=self._manager)
+                written = await self._put(form, replacement(body, before, self._marks))
         except InvalidError as error:
-            refused = immutable_causes(error)
-            if "metadata.uid" in refused:
-                said = f"{live.kind.kind} {live.key} was made again since it was read; read it again"
-                raise ConflictError(Status(409, "Conflict", said), error.request) from error
-            if refused:
-                raise ImmutableDifferenceError(live, refused) from error
-            raise
+            raise _refusal(live, error) from error
+        if mode == "replace":
+            self._learn(wish, written)
         return Outcome("updated", written, differences=found)
+
+    async def _differences(self, form: Form[W], wish: Wish, live: W, before: dict[str, Any]) -> tuple[str, ...]:
+        """Where an object that is wholly ours is not what the server would make of our write; none if it is."""
+        body, kind, namespace = wish.body, live.kind, live.metadata.namespace
+        if not metadata_differences(body, before):
+            whole = replacement(body, before, self._marks)
+            rewritten = tuple(rewrites(whole, before, body))
+            if self._known.explain(kind, namespace, rewritten):
+                return ()
+            named = self._named(live, body, before)
+            answer = await self._rehearse(form, live, whole)
+            changed = None if answer is None else tuple(rewrites(encode(answer), before))
+            if changed == ():
+                self._known.learn(kind, namespace, rewritten)
+                return ()
+            return named or tuple(each.path for each in changed or rewritten)
+        return self._named(live, body, before)
+
+    def _named(self, live: W, body: dict[str, Any], before: dict[str, Any]) -> tuple[str, ...]:
+        """The differences as far as they can be told without asking the server.
+
+        Raises:
+            ImmutableDifferenceError: one of them cannot be changed.
+        """
+        named = differences(body, before)
+        fixed = immutable_among(live.kind, before, named)
+        if fixed:
+            raise ImmutableDifferenceError(live, fixed)
+        return named
+
+    async def _rehearse(self, form: Form[W], live: W, whole: dict[str, Any]) -> W | None:
+        """What the server would make of a write; None if that cannot be rehearsed, but only done."""
+        try:
+            return await self._put(form, whole, dry_run=True)
+        except BadRequestError as error:
+            # A webhook with side effects, which has no other words for it.
+            if "dry run" in error.message:
+                return None
+            raise
+        except InvalidError as error:
+            raise _refusal(live, error) from error
+
+    async def _put(self, form: Form[W], whole: dict[str, Any], *, dry_run: bool | None = None) -> W:
+        return await self._client.update(form.decode(whole), dry_run=dry_run, field_manager=self._manager)
+
+    def _learn(self, wish: Wish, written: W) -> None:
+        """Note what the server made of a write."""
+        after = encode(written)
+        sent = replacement(wish.body, after, self._marks)
+        self._known.learn(written.kind, written.metadata.namespace, rewrites(sent, after, wish.body))
+        wish.fulfilled = written
 
     async def _read(self, wanted: W) -> W | None:
         form: Form[W] = without_history(form_of(wanted))
@@ -200,3 +261,12 @@ class Writer:
             return await self._client.get(form, wanted.metadata.name, wanted.metadata.namespace)
         except NotFoundError:
             return None
+
+
+def _refusal(live: KubeObject, error: InvalidError) -> Exception:
+    """What the refusal of a write means."""
+    refused = immutable_causes(error)
+    if "metadata.uid" in refused:
+        said = f"{live.kind.kind} {live.key} was made again since it was read; read it again"
+        return ConflictError(Status(409, "Conflict", said), error.request)
+    return ImmutableDifferenceError(live, refused) if refused else error

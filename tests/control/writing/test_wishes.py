@@ -25,7 +25,7 @@ def test_the_same_object_for_the_same_owner_is_the_same_wish() -> None:
     second = wishes.of(desired, evolve(owner, metadata=evolve(owner.metadata, resource_version="2")), "replace")
 
     assert first is second
-    assert first.body == MARKS.put_on(desired_body(desired, owner))
+    assert first.body == MARKS.put_on(desired_body(desired, owner), owner)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_another_wish_for_an_object_is_worked_out_and_not_yet_fulfilled(
     wish = wishes.of(desired or before, owner, mode)
 
     assert wish.fulfilled is None
-    assert wish.body == MARKS.put_on(desired_body(desired or before, owner))
+    assert wish.body == MARKS.put_on(desired_body(desired or before, owner), owner)
 
 
 def test_no_more_than_a_limit_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:

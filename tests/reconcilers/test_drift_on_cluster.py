@@ -1,0 +1,173 @@
+"""Additions by hand to what is wholly a unit's own: mended, whatever they are; and an unchanged unit costs no write."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuruntime.meta import ObjectKey
+from gpuruntime.meta.codec import encode
+from gpuruntime.testing import AdminClient, AuditLog, ClusterAccess
+from tests.product_scenes import Onlooker, create_unit, looking_on, settled
+from tests.reconcilers.unit_scenes import UnitWorld, child_of, unit_world
+
+Place = tuple[str | int, ...]
+
+PATHS = {
+    "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
+    "Service": "/api/v1/namespaces/{}/services",
+}
+POD: Place = ("spec", "template", "spec")
+WORKER: Place = (*POD, "containers", 0)
+EVIL = {"name": "evil", "image": "evil"}
+
+# Where something is added or changed, and what; "-" adds to a list.
+DRIFTS: dict[str, tuple[str, Place, Any]] = {
+    "host-network": ("Deployment", (*POD, "hostNetwork"), True),
+    "host-pid": ("Deployment", (*POD, "hostPID"), True),
+    "shared-processes": ("Deployment", (*POD, "shareProcessNamespace"), True),
+    "privileged": ("Deployment", (*WORKER, "securityContext"), {"privileged": True}),
+    "added-capability": ("Deployment", (*WORKER, "securityContext", "capabilities", "add"), ["SYS_PTRACE"]),
+    "pod-user": ("Deployment", (*POD, "securityContext"), {"runAsUser": 0}),
+    "second-container": ("Deployment", (*POD, "containers", "-"), EVIL),
+    "init-container": ("Deployment", (*POD, "initContainers"), [EVIL]),
+    "node-selector": ("Deployment", (*POD, "nodeSelector"), {"kubernetes.io/os": "linux"}),
+    "node-name": ("Deployment", (*POD, "nodeName"), "somewhere"),
+    "affinity": ("Deployment", (*POD, "affinity"), {"podAntiAffinity": {}}),
+    "toleration": ("Deployment", (*POD, "tolerations"), [{"operator": "Exists"}]),
+    "volume": ("Deployment", (*POD, "volumes", "-"), {"name": "evil", "hostPath": {"path": "/"}}),
+    "service-account": ("Deployment", (*POD, "serviceAccountName"), "default"),
+    "host-alias": ("Deployment", (*POD, "hostAliases"), [{"ip": "1.2.3.4", "hostnames": ["evil"]}]),
+    "dns-policy": ("Deployment", (*POD, "dnsPolicy"), "Default"),
+    "scheduler": ("Deployment", (*POD, "schedulerName"), "evil"),
+    "grace-period": ("Deployment", (*POD, "terminationGracePeriodSeconds"), 3600),
+    "environment": ("Deployment", (*WORKER, "env", "-"), {"name": "LD_PRELOAD", "value": "evil.so"}),
+    "port": ("Deployment", (*WORKER, "ports", "-"), {"containerPort": 1}),
+    "hook": ("Deployment", (*WORKER, "lifecycle"), {"postStart": {"exec": {"command": ["evil"]}}}),
+    "working-directory": ("Deployment", (*WORKER, "workingDir"), "/evil"),
+    "pull-policy": ("Deployment", (*WORKER, "imagePullPolicy"), "Always"),
+    "memory": ("Deployment", (*WORKER, "resources", "limits", "ephemeral-storage"), "1Gi"),
+    "pod-annotation": ("Deployment", ("spec", "template", "metadata", "annotations"), {"evil.example.org/in": "x"}),
+    "pod-label": ("Deployment", ("spec", "template", "metadata", "labels", "evil"), "x"),
+    "replicas": ("Deployment", ("spec", "replicas"), 2),
+    "paused": ("Deployment", ("spec", "paused"), True),
+    "min-ready": ("Deployment", ("spec", "minReadySeconds"), 5),
+    "history": ("Deployment", ("spec", "revisionHistoryLimit"), 3),
+    "external-address": ("Service", ("spec", "externalIPs"), ["198.51.100.1"]),
+    "session-affinity": ("Service", ("spec", "sessionAffinity"), "ClientIP"),
+    "unready-addresses": ("Service", ("spec", "publishNotReadyAddresses"), True),
+    "traffic-policy": ("Service", ("spec", "internalTrafficPolicy"), "Local"),
+    "dual-stack": ("Service", ("spec", "ipFamilyPolicy"), "PreferDualStack"),
+    "node-ports": ("Service", ("spec", "type"), "NodePort"),
+    "selector": ("Service", ("spec", "selector", "evil"), "x"),
+    "second-port": ("Service", ("spec", "ports", "-"), {"name": "evil", "port": 1}),
+}
+TEMPLATE = {"ports": [{"name": "http", "port": 8080}], "env": [{"name": "A", "value": "1"}]}
+
+
+@pytest.fixture
+async def world(
+    product: ClusterAccess, kube_namespace: str, kube_audit: AuditLog, tmp_path: Path
+) -> AsyncIterator[UnitWorld]:
+    async with unit_world(product, kube_audit, [kube_namespace], [], tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+async def onlooker(product: ClusterAccess, kube_namespace: str) -> AsyncIterator[Onlooker]:
+    async with looking_on(product, kube_namespace) as somebody:
+        yield somebody
+
+
+@pytest.mark.parametrize("when", ["while the operator runs", "while no operator runs"])
+async def test_whatever_is_added_by_hand_to_what_is_wholly_ours_is_mended(
+    when: str, world: UnitWorld, onlooker: Onlooker, kube_namespace: str
+) -> None:
+    admin = world.access.admin()
+    async with world.operator() as operator:
+        keys = {name: create_unit(admin, kube_namespace, name, template=TEMPLATE) for name in DRIFTS}
+        for key in keys.values():
+            await onlooker.ready(key)
+        before = {name: specs_of(onlooker, key) for name, key in keys.items()}
+        if when == "while the operator runs":
+            drift(admin, keys)
+            await settled(world.access, operator.controller)
+    if when == "while no operator runs":
+        drift(admin, keys)
+        async with world.operator() as operator:
+            await settled(world.access, operator.controller)
+
+    after = {name: read_specs(admin, key) for name, key in keys.items()}
+    assert [name for name in DRIFTS if after[name] != before[name]] == []
+    assert await world.writes_of_a_second_pass(len(DRIFTS)) == []
+
+
+async def test_what_others_may_add_stays(world: UnitWorld, onlooker: Onlooker, kube_namespace: str) -> None:
+    admin = world.access.admin()
+    async with world.operator() as operator:
+        key = create_unit(admin, kube_namespace, "demo", template=TEMPLATE)
+        await onlooker.ready(key)
+        place = f"{PATHS['Deployment'].format(kube_namespace)}/unit-demo"
+        restart = {"kubectl.kubernetes.io/restartedAt": "2026-01-01T00:00:00Z"}
+        guest = {"labels": {"guest": "x"}, "annotations": {"guest.example.org/x": "x"}}
+
+        admin.merge(place, {"metadata": guest, "spec": {"template": {"metadata": {"annotations": restart}}}})
+        await settled(world.access, operator.controller)
+        left = admin.get(place)
+
+    assert left["spec"]["template"]["metadata"]["annotations"] == restart
+    assert left["metadata"]["labels"].items() >= guest["labels"].items()
+    assert left["metadata"]["annotations"].items() >= guest["annotations"].items()
+    assert await world.writes_of_a_second_pass() == []
+
+
+async def test_a_start_among_many_unchanged_units_writes_nothing_and_asks_little(
+    world: UnitWorld, onlooker: Onlooker, kube_namespace: str
+) -> None:
+    admin = world.access.admin()
+    async with world.operator() as operator:
+        for number in range(40):
+            template = {"ports": [{"name": "http", "port": 8000 + number % 2}], "env": [{"name": "N", "value": str(number)}]}
+            create_unit(admin, kube_namespace, f"demo-{number}", template=template)
+        for number in range(40):
+            await onlooker.ready(ObjectKey(kube_namespace, f"demo-{number}"))
+        await settled(world.access, operator.controller)
+
+    with world.audit.recording() as seen:
+        writes = await world.writes_of_a_second_pass(40)
+
+    asked = [request for request in seen.requests if request.user == world.account.username]
+    rehearsed = [request for request in asked if request.verb == "update"]
+    assert writes == []
+    # One for each kind and each of the workers that meet it at the same time, not one for each unit.
+    assert len(rehearsed) <= 4 * 8
+
+
+def drift(admin: AdminClient, keys: dict[str, ObjectKey]) -> None:
+    for name, (kind, place, value) in DRIFTS.items():
+        edit(admin, f"{PATHS[kind].format(keys[name].namespace)}/unit-{name}", place, value)
+
+
+def edit(admin: AdminClient, address: str, place: Place, value: Any) -> None:
+    """Set the value at a place, or add it to a list ("-"), whatever happens to the object meanwhile."""
+    body = admin.get(address)
+    del body["metadata"]["resourceVersion"]
+    *parents, last = place
+    spot = body
+    for parent in parents:
+        spot = spot.setdefault(parent, {}) if isinstance(spot, dict) else spot[int(parent)]
+    if last == "-":
+        spot.append(value)
+    else:
+        spot[last] = value
+    admin.request("PUT", address, body)
+
+
+def specs_of(onlooker: Onlooker, key: ObjectKey) -> dict[str, Any]:
+    children = (onlooker.deployments.store.get(child_of(key)), onlooker.services.store.get(child_of(key)))
+    return {child.kind.kind: encode(child)["spec"] for child in children if child is not None}
+
+
+def read_specs(admin: AdminClient, key: ObjectKey) -> dict[str, Any]:
+    return {kind: admin.get(f"{path.format(key.namespace)}/unit-{key.name}")["spec"] for kind, path in PATHS.items()}
