@@ -18,6 +18,8 @@ __all__ = [
     "MANAGED_BY",
     "MANAGED_BY_LABEL",
     "OPERATION_ID",
+    "OWNER",
+    "OWNER_UID",
     "POOL_LABEL",
     "RENDERED_DIGEST",
     "RENDERED_FOR",
@@ -48,6 +50,11 @@ UNIT_LABEL: Final = f"{GROUP}/unit"
 """On the children of a unit and on its pods: `label_value` of the unit's name. It alone is the selector."""
 POOL_LABEL: Final = f"{GROUP}/pool"
 """On stock units: `label_value` of the name of the pool that made them."""
+
+OWNER: Final = f"{GROUP}/owner"
+"""On what a unit or a pool made: which one, such as "gpuunits.runtime.lokiwager.io/demo"."""
+OWNER_UID: Final = f"{GROUP}/owner-uid"
+"""Beside `OWNER`: its UID. An object is a unit's or a pool's own by this alone, whatever it is called or labelled."""
 
 OPERATION_ID: Final = f"{GROUP}/operation-id"
 """On what the API created: the operationID of the request."""

@@ -7,9 +7,9 @@ from gpuruntime.api.names import APP_LABEL, APP_NAME, MANAGED_BY, MANAGED_BY_LAB
 from gpuruntime.meta.frozen_mapping import FrozenDict
 from gpuruntime.meta.names import LABEL_LIMIT
 
-__all__ = ["child_name", "unit_labels", "unit_selector"]
+__all__ = ["CHILD_PREFIX", "child_name", "unit_labels", "unit_selector"]
 
-_PREFIX: Final = "unit-"
+CHILD_PREFIX: Final = "unit-"
 # No unit's name begins with a dash, so what is made of a long name is never made of a short one.
 _LONG_PREFIX: Final = "unit--"
 _DIGEST_LENGTH: Final = 10
@@ -22,7 +22,7 @@ def child_name(unit_name: str) -> str:
     Guarantees: a DNS label of at most 63 characters for every legal unit name; two units never share a name, but for
     collisions of 40 bits of SHA-256 between names that are long or have dots.
     """
-    plain = f"{_PREFIX}{unit_name}"
+    plain = f"{CHILD_PREFIX}{unit_name}"
     if len(plain) <= LABEL_LIMIT and "." not in unit_name:
         return plain
     digest = sha256(unit_name.encode()).hexdigest()[:_DIGEST_LENGTH]

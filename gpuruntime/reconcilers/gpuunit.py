@@ -10,8 +10,8 @@
               │ yes
             Ready
 
-One controller serves both roles; which one a unit has follows from its namespace. Deleting a unit needs no work: the
-children go with their owner.
+One controller serves both roles; which one a unit has follows from its namespace. The children of a deleted unit go
+with their owner; those that have lost their owner reference are orphans, and removed.
 """
 
 import logging
@@ -58,9 +58,10 @@ from gpuruntime.meta.codec import encode
 from gpuruntime.meta.dynamic import DynamicObject
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.objects import TypedObject
-from gpuruntime.meta.owners import is_controlled_by
+from gpuruntime.reconcilers.orphans import MARKS, OrphanCollector, OrphanRemoval
 from gpuruntime.reconcilers.stage_metrics import StageCollector, StageTimes
 from gpuruntime.reconcilers.unit_caches import UnitCaches
+from gpuruntime.reconcilers.unit_children import certain_unit
 from gpuruntime.reconcilers.unit_hindrances import Obstacle, obstacle
 from gpuruntime.reconcilers.unit_renderings import UnitRendering, UnitRenderings
 from gpuruntime.reconcilers.unit_status import Findings, Hindrance, can_wait, transition, unit_status
@@ -72,6 +73,7 @@ _LOG = logging.getLogger(__name__)
 W = TypeVar("W", bound=TypedObject)
 _ACTION: Final = "Reconcile"
 _UNREADABLE: Final = "used when a unit was stored that this version cannot read"
+_ORPHANED: Final = "used when a Deployment outlived its unit"
 _CHANGED_ROLE: Final = "used when a namespace of active units becomes one for stock"
 
 
@@ -91,12 +93,15 @@ def install_gpuunit(manager: Manager, options: GPUUnitOptions | None = None) -> 
     chosen = options or GPUUnitOptions()
     caches = UnitCaches.of(manager.cache, chosen.namespaces)
     writer, renderings = Writer(manager.client, manager=GROUP), UnitRenderings(chosen.rendering)
+    orphans = OrphanRemoval(manager.client, GPUUnit.KIND)
     reconciler = GPUUnitReconciler(
-        caches, manager.client, writer, manager.recorder, renderings, now=manager.server_time.now
+        caches, manager.client, writer, manager.recorder, renderings, orphans, now=manager.server_time.now
     )
     StageCollector(manager.operations.registry, reconciler.stages)
+    OrphanCollector(manager.operations.registry, reconciler.orphans, (Deployment.KIND.kind, Service.KIND.kind))
     manager.declare(
         owns(Deployment, by=GPUUnit),
+        uses(Deployment, "delete", rare=_ORPHANED),
         *_serving(chosen),
         writes_status(GPUUnit),
         uses(GPUUnit, "get", rare=_UNREADABLE),
@@ -133,7 +138,8 @@ class GPUUnitReconciler:
     Guarantees:
         - An unchanged unit costs no write.
         - A spec that makes no sense changes no child.
-        - What is not the unit's own is left alone, and named.
+        - What is not the unit's own is left alone, and named: its own is what carries its UID in an annotation.
+        - What is its own goes with it, also without owner references and labels.
         - A unit that was stored under other rules and cannot be read is told so; its children are left alone.
         - A pod template that was rendered for this spec stays, whatever the operator of today would render.
         - A Service is looked after even if the Deployment is refused.
@@ -145,6 +151,7 @@ class GPUUnitReconciler:
     writer: Writer
     recorder: Recorder
     renderings: UnitRenderings
+    orphans: OrphanRemoval
     stages: StageTimes = field(factory=StageTimes)
     now: Callable[[], datetime] = field(kw_only=True)
 
@@ -155,6 +162,7 @@ class GPUUnitReconciler:
         except QuarantinedError as error:
             await self._tell_unreadable(key, str(error))
             return Result.done()
+        await self._remove_orphans(key, unit)
         if unit is None or unit.metadata.deletion_timestamp is not None:
             self.stages.forget(key)
             return Result.done()
@@ -168,41 +176,48 @@ class GPUUnitReconciler:
             invalid = Hindrance(told(rendered.problems), INVALID_SPEC)
             await self._tell(unit, own_deployment, own_service, unit.status.access_url, invalid)
             return Result.done()
-        deployment = await _attempt(
+        deployment = await self._attempt(
             self._sync_deployment(unit, child, rendered), own_deployment, "Deployment", DEPLOYMENT_SYNC_FAILED
         )
-        service = await _attempt(self._sync_service(unit, child, rendered), own_service, "Service", SERVICE_SYNC_FAILED)
+        service = await self._attempt(
+            self._sync_service(unit, child, rendered), own_service, "Service", SERVICE_SYNC_FAILED
+        )
         met = deployment.obstacle or service.obstacle
         hindrance, url = (None, rendered.url) if met is None else (met.hindrance, unit.status.access_url)
         later = await self._tell(unit, deployment.child, service.child, url, hindrance)
         return _next(later, deployment, service)
 
+    async def _remove_orphans(self, key: ObjectKey, unit: GPUUnit | None) -> None:
+        """Remove what an earlier unit of this name made and what outlived it."""
+        uid = None if unit is None else unit.metadata.uid
+        for child in tuple(self.caches.children_of(key)):
+            owner = MARKS.owner_uid(child.metadata)
+            if owner != uid and not self.caches.is_living(key.namespace, owner):
+                await self.orphans.remove(child, certain_unit(child.metadata))
+
     async def _sync_deployment(self, unit: GPUUnit, key: ObjectKey, rendered: UnitRendering) -> Deployment:
-        live = await self._find(self.caches.deployments.store, Deployment, key, unit)
-        own = live if live is not None and is_controlled_by(live.metadata, unit) else None
+        live = self.caches.deployments.store.get(key)
+        own = _own(self.caches.deployments.store, key, unit)
         return (await self.writer.ensure(rendered.deployment(own), unit, live=live)).object
 
     async def _sync_service(self, unit: GPUUnit, key: ObjectKey, rendered: UnitRendering) -> Service | None:
         if rendered.service is not None:
-            live = await self._find(self.caches.services.store, Service, key, unit)
+            live = self.caches.services.store.get(key)
             return (await self.writer.ensure(rendered.service, unit, live=live)).object
-        if key in self.caches.services.store or unit.status.service_name is not None:
-            live = await self._find(self.caches.services.store, Service, key, unit)
-            if live is not None and is_controlled_by(live.metadata, unit):
-                await self.writer.remove(live, unit)
+        superfluous = _own(self.caches.services.store, key, unit)
+        if superfluous is not None:
+            await self.writer.remove(superfluous, unit)
         return None
 
-    async def _find(self, store: Store[W], kind: type[W], key: ObjectKey, unit: GPUUnit) -> W | None:
-        """A child as it is. The cache knows children by their label: one that lost it, or that is somebody else's, is
-        found only by asking for it. There is no such child before the first run, and creating it tells if there is.
-        """
-        known = store.get(key)
-        if known is not None or not unit.status.conditions:
-            return known
+    async def _attempt(self, work: Awaitable[W | None], known: W | None, kind: str, reason: str) -> _Attempt[W]:
+        """The outcome of bringing a child in line; `known` is the child as it was before."""
         try:
-            return await self.client.get(kind, key.name, key.namespace)
-        except NotFoundError:
-            return None
+            return _Attempt(await work)
+        except (KubeError, WriteRefusedError) as error:
+            met = obstacle(error, kind, reason, is_living=self.caches.is_living)
+            if met is None:
+                raise
+            return _Attempt(known, met, error)
 
     async def _tell(
         self,
@@ -254,18 +269,7 @@ class GPUUnitReconciler:
 
 def _own(store: Store[W], key: ObjectKey, unit: GPUUnit) -> W | None:
     known = store.get(key)
-    return known if known is not None and is_controlled_by(known.metadata, unit) else None
-
-
-async def _attempt(work: Awaitable[W | None], known: W | None, kind: str, reason: str) -> _Attempt[W]:
-    """The outcome of bringing a child in line; `known` is the child as it was before."""
-    try:
-        return _Attempt(await work)
-    except (KubeError, WriteRefusedError) as error:
-        met = obstacle(error, kind, reason)
-        if met is None:
-            raise
-        return _Attempt(known, met, error)
+    return known if known is not None and MARKS.owner_uid(known.metadata) == unit.metadata.uid else None
 
 
 def _next(later: float, *attempts: _Attempt[Any]) -> Result:

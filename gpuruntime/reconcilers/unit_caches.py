@@ -1,11 +1,11 @@
 """What the GPUUnit reconciler sees of the cluster, in a form that five thousand units can afford.
 
-Units, Deployments and Services are kept whole, because they are compared in every run. Pods and nodes are kept as
-summaries. Children are watched by their label: an object of somebody else that has the name of a child is not in the
-cache, and is met when the child is created.
+Units, their Deployments and their Services are kept whole, because they are compared in every run. Pods and nodes are
+kept as summaries. All Deployments and Services are watched, because a child may have lost every label and reference; of
+those that cannot be a child, little more than the name is kept.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Self
 
 from attrs import frozen
@@ -26,7 +26,6 @@ from gpuruntime.control import (
     by_label,
     generation_changed,
     itself,
-    owner,
     projected,
 )
 from gpuruntime.kube.builtin.apps import Deployment
@@ -35,6 +34,7 @@ from gpuruntime.kube.builtin.pods import Pod
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.reconcilers.foreign_status import status_touched
 from gpuruntime.reconcilers.pod_summary import PodSummary, summarize_pod
+from gpuruntime.reconcilers.unit_children import BY_UNIT, DEPLOYMENTS, SERVICES, units_of_child
 from gpuruntime.service.node_summary import NodeSummary, watch_nodes
 from gpuruntime.service.unit_index import watch_units
 
@@ -61,8 +61,8 @@ class UnitCaches:
         """Informers of these namespaces, of all if there are none."""
         return cls(
             units=watch_units(cache, namespaces),
-            deployments=cache.informer(Deployment, namespaces=namespaces, labels=UNIT_LABEL),
-            services=cache.informer(Service, namespaces=namespaces, labels=UNIT_LABEL),
+            deployments=cache.informer(DEPLOYMENTS, namespaces=namespaces, indexes=[BY_UNIT]),
+            services=cache.informer(SERVICES, namespaces=namespaces, indexes=[BY_UNIT]),
             pods=cache.informer(
                 projected(Pod.KIND, summarize_pod),
                 namespaces=namespaces,
@@ -80,13 +80,23 @@ class UnitCaches:
         """
         return (
             Watch(self.units, itself(), [any_of(generation_changed(), annotations_changed(), status_touched)]),
-            Watch(self.deployments, owner(GPUUnit.KIND)),
-            Watch(self.services, owner(GPUUnit.KIND)),
+            Watch(self.deployments, units_of_child),
+            Watch(self.services, units_of_child),
             Watch(self.pods, self._units_of_pod(), [_says_something_new]),
             Watch(self.nodes, self._units_on_node(), [_says_something_new]),
             # No change tells of what cannot be read.
             Timer(_UNREADABLE_SECONDS, self._unreadable, "unreadable units", (self.units,)),
         )
+
+    def children_of(self, unit: ObjectKey) -> Iterator[Deployment | Service]:
+        """What says that a unit of this name made it, whichever unit of the name that was."""
+        for informer in (self.deployments, self.services):
+            yield from informer.store.list(unit.namespace, where={BY_UNIT.name: unit.name}).items
+
+    def is_living(self, namespace: str, uid: str) -> bool:
+        """Whether a unit with this UID is known."""
+        store = self.units.store
+        return any(key.namespace == namespace and (store.version_of(key) or ("",))[0] == uid for key in store)
 
     def pods_of(self, unit: ObjectKey) -> tuple[PodSummary, ...]:
         """The pods that carry the label of the unit."""

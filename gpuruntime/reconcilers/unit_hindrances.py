@@ -4,6 +4,7 @@ Only a refusal is a failure of the unit. A server that is down, slow or behind s
 are raised, tried again with backoff, and at most told as what the unit waits for.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from attrs import frozen
@@ -40,13 +41,18 @@ class Obstacle:
     seconds: float | None = None
 
 
-def obstacle(error: KubeError | WriteRefusedError, child: str, reason: str) -> Obstacle | None:
+def obstacle(
+    error: KubeError | WriteRefusedError, child: str, reason: str, *, is_living: Callable[[str, str], bool]
+) -> Obstacle | None:
     """What the error stands for; None if there is nothing to tell, and it is only to be raised.
 
-    `child` is the kind of the child, `reason` that of a child which the server refuses.
+    `child` is the kind of the child, `reason` that of a child which the server refuses; `is_living` says whether a unit
+    lives, by namespace and UID.
     """
     hindrance, seconds = None, None
     match error:
+        case StaleOwnerError() if is_living(error.object.metadata.namespace, error.uid):
+            hindrance, seconds = Hindrance(str(error), FOREIGN_OBJECT), _FOREIGN_SECONDS
         case ForeignObjectError():
             hindrance, seconds = Hindrance(str(error), FOREIGN_OBJECT), _FOREIGN_SECONDS
         case BeingDeletedError() | StaleOwnerError():

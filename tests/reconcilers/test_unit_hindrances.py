@@ -24,18 +24,22 @@ from gpuruntime.kube.errors import (
     TooManyRequestsError,
     UnavailableError,
 )
-from gpuruntime.meta.objects import ObjectMeta, OwnerReference
+from gpuruntime.meta.objects import ObjectMeta
 from gpuruntime.reconcilers.unit_hindrances import obstacle
 
 OTHER = ConfigMap(ObjectMeta(name="unit-a", namespace="apps", deletion_timestamp="2026-01-01T00:00:00Z"))
-REFERENCE = OwnerReference("v1", "ConfigMap", "unit-a", "uid-1")
+
+
+def is_living(namespace: str, uid: str) -> bool:
+    return (namespace, uid) == ("apps", "living")
 
 
 @pytest.mark.parametrize(
     ("error", "reason", "seconds", "words"),
     [
         (ForeignObjectError(OTHER, None, OTHER), reasons.FOREIGN_OBJECT, 30, "ConfigMap apps/unit-a is controlled by"),
-        (StaleOwnerError(OTHER, REFERENCE, OTHER), "", 30, "Waiting for the previous Deployment to be gone"),
+        (StaleOwnerError(OTHER, "gone", OTHER), "", 30, "Waiting for the previous Deployment to be gone"),
+        (StaleOwnerError(OTHER, "living", OTHER), reasons.FOREIGN_OBJECT, 30, "ConfigMap apps/unit-a belongs to"),
         (BeingDeletedError(OTHER), "", 30, "Waiting for the previous Deployment to be gone"),
         (ImmutableDifferenceError(OTHER, ["spec.selector"]), "SyncFailed", 60, "spec.selector"),
         (ForbiddenError(Status(403, message="exceeded quota: q")), "SyncFailed", 60, "exceeded quota: q"),
@@ -50,7 +54,7 @@ REFERENCE = OwnerReference("v1", "ConfigMap", "unit-a", "uid-1")
 def test_a_refusal_is_a_failure_and_a_server_in_trouble_is_something_to_wait_for(
     error: KubeError | WriteRefusedError, reason: str, seconds: float | None, words: str
 ) -> None:
-    met = obstacle(error, "Deployment", "SyncFailed")
+    met = obstacle(error, "Deployment", "SyncFailed", is_living=is_living)
 
     assert met is not None
     assert (met.hindrance.reason, met.seconds) == (reason, seconds)
@@ -68,4 +72,4 @@ def test_a_refusal_is_a_failure_and_a_server_in_trouble_is_something_to_wait_for
     ids=lambda error: type(error).__name__,
 )
 def test_an_error_that_says_nothing_about_the_unit_is_not_told(error: KubeError) -> None:
-    assert obstacle(error, "Deployment", "SyncFailed") is None
+    assert obstacle(error, "Deployment", "SyncFailed", is_living=is_living) is None

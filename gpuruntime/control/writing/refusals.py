@@ -49,8 +49,10 @@ class ForeignObjectError(WriteRefusedError):
         if owner is None and found is None:
             state = "was not written by us"
         elif owner is not None and mark:
-            value = f"is {marked}" if marked else "is missing"
-            state = f"is controlled by {who}, and its annotation {mark} {value}, expected {owner.metadata.uid} of {expected}"
+            state = (
+                f"is controlled by {who} and has {marked or 'nothing'} in its annotation {mark}, expected "
+                f"{owner.metadata.uid} of {expected}"
+            )
         super().__init__(obj, f"{state}; it is left alone: {what}")
         self.found: Final = found
 

@@ -24,6 +24,7 @@ _CLAIM: Final = tuple(
 )
 # What `kubectl rollout restart` leaves in a pod template. To take it back would restart the pods once more.
 _RESTART: Final = ("spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt")
+_POD_LABELS: Final = ("spec", "template", "metadata", "labels")
 _REPLICAS: Final = ("spec", "replicas")
 # Fields that the server or another controller fills in, and that a replacement without them would take away or that
 # the server would refuse to lose. They are carried over unless we desire them.
@@ -95,8 +96,8 @@ def _carry(body: Json, live: Json) -> None:
             _carry_pod(body, live)
         case "batch", "Job":
             # The server labels the pods of a job, and lets nobody change that.
-            labels = ("spec", "template", "metadata", "labels")
-            _put(body, labels, {**(inner(live, labels) or {}), **(inner(body, labels) or {})})
+            if labels := inner(live, _POD_LABELS):
+                _put(body, _POD_LABELS, {**labels, **(inner(body, _POD_LABELS) or {})})
         case "", "Secret" if body.get("type") == _TOKEN:
             body["data"] = {**(live.get("data") or {}), **(body.get("data") or {})}
         case "rbac.authorization.k8s.io", "ClusterRole" if "aggregationRule" in body:

@@ -1,4 +1,4 @@
-"""What an API server makes of what it is sent: defaults, other spellings, additions of webhooks. No list of any of them.
+"""What an API server makes of what it is sent: defaults, other spellings, additions of webhooks, whatever they are.
 
 A server does the same to like objects. What it did to a write of ours, in its answer or in a rehearsal, tells its own
 hand from somebody else's in every other object that we desire alike.

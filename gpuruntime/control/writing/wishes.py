@@ -13,7 +13,15 @@ from gpuruntime.meta.objects import KubeObject, TypedObject
 __all__ = ["Wish", "Wishes"]
 
 _KEPT: Final = 2048
-_WHAT_SAYS_IT: Final = ("uid", "generation", "annotations", "labels", "owner_references", "finalizers", "deletion_timestamp")
+_WHAT_SAYS_IT: Final = (
+    "uid",
+    "generation",
+    "annotations",
+    "labels",
+    "owner_references",
+    "finalizers",
+    "deletion_timestamp",
+)
 
 
 @define
@@ -35,9 +43,7 @@ class Wish:
         if self.fulfilled is None or self.fulfilled is live:
             return self.fulfilled is live
         before, after = self.fulfilled.metadata, live.metadata
-        return bool(after.generation) and all(
-            getattr(before, name) == getattr(after, name) for name in _WHAT_SAYS_IT
-        )
+        return bool(after.generation) and all(getattr(before, name) == getattr(after, name) for name in _WHAT_SAYS_IT)
 
 
 @frozen

@@ -11,12 +11,15 @@ from hypothesis import strategies as st
 from gpuruntime.control.writing.desired_state import Marks, desired_body
 from gpuruntime.kube.builtin.core import ConfigMap, Namespace, Secret
 from gpuruntime.meta.codec import decode
+from gpuruntime.meta.dynamic import DynamicObject
 from gpuruntime.meta.frozen_mapping import FrozenDict
-from gpuruntime.meta.identity import ObjectKey
-from gpuruntime.meta.objects import ObjectMeta
+from gpuruntime.meta.identity import ObjectKey, ResourceKind
+from gpuruntime.meta.objects import KubeObject, ObjectMeta
 
+WIDGET = ResourceKind("x.org", "v1", "Widget", "widgets", namespaced=True)
 MARKS = Marks("tests.example.org")
 HASH, KEYS = "tests.example.org/desired-hash", "tests.example.org/desired-keys"
+OWNER, OWNER_UID = "tests.example.org/owner", "tests.example.org/owner-uid"
 
 
 def config(**metadata: Any) -> ConfigMap:
@@ -95,8 +98,29 @@ def test_the_marks_name_our_entries_and_leave_the_given_body_alone() -> None:
         "metadata.labels": ["a", "b"],
     }
     assert MARKS.ours(result, ("metadata", "labels")) == {"a", "b"}
-    assert MARKS.ours(result, ("metadata", "annotations")) == {"x/y", HASH, KEYS}
+    assert MARKS.ours(result, ("metadata", "annotations")) == {"x/y", HASH, KEYS, OWNER, OWNER_UID}
     assert KEYS not in marked(config())["metadata"]["annotations"]
+
+
+@pytest.mark.parametrize(
+    ("owner", "text"),
+    [
+        (config(name="owner", uid="u"), "configmaps/owner"),
+        (decode(Namespace, {"metadata": {"name": "owner", "uid": "u"}}), "namespaces/owner"),
+        (
+            DynamicObject.decode(WIDGET, {"metadata": {"name": "owner", "namespace": "a", "uid": "u"}}),
+            "widgets.x.org/owner",
+        ),
+    ],
+)
+def test_the_marks_say_for_whom_an_object_was_written_and_the_hash_does_not(owner: KubeObject, text: str) -> None:
+    body = MARKS.put_on(desired_body(config(), owner), owner)
+
+    meta = decode(ConfigMap, body).metadata
+    assert (meta.annotations[OWNER], meta.annotations[OWNER_UID]) == (text, "u")
+    assert (MARKS.owner_uid(meta), MARKS.owner_key(meta, owner.kind)) == ("u", owner.key)
+    assert MARKS.owner_key(meta, ResourceKind("y.org", "v1", "Widget", "widgets", namespaced=True)) is None
+    assert meta.annotations[HASH] == hash_of(config())
 
 
 @given(st.text(max_size=20) | st.sampled_from(["[]", "1", '{"metadata.labels": 1}', '{"metadata.labels": [{}]}']))

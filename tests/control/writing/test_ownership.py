@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from gpuruntime.control.writing.desired_state import Marks
 from gpuruntime.control.writing.ownership import check_ours, check_writable
 from gpuruntime.control.writing.refusals import (
     BeingDeletedError,
@@ -21,33 +22,68 @@ def config(name: str = "x", **metadata: Any) -> ConfigMap:
     return decode(ConfigMap, {"metadata": {"name": name, "namespace": "a", **metadata}})
 
 
+MARKS = Marks("tests.example.org")
+OWNER = config("owner", uid="u1")
+
+
 def owned_by(**changes: Any) -> ConfigMap:
     return config(ownerReferences=[{**REFERENCE, **changes}])
 
 
-OWNER = config("owner", uid="u1")
+def made_for(uid: str, owner: str = "configmaps/owner", **metadata: Any) -> ConfigMap:
+    marks = {MARKS.owner_uid_name: uid, MARKS.owner_name: owner}
+    return config(annotations={name: value for name, value in marks.items() if value}, **metadata)
 
 
-def test_our_own_objects_may_be_touched() -> None:
-    check_ours(owned_by(), OWNER)
-    check_ours(owned_by(), OWNER, adopt=True)
-    check_ours(owned_by(apiVersion="v2"), OWNER)
-    check_ours(config(), OWNER, adopt=True)
-    check_ours(config(), None)
-    check_ours(owned_by(controller=False), None)
-    check_ours(owned_by(controller=False), OWNER, adopt=True)
+@pytest.mark.parametrize(
+    "live",
+    [
+        pytest.param(made_for("u1", ownerReferences=[REFERENCE]), id="as we left it"),
+        pytest.param(made_for("u1"), id="without the owner reference"),
+        pytest.param(made_for("u1", ""), id="without the name of the owner"),
+        pytest.param(made_for("u1", ownerReferences=[{**REFERENCE, "uid": "u0"}]), id="with that of a namesake"),
+        pytest.param(made_for("u1", ownerReferences=[{**REFERENCE, "controller": False}]), id="as a mere owner"),
+    ],
+)
+@pytest.mark.parametrize("adopt", [True, False])
+def test_what_we_made_for_the_owner_is_ours_whatever_it_lost(live: ConfigMap, adopt: bool) -> None:
+    check_ours(live, OWNER, MARKS, adopt=adopt)
 
 
-@pytest.mark.parametrize("live", [config(), owned_by(controller=False)])
-def test_an_object_of_nobody_is_not_ours(live: ConfigMap) -> None:
+def test_what_nobody_else_controls_may_be_adopted() -> None:
+    for live in (config(), owned_by(), owned_by(apiVersion="v2"), owned_by(controller=False)):
+        check_ours(live, OWNER, MARKS, adopt=True)
+
+
+def test_without_an_owner_what_nobody_controls_may_be_touched() -> None:
+    for live in (config(), owned_by(controller=False)):
+        check_ours(live, None, MARKS)
+
+
+@pytest.mark.parametrize(
+    ("live", "who"),
+    [
+        (config(), "nobody"),
+        (owned_by(controller=False), "nobody"),
+        (owned_by(), "ConfigMap owner (uid u1)"),
+        (config("x", labels={"app": "owner"}), "nobody"),
+    ],
+)
+def test_an_object_without_the_mark_is_not_ours_whoever_it_names(live: ConfigMap, who: str) -> None:
     with pytest.raises(ForeignObjectError) as caught:
-        check_ours(live, OWNER)
+        check_ours(live, OWNER, MARKS)
 
-    assert caught.value.found is None
     assert str(caught.value) == (
-        "ConfigMap a/x is controlled by nobody, expected ConfigMap a/owner; it is left alone: adopt it, delete it, or "
-        "use another name"
+        f"ConfigMap a/x is controlled by {who} and has nothing in its annotation tests.example.org/owner-uid, expected "
+        "u1 of ConfigMap a/owner; it is left alone: adopt it, delete it, or use another name"
     )
+
+
+@pytest.mark.parametrize("live", [made_for("u2", "configmaps/other"), made_for("u2", ""), made_for("u2", "pods/owner")])
+@pytest.mark.parametrize("adopt", [True, False])
+def test_an_object_with_the_mark_of_another_owner_is_not_ours(live: ConfigMap, adopt: bool) -> None:
+    with pytest.raises(ForeignObjectError, match=r"has u2 in its annotation .* it is left alone: delete it, or use"):
+        check_ours(live, OWNER, MARKS, adopt=adopt)
 
 
 @pytest.mark.parametrize(
@@ -55,27 +91,32 @@ def test_an_object_of_nobody_is_not_ours(live: ConfigMap) -> None:
     [{"uid": "u2", "name": "other"}, {"uid": "u2", "kind": "Widget"}, {"uid": "u2", "apiVersion": "example.org/v1"}],
 )
 @pytest.mark.parametrize("adopt", [True, False])
-def test_an_object_of_another_owner_is_not_ours(changes: dict[str, str], adopt: bool) -> None:
-    with pytest.raises(ForeignObjectError, match=r"\(uid u2\), expected ConfigMap a/owner; it is left alone"):
-        check_ours(owned_by(**changes), OWNER, adopt=adopt)
+def test_an_object_of_another_controller_is_not_ours(changes: dict[str, str], adopt: bool) -> None:
+    marked = made_for("u1", ownerReferences=[{**REFERENCE, **changes}])
+
+    for live in (owned_by(**changes), marked):
+        with pytest.raises(ForeignObjectError, match=r"\(uid u2\), expected ConfigMap a/owner; it is left alone"):
+            check_ours(live, OWNER, MARKS, adopt=adopt)
 
 
 def test_an_object_with_an_owner_is_not_ours_where_we_expect_none() -> None:
     with pytest.raises(ForeignObjectError, match=r"controlled by ConfigMap owner .* expected nobody") as caught:
-        check_ours(owned_by(), None)
+        check_ours(owned_by(), None, MARKS)
 
     assert caught.value.found is not None
     assert isinstance(caught.value, WriteRefusedError)
 
 
+@pytest.mark.parametrize("live", [owned_by(uid="u0"), made_for("u0")])
 @pytest.mark.parametrize("adopt", [True, False])
-def test_an_object_of_an_earlier_owner_of_the_name_is_stale(adopt: bool) -> None:
+def test_an_object_of_an_earlier_owner_of_the_name_is_stale(live: ConfigMap, adopt: bool) -> None:
     with pytest.raises(StaleOwnerError) as caught:
-        check_ours(owned_by(uid="u0"), OWNER, adopt=adopt)
+        check_ours(live, OWNER, MARKS, adopt=adopt)
 
+    assert caught.value.uid == "u0"
     assert str(caught.value) == (
-        "ConfigMap a/x is controlled by an earlier ConfigMap owner (uid u0), expected the one with uid u1; the garbage "
-        "collector is going to remove it: try again when it is gone"
+        "ConfigMap a/x belongs to an earlier ConfigMap owner (uid u0), expected the one with uid u1; it goes with its "
+        "owner: try again when it is gone"
     )
 
 

@@ -10,6 +10,7 @@ from gpuruntime.control.writing.replacing import replacement
 
 MARKS = Marks("tests.example.org")
 KEYS = "tests.example.org/desired-keys"
+RESTARTED = "kubectl.kubernetes.io/restartedAt"
 
 
 def body(kind: str, **content: Any) -> dict[str, Any]:
@@ -32,6 +33,9 @@ def replaced(desired: dict[str, Any], live: dict[str, Any]) -> dict[str, Any]:
         ("Deployment", {"replicas": 0}, {"replicas": 3}, {"replicas": 0}),
         ("Job", {"parallelism": 1}, {"selector": {"matchLabels": {"uid": "x"}}, "suspend": True},
          {"parallelism": 1, "selector": {"matchLabels": {"uid": "x"}}}),
+        ("Job", {"template": {"metadata": {"labels": {"a": "ours"}}}},
+         {"template": {"metadata": {"labels": {"a": "theirs", "controller-uid": "x"}, "annotations": {"a": "b"}}}},
+         {"template": {"metadata": {"labels": {"a": "ours", "controller-uid": "x"}}}}),
         ("PersistentVolumeClaim", {"accessModes": ["RWO"]}, {"volumeName": "v", "storageClassName": "s"},
          {"accessModes": ["RWO"], "volumeName": "v", "storageClassName": "s"}),
         ("PersistentVolumeClaim", {"storageClassName": ""}, {"storageClassName": "s"}, {"storageClassName": ""}),
@@ -93,12 +97,10 @@ def test_identity_version_and_status_are_those_of_the_live_object() -> None:
 
 
 def test_entries_of_others_stay_and_those_that_were_ours_go() -> None:
-    live = body("Deployment", spec={"template": {"metadata": {"annotations": {"restarted": "1", "was-ours": "1"}}}})
+    live = body("Deployment", spec={"template": {"metadata": {"annotations": {RESTARTED: "1", "theirs": "1"}}}})
     live["metadata"] |= {
         "labels": {"theirs": "1", "was-ours": "1", "ours": "old"},
-        "annotations": {
-            KEYS: '{"metadata.labels":["was-ours","ours"],"spec.template.metadata.annotations":["was-ours"]}'
-        },
+        "annotations": {KEYS: '{"metadata.labels":["was-ours","ours"]}'},
         "finalizers": ["theirs"],
         "ownerReferences": [{"apiVersion": "v1", "kind": "A", "name": "a", "uid": "1"}],
     }
@@ -112,7 +114,7 @@ def test_entries_of_others_stay_and_those_that_were_ours_go() -> None:
     assert result["metadata"]["annotations"] == {}
     assert result["metadata"]["finalizers"] == ["theirs", "ours"]
     assert [reference["uid"] for reference in result["metadata"]["ownerReferences"]] == ["1", "2"]
-    assert result["spec"] == {"template": {"spec": {}, "metadata": {"annotations": {"restarted": "1"}}}}
+    assert result["spec"] == {"template": {"spec": {}, "metadata": {"annotations": {RESTARTED: "1"}}}}
 
 
 def test_an_owner_is_named_once_whatever_it_was_named_before() -> None:

@@ -46,7 +46,7 @@ async def test_a_second_pass_writes_nothing_after_the_object_was_replaced(
 ) -> None:
     desired, owner = child(name, kube_namespace), await make_owner(client, kube_namespace)
     created = await Writer(client, manager=MANAGER).ensure(desired, owner, live=None)
-    without_marks = {"metadata": {"annotations": None, "labels": None}}
+    without_marks = {"metadata": {"annotations": {f"{MANAGER}/desired-hash": None}, "labels": None}}
     kube_cluster.admin().merge(desired.kind.path(kube_namespace, name), without_marks)
 
     replaced = await ensure_as_a_controller_does(client, desired, owner)
