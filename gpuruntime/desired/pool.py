@@ -30,6 +30,7 @@ from gpuruntime.api.stockpool import StockPool, StockPoolStatus
 from gpuruntime.desired.pool_failures import FailureRow, failure_row, is_homeless, is_under_way
 from gpuruntime.desired.pool_units import (
     POOL_REVISION,
+    is_as_made,
     is_ready_stock,
     reason_of,
     revision_of,
@@ -85,6 +86,7 @@ def next_steps(
     Guarantees:
         - A claimed unit is never deleted. It holds its place until it is gone, and after that its active unit does
           until it has a node or turns out to get no pod, so that a pool never takes the GPU that a claim was promised.
+        - A unit whose spec somebody edited is one of an old spec.
         - Ready units never become fewer than `replicas` by what a pool deletes: a unit of an old spec goes when there
           is a ready one in its place, one that is not ready goes at once. There is at most one unit above `replicas`.
         - A unit that failed keeps its place for half a minute, in which it may recover; then another one is tried in
@@ -97,8 +99,8 @@ def next_steps(
     revision = revision_of(stock_spec(pool.spec))
     living = [unit for unit in units if unit.metadata.deletion_timestamp is None]
     free = [unit for unit in living if claim_of(unit.metadata) is None and is_controlled_by(unit.metadata, pool)]
-    current = [unit for unit in free if unit.metadata.annotations.get(POOL_REVISION) == revision]
-    old = [unit for unit in free if unit.metadata.annotations.get(POOL_REVISION) != revision]
+    current = [unit for unit in free if _is_current(unit, revision)]
+    old = [unit for unit in free if not _is_current(unit, revision)]
     ready = [unit for unit in free if is_ready_stock(unit)]
     row = failure_row(pool, current, living, active, now)
 
@@ -161,6 +163,11 @@ def pool_status(pool: StockPool, plan: PoolPlan, now: datetime) -> StockPoolStat
         conditions=set_condition(before.conditions, condition, now),
     )
     return before if after == before else evolve(after, last_sync_time=format_seconds(now))
+
+
+def _is_current(unit: GPUUnit, revision: str) -> bool:
+    """Whether a unit is of the pool's present spec, and nobody has edited it."""
+    return unit.metadata.annotations.get(POOL_REVISION) == revision and is_as_made(unit)
 
 
 def _last_serial(pool: StockPool, units: Sequence[GPUUnit], active: Sequence[GPUUnit]) -> int:

@@ -1,5 +1,6 @@
 """The stock units of a pool: what they are made of, and what they are called."""
 
+from collections.abc import Mapping
 from hashlib import sha256
 from typing import Final
 
@@ -7,7 +8,7 @@ import orjson
 from attrs import fields_dict
 
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
-from gpuruntime.api.names import GROUP, POOL_LABEL, label_value
+from gpuruntime.api.names import GROUP, OWNER, OWNER_UID, POOL_LABEL, label_value
 from gpuruntime.api.reasons import READY_CONDITION
 from gpuruntime.api.stockpool import StockPool, StockPoolSpec
 from gpuruntime.desired.known_fields import known_fields
@@ -15,12 +16,15 @@ from gpuruntime.desired.provenance import claim_of
 from gpuruntime.meta.conditions import find_condition
 from gpuruntime.meta.frozen_mapping import FrozenDict
 from gpuruntime.meta.objects import ObjectMeta, OwnerReference
-from gpuruntime.meta.owners import set_controller
+from gpuruntime.meta.owners import controller_of, set_controller
 
 __all__ = [
     "POOL_REVISION",
+    "has_strayed",
+    "is_as_made",
     "is_pool",
     "is_ready_stock",
+    "maker_of",
     "reason_of",
     "revision_of",
     "serial_of",
@@ -32,6 +36,7 @@ __all__ = [
 POOL_REVISION: Final = f"{GROUP}/pool-revision"
 """On a stock unit of a pool: the hash of the unit's spec when the pool made it."""
 
+_POOLS: Final = f"{StockPool.KIND.plural}.{StockPool.KIND.group}/"
 _NAME_LENGTH: Final = 36
 _UID_LENGTH: Final = 6
 _REVISION_LENGTH: Final = 12
@@ -73,9 +78,44 @@ def stock_unit(pool: StockPool, name: str) -> GPUUnit:
         name=name,
         namespace=pool.metadata.namespace,
         labels=FrozenDict({POOL_LABEL: label_value(pool.metadata.name)}),
-        annotations=FrozenDict({POOL_REVISION: revision_of(spec)}),
+        annotations=FrozenDict(
+            {
+                POOL_REVISION: revision_of(spec),
+                OWNER: f"{_POOLS}{pool.metadata.name}",
+                OWNER_UID: pool.metadata.uid,
+            }
+        ),
     )
     return GPUUnit(set_controller(metadata, pool), spec)
+
+
+def is_as_made(unit: GPUUnit) -> bool:
+    """Whether the spec of a unit still is what its pool made it."""
+    # The server counts the states of a spec, and most units have one.
+    made = unit.metadata.annotations.get(POOL_REVISION)
+    return unit.metadata.generation <= 1 or revision_of(unit.spec) == made
+
+
+def maker_of(annotations: Mapping[str, str]) -> str:
+    """The name of the pool that made a unit, by the unit's annotations; "" if none did."""
+    owner = annotations.get(OWNER, "")
+    return owner.removeprefix(_POOLS) if owner.startswith(_POOLS) and OWNER_UID in annotations else ""
+
+
+def has_strayed(unit: GPUUnit, pool: StockPool) -> bool:
+    """Whether the pool made a unit that has lost what says so: its owner reference or its label.
+
+    A claimed unit has not: it is out of the hands of its pool.
+    """
+    meta = unit.metadata
+    owner, label = controller_of(meta), label_value(pool.metadata.name)
+    return (
+        meta.annotations.get(OWNER_UID) == pool.metadata.uid
+        and claim_of(meta) is None
+        and meta.deletion_timestamp is None
+        and (owner is None or owner.uid == pool.metadata.uid)
+        and (owner is None or meta.labels.get(POOL_LABEL) != label)
+    )
 
 
 def unit_name(pool: StockPool, serial: int) -> str:

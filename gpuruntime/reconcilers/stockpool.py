@@ -12,6 +12,7 @@ from typing import Final
 from attrs import evolve, field, frozen
 
 from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.names import POOL_LABEL, label_value
 from gpuruntime.api.reasons import (
     INVALID_SPEC,
     POOL_PROGRESSING,
@@ -39,7 +40,7 @@ from gpuruntime.control import (
 )
 from gpuruntime.control.permissions.declarations import records_events, uses, writes_status
 from gpuruntime.desired.pool import PoolPlan, next_steps, pool_status
-from gpuruntime.desired.pool_units import is_pool, serial_of, stock_unit
+from gpuruntime.desired.pool_units import has_strayed, is_pool, maker_of, serial_of, stock_unit
 from gpuruntime.desired.problems import told
 from gpuruntime.desired.provenance import claim_of, provenance_of
 from gpuruntime.desired.validation import stock_problems
@@ -49,10 +50,13 @@ from gpuruntime.kube.errors import (
     NotFoundError,
     StatusError,
 )
+from gpuruntime.kube.patches import MergePatch
+from gpuruntime.meta.codec import encode
 from gpuruntime.meta.conditions import find_condition
 from gpuruntime.meta.identity import ObjectKey
-from gpuruntime.meta.owners import controller_of
+from gpuruntime.meta.owners import controller_of, set_controller
 from gpuruntime.reconcilers.foreign_status import status_touched
+from gpuruntime.reconcilers.orphans import MARKS, OrphanCollector, OrphanRemoval
 from gpuruntime.reconcilers.refill_pace import Pace, RefillPace
 from gpuruntime.reconcilers.unit_hindrances import REFUSED_SECONDS
 from gpuruntime.service.refusing import REFUSALS
@@ -62,6 +66,7 @@ __all__ = ["StockPoolOptions", "StockPoolReconciler", "install_stockpool"]
 
 _ACTION: Final = "Refill"
 _ADMISSION: Final = "asked for by the admission plugin OwnerReferencesPermissionEnforcement, not by a request"
+_STRAYED: Final = "used when a stock unit has lost its owner reference or its label"
 _NORMAL: Final = frozenset({POOL_READY, POOL_PROGRESSING, SCALED_TO_ZERO})
 
 
@@ -85,12 +90,15 @@ def install_stockpool(manager: Manager, options: StockPoolOptions | None = None)
     pools = manager.cache.informer(StockPool, namespaces=chosen.namespaces)
     units = watch_units(manager.cache, chosen.namespaces)
     pace = RefillPace(chosen.pace, asyncio.get_running_loop().time)
+    orphans = OrphanRemoval(manager.client, StockPool.KIND)
     reconciler = StockPoolReconciler(
-        pools.store, units.store, manager.client, manager.recorder, pace, chosen, now=manager.server_time.now
+        pools.store, units.store, manager.client, manager.recorder, pace, orphans, chosen, now=manager.server_time.now
     )
+    OrphanCollector(manager.operations.registry, orphans, (GPUUnit.KIND.kind,))
     stock = tuple(sorted(chosen.roles.stock_namespaces))
     manager.declare(
         uses(GPUUnit, "create", "delete", namespaces=stock),
+        uses(GPUUnit, "patch", namespaces=stock, rare=_STRAYED),
         uses(StockPool, "update", subresource="finalizers", namespaces=stock, rare=_ADMISSION),
         writes_status(StockPool),
         records_events(StockPool),
@@ -104,9 +112,14 @@ def install_stockpool(manager: Manager, options: StockPoolOptions | None = None)
 
 
 def pools_of_unit(unit: GPUUnit) -> Iterator[ObjectKey]:
-    """The pools that a unit concerns: the one that owns it, that it was claimed from, whose capacity it took over."""
+    """The pools that a unit concerns: the one that made it, that owns it, that it was claimed from, whose capacity it
+    took over.
+    """
     namespace = unit.metadata.namespace
     owner, claim, source = controller_of(unit.metadata), claim_of(unit.metadata), provenance_of(unit.metadata)
+    maker = maker_of(unit.metadata.annotations)
+    if maker:
+        yield ObjectKey(namespace, maker)
     if owner is not None and is_pool(owner):
         yield ObjectKey(namespace, owner.name)
     if claim is not None and claim.pool:
@@ -122,6 +135,8 @@ class StockPoolReconciler:
     Guarantees:
         - An unchanged pool costs no write.
         - A spec of which no unit can come, or a namespace that is not for stock, changes no unit.
+        - A unit that the pool made and that lost its owner reference or its label gets them back; if the pool is gone,
+          the unit goes, unless it is claimed.
         - What the server refuses is told, and tried again after a while, because rules of a cluster change without
           telling anybody.
     """
@@ -131,18 +146,23 @@ class StockPoolReconciler:
     client: Client
     recorder: Recorder
     pace: RefillPace
+    orphans: OrphanRemoval
     options: StockPoolOptions = field(factory=StockPoolOptions)
     now: Callable[[], datetime] = field(kw_only=True)
 
     async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
         pool = self.pools.get(key)
+        await self._remove_orphans(key, pool)
         if pool is None or pool.metadata.deletion_timestamp is not None:
             self.pace.forget(key)
             return Result.done()
+        units = units_of_pool(self.units, key)
+        if await self._take_back([unit for unit in units if has_strayed(unit, pool)], pool):
+            return Result.done()  # the units tell of it, and bring a run that counts them
         now, faults = self.now(), self._faults(pool)
         plan = next_steps(
             pool,
-            units_of_pool(self.units, key),
+            units,
             units_from_pool(self.units, key),
             now=now,
             allowance=0 if faults else self.pace.allowance(key),
@@ -160,6 +180,24 @@ class StockPoolReconciler:
         if plan.limited:
             return Result.after(self.pace.wait(key))
         return Result.done() if plan.retry_at is None else Result.after((plan.retry_at - now).total_seconds())
+
+    async def _remove_orphans(self, key: ObjectKey, pool: StockPool | None) -> None:
+        """Remove what an earlier pool of this name made and what outlived it, but for what is claimed."""
+        uid = None if pool is None else pool.metadata.uid
+        for unit in units_of_pool(self.units, key):
+            if MARKS.owner_uid(unit.metadata) != uid and claim_of(unit.metadata) is None:
+                await self.orphans.remove(unit, "")
+
+    async def _take_back(self, units: Sequence[GPUUnit], pool: StockPool) -> bool:
+        for unit in units:
+            meta = set_controller(unit.metadata, pool)
+            owned = {
+                "ownerReferences": [encode(reference) for reference in meta.owner_references],
+                "labels": {POOL_LABEL: label_value(pool.metadata.name)},
+            }
+            patch = MergePatch({"metadata": owned}).locked(meta.resource_version)
+            await self.client.patch(GPUUnit, meta.name, meta.namespace, patch)
+        return bool(units)
 
     def _faults(self, pool: StockPool) -> str:
         """Why no unit of the pool can be, "" if there is no such reason."""

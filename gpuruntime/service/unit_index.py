@@ -9,7 +9,8 @@ from typing import Any, Final
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.names import CLAIM_ID, POOL_LABEL, label_value
 from gpuruntime.api.roles import Roles
-from gpuruntime.control import Cache, Index, Informer, Store, by_label
+from gpuruntime.control import Cache, Index, Informer, Store
+from gpuruntime.desired.pool_units import maker_of
 from gpuruntime.desired.provenance import Provenance
 from gpuruntime.meta.identity import ObjectKey
 
@@ -29,7 +30,7 @@ def watch_units(cache: Cache, namespaces: Sequence[str] = ()) -> Informer[GPUUni
 
 
 def units_of_pool(units: Store[GPUUnit], pool: ObjectKey) -> tuple[GPUUnit, ...]:
-    """The stock units that bear the label of a pool, claimed ones included."""
+    """The stock units that bear the label of a pool, or that it made, claimed ones included."""
     return units.list(pool.namespace, where={_OF_POOL.name: label_value(pool.name)}).items
 
 
@@ -84,7 +85,14 @@ def _claims(raw: Mapping[str, Any]) -> Iterable[str]:
     return (annotations[CLAIM_ID],) if CLAIM_ID in annotations else ()
 
 
-_OF_POOL: Final = by_label(POOL_LABEL)
+def _pools(raw: Mapping[str, Any]) -> Iterable[str]:
+    metadata = raw["metadata"]
+    label = (metadata.get("labels") or {}).get(POOL_LABEL)
+    maker = maker_of(metadata.get("annotations") or {})
+    return {value for value in (label, label_value(maker)) if value}
+
+
+_OF_POOL: Final = Index("pool", _pools)
 _FROM_POOL: Final = Index("source pool", _source_pools)
 _CLAIMED_BY: Final = Index("claim", _claims)
 _TAKEN_FROM: Final = Index("source stock unit", _source_units)

@@ -47,7 +47,7 @@ async def onlooker(product: ClusterAccess, kube_namespace: str) -> AsyncIterator
         yield somebody
 
 
-@pytest.mark.parametrize("when", ["while the operator runs", "while no operator runs", "after the deletion"])
+@pytest.mark.parametrize("when", ["while no operator runs", "after the deletion", "while the operator runs"])
 async def test_what_a_deleted_unit_made_goes_also_what_lost_its_owner_reference_or_its_labels(
     when: str, world: UnitWorld, onlooker: Onlooker, kube_namespace: str
 ) -> None:
@@ -106,6 +106,9 @@ async def test_an_orphan_of_any_name_is_counted_and_removed(
         for kind in PATHS:
             make(admin, kind, ObjectKey(kube_namespace, name), annotations=annotations)
     theirs = make(admin, "Deployment", ObjectKey(kube_namespace, "theirs"))
+
+    for informer in (onlooker.deployments, onlooker.services):
+        await informer.until(lambda store: {key.name for key in store} >= orphans.keys())
 
     async with world.operator() as operator:
         left = await left_over(onlooker, orphans.__contains__)

@@ -1,0 +1,77 @@
+"""Stock units that somebody edits, or strips of what says whose they are: they stay their pool's, and go with it."""
+
+from typing import Any
+
+import pytest
+
+from gpuruntime.api import reasons
+from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.stockpool import StockPool
+from gpuruntime.kube.patches import MergePatch
+from gpuruntime.meta.owners import controller_of
+from tests.product_scenes import settled
+from tests.service.conftest import world
+from tests.service.service_scenes import ServiceWorld
+
+__all__ = ["world"]
+
+LOSSES: dict[str, dict[str, Any]] = {
+    "owner": {"ownerReferences": None},
+    "label": {"labels": None},
+    "both": {"ownerReferences": None, "labels": None},
+}
+
+
+@pytest.mark.parametrize("loss", list(LOSSES))
+async def test_a_stock_unit_that_lost_its_owner_or_label_gets_them_back(loss: str, world: ServiceWorld) -> None:
+    async with world.product() as product:
+        pool = await world.make_pool(1)
+        await world.pool_because(reasons.POOL_READY)
+        [before] = (await world.units(world.stock)).values()
+
+        patch = MergePatch({"metadata": LOSSES[loss]})
+        await world.admin.patch(GPUUnit, before.metadata.name, world.stock, patch)
+        await settled(world.access, product.pools)
+        await world.pool_because(reasons.POOL_READY)
+        after = await world.units(world.stock)
+
+    assert list(after) == [before.metadata.name]
+    owner = controller_of(after[before.metadata.name].metadata)
+    assert owner is not None
+    assert owner.uid == pool.metadata.uid
+    assert after[before.metadata.name].metadata.labels == before.metadata.labels
+    assert await world.writes_of_a_second_pass() == []
+
+
+async def test_stock_that_outlived_its_pool_goes(world: ServiceWorld) -> None:
+    async with world.product() as product:
+        await world.make_pool(2)
+        await world.pool_because(reasons.POOL_READY)
+        await settled(world.access, product.pools)
+    for name in await world.units(world.stock):
+        await world.admin.patch(GPUUnit, name, world.stock, MergePatch({"metadata": LOSSES["both"]}))
+    await world.admin.delete(StockPool, "warm", world.stock)
+
+    async with world.product() as product:
+        await settled(world.access, product.pools)
+        counted = product.manager.operations.registry.get_sample_value(
+            "gpuruntime_stockpool_orphans_removed_total", {"kind": "GPUUnit"}
+        )
+        left = await world.units(world.stock)
+
+    assert list(left) == []
+    assert counted == 2
+
+
+async def test_a_stock_unit_whose_spec_somebody_edited_is_replaced(world: ServiceWorld) -> None:
+    async with world.product() as product:
+        await world.make_pool(1)
+        await world.pool_because(reasons.POOL_READY)
+        [before] = await world.units(world.stock)
+
+        edit = MergePatch({"spec": {"image": "evil"}})
+        await world.admin.patch(GPUUnit, before, world.stock, edit)
+        await settled(world.access, product.pools)
+        after = await world.units(world.stock)
+
+    assert any(unit.spec.image != "evil" for unit in after.values())
