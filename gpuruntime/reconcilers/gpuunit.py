@@ -98,7 +98,7 @@ def install_gpuunit(manager: Manager, options: GPUUnitOptions | None = None) -> 
         caches, manager.client, writer, manager.recorder, renderings, orphans, now=manager.server_time.now
     )
     StageCollector(manager.operations.registry, reconciler.stages)
-    OrphanCollector(manager.operations.registry, reconciler.orphans, (Deployment.KIND.kind, Service.KIND.kind))
+    OrphanCollector(manager.operations.registry, orphans, "unit", (Deployment.KIND, Service.KIND))
     manager.declare(
         owns(Deployment, by=GPUUnit),
         uses(Deployment, "delete", rare=_ORPHANED),

@@ -78,18 +78,20 @@ class OrphanRemoval:
 
 
 class OrphanCollector(Collector):
-    """Shows in a registry how many orphans of an owner's kinds of children were removed."""
+    """Shows in a registry how many orphans were removed, by kind; `owner` is the word for what they were made for."""
 
-    def __init__(self, registry: CollectorRegistry, removal: OrphanRemoval, children: Iterable[str]) -> None:
+    def __init__(
+        self, registry: CollectorRegistry, removal: OrphanRemoval, owner: str, children: Iterable[ResourceKind]
+    ) -> None:
         self._removal = removal
-        self._children = tuple(children)
+        self._owner = owner
+        self._children = tuple(child.kind for child in children)
         registry.register(self)
 
     def collect(self) -> Iterable[Metric]:
-        owner = self._removal.owner.kind
         family = CounterMetricFamily(
-            f"gpuruntime_{owner.lower()}_orphans_removed",
-            f"Objects that outlived the {owner} that they were made for and were removed, by kind.",
+            f"gpuruntime_{self._owner}_orphans_removed",
+            f"Objects that outlived the {self._owner} that they were made for and were removed, by kind.",
             labels=("kind",),
         )
         for kind in self._children:

@@ -94,7 +94,7 @@ def install_stockpool(manager: Manager, options: StockPoolOptions | None = None)
     reconciler = StockPoolReconciler(
         pools.store, units.store, manager.client, manager.recorder, pace, orphans, chosen, now=manager.server_time.now
     )
-    OrphanCollector(manager.operations.registry, orphans, (GPUUnit.KIND.kind,))
+    OrphanCollector(manager.operations.registry, orphans, "pool", (GPUUnit.KIND,))
     stock = tuple(sorted(chosen.roles.stock_namespaces))
     manager.declare(
         uses(GPUUnit, "create", "delete", namespaces=stock),

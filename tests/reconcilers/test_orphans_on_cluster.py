@@ -10,7 +10,7 @@ import pytest
 from gpuruntime.api import reasons
 from gpuruntime.meta import ObjectKey
 from gpuruntime.testing import AdminClient, AuditLog, ClusterAccess
-from tests.product_scenes import UNITS, Onlooker, create_unit, looking_on, settled
+from tests.product_scenes import UNITS, Onlooker, create_unit, looking_on, rested, settled
 from tests.reconcilers.unit_scenes import UnitWorld, child_of, unit_world
 
 PATHS = {
@@ -112,9 +112,10 @@ async def test_an_orphan_of_any_name_is_counted_and_removed(
 
     async with world.operator() as operator:
         left = await left_over(onlooker, orphans.__contains__)
+        await rested(operator.controller)
         counted = {
             kind: operator.manager.operations.registry.get_sample_value(
-                "gpuruntime_gpuunit_orphans_removed_total", {"kind": kind}
+                "gpuruntime_unit_orphans_removed_total", {"kind": kind}
             )
             for kind in PATHS
         }

@@ -1,5 +1,7 @@
 """Stock units that somebody edits, or strips of what says whose they are: they stay their pool's, and go with it."""
 
+import asyncio
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -9,11 +11,11 @@ from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.stockpool import StockPool
 from gpuruntime.kube.patches import MergePatch
 from gpuruntime.meta.owners import controller_of
-from tests.product_scenes import settled
-from tests.service.conftest import world
+from tests.product_scenes import Onlooker, rested, settled
+from tests.service.conftest import onlooker, world
 from tests.service.service_scenes import ServiceWorld
 
-__all__ = ["world"]
+__all__ = ["onlooker", "world"]
 
 LOSSES: dict[str, dict[str, Any]] = {
     "owner": {"ownerReferences": None},
@@ -43,7 +45,7 @@ async def test_a_stock_unit_that_lost_its_owner_or_label_gets_them_back(loss: st
     assert await world.writes_of_a_second_pass() == []
 
 
-async def test_stock_that_outlived_its_pool_goes(world: ServiceWorld) -> None:
+async def test_stock_that_outlived_its_pool_goes(world: ServiceWorld, onlooker: Onlooker) -> None:
     async with world.product() as product:
         await world.make_pool(2)
         await world.pool_because(reasons.POOL_READY)
@@ -53,9 +55,12 @@ async def test_stock_that_outlived_its_pool_goes(world: ServiceWorld) -> None:
     await world.admin.delete(StockPool, "warm", world.stock)
 
     async with world.product() as product:
-        await settled(world.access, product.pools)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(20):
+                await onlooker.units.until(lambda store: not len(store))
+                await rested(product.pools)
         counted = product.manager.operations.registry.get_sample_value(
-            "gpuruntime_stockpool_orphans_removed_total", {"kind": "GPUUnit"}
+            "gpuruntime_pool_orphans_removed_total", {"kind": "GPUUnit"}
         )
         left = await world.units(world.stock)
 

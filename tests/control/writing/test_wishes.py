@@ -12,6 +12,7 @@ from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.meta.codec import decode
 
 MARKS = Marks("tests.example.org")
+OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "o"}
 
 
 def config(name: str = "x", value: str = "v", **metadata: Any) -> ConfigMap:
@@ -59,3 +60,28 @@ def test_no_more_than_a_limit_is_remembered(monkeypatch: pytest.MonkeyPatch) -> 
 
     assert wishes.of(objects[2], None, "replace") is first[2]
     assert wishes.of(objects[0], None, "replace") is not first[0]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ({"generation": 1, "resourceVersion": "1"}, {"generation": 1, "resourceVersion": "2"}, True),
+        ({"generation": 1}, {"generation": 2}, False),
+        ({"generation": 1}, {"generation": 1, "uid": "another"}, False),
+        ({"generation": 1}, {"generation": 1, "annotations": {"a": "b"}}, False),
+        ({"generation": 1}, {"generation": 1, "labels": {"a": "b"}}, False),
+        ({"generation": 1}, {"generation": 1, "finalizers": ["a"]}, False),
+        ({"generation": 1, "ownerReferences": [OWNER]}, {"generation": 1}, False),
+        ({}, {}, False),
+    ],
+)
+def test_an_object_of_the_same_generation_and_metadata_fulfils_a_wish_as_before(
+    before: dict[str, Any], after: dict[str, Any], expected: bool
+) -> None:
+    wish = Wishes(MARKS).of(config(), None, "replace")
+    assert not wish.is_fulfilled_by(config(**{"uid": "u", **after}))
+
+    wish.fulfilled = config(**{"uid": "u", **before})
+
+    assert wish.is_fulfilled_by(config(**{"uid": "u", **after})) is expected
+    assert wish.is_fulfilled_by(wish.fulfilled)
