@@ -1,4 +1,4 @@
-"""Nothing is removed before the server says that its owner is gone: not by an old cache, an error, or a missing kind."""
+"""Nothing is removed before the server says that its owner is gone: no cache, error or missing kind says that."""
 
 from collections.abc import AsyncIterator
 from typing import Any
