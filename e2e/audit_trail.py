@@ -64,8 +64,9 @@ class AuditTrail:
     path: Path
 
     def writes(self) -> list[Write]:
-        """All writes of everybody in the order in which they were answered."""
-        found = (Write.parse(line) for line in self._answers() if line["verb"] in _WRITES)
+        """All writes of everybody in the order in which they were answered, but for those that were only rehearsed."""
+        done = (line for line in self._answers() if "dryRun=" not in line.get("requestURI", ""))
+        found = (Write.parse(line) for line in done if line["verb"] in _WRITES)
         return sorted(found, key=lambda write: write.answered)
 
     def _answers(self) -> Iterator[dict[str, Any]]:

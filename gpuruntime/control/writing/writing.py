@@ -117,8 +117,10 @@ class Writer:
         if live is None:
             live = await self._read(desired)
         if live is None:
-            made = await self._write_new(form, body, mode, force=force)
-            return Outcome("created", made)
+            created = await self._write_new(form, body, mode, force=force)
+            if mode == "replace":
+                self._learn(wish, created)
+            return Outcome("created", created)
         check_writable(live)
         if mode == "replace" or owner is not None:
             check_ours(live, owner, self._marks, adopt=adopt)
@@ -199,7 +201,8 @@ class Writer:
             else:
                 written = await self._put(form, replacement(body, before, self._marks))
         except InvalidError as error:
-            raise _refusal(live, error) from error
+            _raise_refusal(live, error)
+            raise
         if mode == "replace":
             self._learn(wish, written)
         return Outcome("updated", written, differences=found)
@@ -207,19 +210,18 @@ class Writer:
     async def _differences(self, form: Form[W], wish: Wish, live: W, before: dict[str, Any]) -> tuple[str, ...]:
         """Where an object that is wholly ours is not what the server would make of our write; none if it is."""
         body, kind, namespace = wish.body, live.kind, live.metadata.namespace
-        if not metadata_differences(body, before):
-            whole = replacement(body, before, self._marks)
-            rewritten = tuple(rewrites(whole, before, body))
-            if self._known.explain(kind, namespace, rewritten):
-                return ()
-            named = self._named(live, body, before)
-            answer = await self._rehearse(form, live, whole)
-            changed = None if answer is None else tuple(rewrites(encode(answer), before))
-            if changed == ():
-                self._known.learn(kind, namespace, rewritten)
-                return ()
-            return named or tuple(each.path for each in changed or rewritten)
-        return self._named(live, body, before)
+        if metadata_differences(body, before):
+            return self._named(live, body, before)
+        whole = replacement(body, before, self._marks)
+        rewritten = tuple(rewrites(whole, before, body))
+        if self._known.explain(kind, namespace, rewritten):
+            return ()
+        answer = await self._rehearse(form, live, whole)
+        changed = rewritten if answer is None else tuple(rewrites(encode(answer), before))
+        if not changed:
+            self._known.learn(kind, namespace, rewritten)
+            return ()
+        return self._named(live, body, before) or tuple(each.path for each in changed)
 
     def _named(self, live: W, body: dict[str, Any], before: dict[str, Any]) -> tuple[str, ...]:
         """The differences as far as they can be told without asking the server.
@@ -243,7 +245,8 @@ class Writer:
                 return None
             raise
         except InvalidError as error:
-            raise _refusal(live, error) from error
+            _raise_refusal(live, error)
+            raise
 
     async def _put(self, form: Form[W], whole: dict[str, Any], *, dry_run: bool | None = None) -> W:
         return await self._client.update(form.decode(whole), dry_run=dry_run, field_manager=self._manager)
@@ -263,10 +266,11 @@ class Writer:
             return None
 
 
-def _refusal(live: KubeObject, error: InvalidError) -> Exception:
-    """What the refusal of a write means."""
+def _raise_refusal(live: KubeObject, error: InvalidError) -> None:
+    """Say what the refusal of a write means, if that is known."""
     refused = immutable_causes(error)
     if "metadata.uid" in refused:
         said = f"{live.kind.kind} {live.key} was made again since it was read; read it again"
-        return ConflictError(Status(409, "Conflict", said), error.request)
-    return ImmutableDifferenceError(live, refused) if refused else error
+        raise ConflictError(Status(409, "Conflict", said), error.request) from error
+    if refused:
+        raise ImmutableDifferenceError(live, refused) from error
