@@ -1,0 +1,77 @@
+"""What admission adds to our writes is the server's: it stays, costs no write, and tells nothing about other edits."""
+
+import uuid
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from gpuruntime.control.writing.writing import Writer
+from gpuruntime.kube.builtin.apps import Deployment
+from gpuruntime.kube.client import Client
+from gpuruntime.meta.codec import encode
+from gpuruntime.testing import ClusterAccess
+from gpuruntime.testing.audit import AuditLog
+from tests.control.rich_children import child
+from tests.control.writing_scenes import MANAGER, ensure_as_a_controller_does, make_owner, open_client
+
+POLICIES = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies"
+BINDINGS = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings"
+INJECTED = "injected.example.org/by-policy"
+
+
+@pytest.fixture
+async def client(kube_cluster: ClusterAccess) -> AsyncIterator[Client]:
+    async with open_client(kube_cluster) as opened:
+        yield opened
+
+
+@pytest.fixture
+def policy(kube_cluster: ClusterAccess, kube_namespace: str) -> Iterator[None]:
+    """A policy that puts an annotation into the pod template of every Deployment of the namespace."""
+    admin, name = kube_cluster.admin(), f"inject-{uuid.uuid4().hex[:8]}"
+    path = f'"/spec/template/metadata/annotations/" + jsonpatch.escapeKey("{INJECTED}")'
+    rule = {"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["*"], "resources": ["deployments"]}
+    spec = {
+        "matchConstraints": {"resourceRules": [rule]},
+        "failurePolicy": "Fail",
+        "reinvocationPolicy": "Never",
+        "mutations": [
+            {
+                "patchType": "JSONPatch",
+                "jsonPatch": {"expression": f'[JSONPatch{{op: "add", path: {path}, value: "x"}}]'},
+            }
+        ],
+    }
+    here = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": kube_namespace}}}
+    binding = {"policyName": name, "matchResources": here}
+    admin.create(POLICIES, {"metadata": {"name": name}, "spec": spec})
+    admin.create(BINDINGS, {"metadata": {"name": name}, "spec": binding})
+    yield
+    admin.delete(f"{BINDINGS}/{name}")
+    admin.delete(f"{POLICIES}/{name}")
+
+
+@pytest.mark.usefixtures("policy")
+async def test_what_admission_adds_stays_and_costs_no_write_also_after_a_start(
+    client: Client, kube_cluster: ClusterAccess, kube_namespace: str, kube_audit: AuditLog
+) -> None:
+    admin, owner = kube_cluster.admin(), await make_owner(client, kube_namespace)
+    number = 0
+    while True:
+        # A policy is in force a moment after it was made; there is no event to await.
+        number += 1
+        desired = child("deployment", kube_namespace, f"d-{number}")
+        created = (await Writer(client, manager=MANAGER).ensure(desired, owner, live=None)).object
+        if INJECTED in encode(created)["spec"]["template"]["metadata"]["annotations"]:
+            break
+    place = Deployment.KIND.path(kube_namespace, f"d-{number}")
+
+    with kube_audit.recording() as seen:
+        started = await ensure_as_a_controller_does(client, desired, owner)
+    admin.merge(place, {"spec": {"template": {"spec": {"hostNetwork": True}}}})
+    mended = await ensure_as_a_controller_does(client, desired, owner)
+
+    assert started.result == "unchanged"
+    assert [write for write in seen.writes(namespace=kube_namespace) if "tests" in write.user_agent] == []
+    assert mended.result == "updated"
+    assert encode(mended.object)["spec"] == encode(created)["spec"]
