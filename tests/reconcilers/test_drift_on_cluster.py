@@ -93,6 +93,8 @@ async def test_what_others_may_add_stays(world: UnitWorld, onlooker: Onlooker, k
 
         admin.merge(place, {"metadata": guest, "spec": {"template": {"metadata": {"annotations": restart}}}})
         await settled(world.access, operator.controller)
+        await onlooker.deployments.until(lambda store: all(map(is_rolled_out, store.list().items)))
+        await settled(world.access, operator.controller)
         left = admin.get(place)
 
     assert left["spec"]["template"]["metadata"]["annotations"] == restart

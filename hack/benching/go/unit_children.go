@@ -21,6 +21,8 @@ const (
 	renderedDigest   = group + "/rendered-digest"
 	desiredHash      = group + "/desired-hash"
 	desiredKeys      = group + "/desired-keys"
+	ownerName        = group + "/owner"
+	ownerUID         = group + "/owner-uid"
 	gpuResource      = "nvidia.com/gpu"
 	sharedMemory     = "runtime-shm"
 )
@@ -78,7 +80,7 @@ func desiredDeployment(unit *GPUUnit, live *appsv1.Deployment) (*appsv1.Deployme
 			RevisionHistoryLimit:    pointer(int32(0)),
 		},
 	}
-	return desired, mark(desired, desired.Spec)
+	return desired, mark(desired, desired.Spec, unit)
 }
 
 func remembered(live *appsv1.Deployment, inputs string) (*corev1.PodTemplateSpec, string, error) {
@@ -179,9 +181,14 @@ func desiredService(unit *GPUUnit) (*corev1.Service, error) {
 	}
 	desired := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: childName(unit), Namespace: unit.Namespace, Labels: labelsOf(unit)},
-		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, Selector: selectorOf(unit), Ports: ports},
+		Spec: corev1.ServiceSpec{
+			Type:           corev1.ServiceTypeClusterIP,
+			IPFamilyPolicy: pointer(corev1.IPFamilyPolicySingleStack),
+			Selector:       selectorOf(unit),
+			Ports:          ports,
+		},
 	}
-	return desired, mark(desired, desired.Spec)
+	return desired, mark(desired, desired.Spec, unit)
 }
 
 func accessURL(unit *GPUUnit) string {
@@ -194,8 +201,9 @@ func accessURL(unit *GPUUnit) string {
 	return ""
 }
 
-// mark notes on an object what is desired of it, so that a change of that is seen without a look at every field.
-func mark(obj metav1.Object, spec any) error {
+// mark notes on an object what is desired of it, so that a change of that is seen without a look at every field, and
+// which unit it was made for.
+func mark(obj metav1.Object, spec any, unit *GPUUnit) error {
 	annotations := obj.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}
@@ -209,6 +217,7 @@ func mark(obj metav1.Object, spec any) error {
 		return err
 	}
 	annotations[desiredHash], annotations[desiredKeys] = hash, string(keys)
+	annotations[ownerName], annotations[ownerUID] = "gpuunits."+group+"/"+unit.Name, string(unit.UID)
 	obj.SetAnnotations(annotations)
 	return nil
 }
