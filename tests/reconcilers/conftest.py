@@ -1,5 +1,28 @@
 """Fixtures of the product for the tests of its reconcilers."""
 
-from tests.product_scenes import product, stock_namespace
+from collections.abc import AsyncIterator
+from pathlib import Path
 
-__all__ = ["product", "stock_namespace"]
+import pytest
+
+from gpuruntime.testing import AuditLog, ClusterAccess
+from tests.product_scenes import Onlooker, looking_on, product, stock_namespace
+from tests.reconcilers.unit_scenes import UnitWorld, unit_world
+
+__all__ = ["onlooker", "product", "stock_namespace", "world"]
+
+
+@pytest.fixture
+async def world(
+    product: ClusterAccess, kube_namespace: str, stock_namespace: str, kube_audit: AuditLog, tmp_path: Path
+) -> AsyncIterator[UnitWorld]:
+    """The reconciler of units may be started in it, for one namespace of active units and one of stock."""
+    async with unit_world(product, kube_audit, [kube_namespace], [stock_namespace], tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+async def onlooker(product: ClusterAccess, kube_namespace: str, stock_namespace: str) -> AsyncIterator[Onlooker]:
+    """What an administrator sees of both."""
+    async with looking_on(product, kube_namespace, stock_namespace) as opened:
+        yield opened

@@ -1,16 +1,14 @@
 """Additions by hand to what is wholly a unit's own: mended, whatever they are; and an unchanged unit costs no write."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.meta import ObjectKey
-from gpuruntime.testing import AdminClient, AuditLog, ClusterAccess
-from tests.product_scenes import Onlooker, create_unit, looking_on, settled
-from tests.reconcilers.unit_scenes import UnitWorld, unit_world
+from gpuruntime.testing import AdminClient
+from tests.product_scenes import Onlooker, create_unit, settled
+from tests.reconcilers.unit_scenes import UnitWorld
 
 Place = tuple[str | int, ...]
 
@@ -41,20 +39,6 @@ DRIFTS: dict[str, tuple[str, Place, Any]] = {
     "node-ports": ("Service", ("spec", "type"), "NodePort"),
 }
 TEMPLATE = {"ports": [{"name": "http", "port": 8080}], "env": [{"name": "A", "value": "1"}]}
-
-
-@pytest.fixture
-async def world(
-    product: ClusterAccess, kube_namespace: str, kube_audit: AuditLog, tmp_path: Path
-) -> AsyncIterator[UnitWorld]:
-    async with unit_world(product, kube_audit, [kube_namespace], [], tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-async def onlooker(product: ClusterAccess, kube_namespace: str) -> AsyncIterator[Onlooker]:
-    async with looking_on(product, kube_namespace) as somebody:
-        yield somebody
 
 
 @pytest.mark.parametrize("when", ["while the operator runs", "while no operator runs"])

@@ -5,34 +5,19 @@ status here, on a node that nobody plays.
 """
 
 import uuid
-from collections.abc import AsyncIterator, Callable
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from gpuruntime.api import reasons
 from gpuruntime.meta import ObjectKey, find_condition
-from gpuruntime.testing import AdminClient, AuditLog, ClusterAccess, NodeShape
-from tests.product_scenes import UNITS, Onlooker, create_unit, looking_on, settled
+from gpuruntime.testing import AdminClient, NodeShape
+from tests.product_scenes import UNITS, Onlooker, create_unit, settled
 from tests.reconcilers.pod_scenes import RUNNING, say, scheduled, silent_node
-from tests.reconcilers.unit_scenes import UnitWorld, unit_world
+from tests.reconcilers.unit_scenes import UnitWorld
 
 __all__ = ["silent_node"]
-
-
-@pytest.fixture
-async def world(
-    product: ClusterAccess, kube_namespace: str, kube_audit: AuditLog, tmp_path: Path
-) -> AsyncIterator[UnitWorld]:
-    async with unit_world(product, kube_audit, [kube_namespace], [], tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-async def onlooker(product: ClusterAccess, kube_namespace: str) -> AsyncIterator[Onlooker]:
-    async with looking_on(product, kube_namespace) as somebody:
-        yield somebody
 
 
 def crash(message: str, reason: str = "Error", code: int = 1) -> dict[str, Any]:

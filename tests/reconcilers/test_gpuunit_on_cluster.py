@@ -1,33 +1,16 @@
 """A unit's life on a real control plane. After each scene an operator starts anew, and writes nothing."""
 
 from collections import Counter
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
 from gpuruntime.api import reasons
 from gpuruntime.meta import encode
-from gpuruntime.testing import AuditLog, ClusterAccess
-from tests.product_scenes import UNITS, Onlooker, create_unit, looking_on, ready_reason, settled
-from tests.reconcilers.unit_scenes import UnitWorld, child_of, deployment_of, is_rolled_out, unit_world
+from tests.product_scenes import UNITS, Onlooker, create_unit, ready_reason, settled
+from tests.reconcilers.unit_scenes import UnitWorld, child_of, deployment_of, is_rolled_out
 
 PORTS = [{"name": "http", "port": 8080}, {"name": "dns", "port": 53, "protocol": "UDP"}]
 LONG = "a-unit-with-a-name-that-is-longer-than-any-label-may-be-which-is-legal"
-
-
-@pytest.fixture
-async def world(
-    product: ClusterAccess, kube_namespace: str, stock_namespace: str, kube_audit: AuditLog, tmp_path: Path
-) -> AsyncIterator[UnitWorld]:
-    async with unit_world(product, kube_audit, [kube_namespace], [stock_namespace], tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-async def onlooker(product: ClusterAccess, kube_namespace: str, stock_namespace: str) -> AsyncIterator[Onlooker]:
-    async with looking_on(product, kube_namespace, stock_namespace) as somebody:
-        yield somebody
 
 
 async def test_a_new_unit_gets_its_children_and_becomes_ready(

@@ -1,16 +1,14 @@
 """Objects of others in the way, and writes that the server refuses: left alone, named, and tried again."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gpuruntime.api import reasons
 from gpuruntime.meta import ObjectKey
-from gpuruntime.testing import AdminClient, AuditLog, ClusterAccess
-from tests.product_scenes import UNITS, Onlooker, create_unit, looking_on, settled
-from tests.reconcilers.unit_scenes import UnitWorld, child_of, unit_world
+from gpuruntime.testing import AdminClient
+from tests.product_scenes import UNITS, Onlooker, create_unit, settled
+from tests.reconcilers.unit_scenes import UnitWorld, child_of
 
 PORTS = [{"name": "http", "port": 8080}]
 TEMPLATE = {"metadata": {"labels": {"app": "theirs"}}, "spec": {"containers": [{"name": "c", "image": "theirs"}]}}
@@ -22,20 +20,6 @@ PATHS = {
     "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
     "Service": "/api/v1/namespaces/{}/services",
 }
-
-
-@pytest.fixture
-async def world(
-    product: ClusterAccess, kube_namespace: str, kube_audit: AuditLog, tmp_path: Path
-) -> AsyncIterator[UnitWorld]:
-    async with unit_world(product, kube_audit, [kube_namespace], [], tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-async def onlooker(product: ClusterAccess, kube_namespace: str) -> AsyncIterator[Onlooker]:
-    async with looking_on(product, kube_namespace) as somebody:
-        yield somebody
 
 
 @pytest.mark.parametrize("kind", list(THEIRS))

@@ -1,32 +1,15 @@
 """An operator that renders differently than the last one restarts no pod; a request for the new rendering does."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gpuruntime.meta import ObjectKey
-from gpuruntime.testing import AuditLog, ClusterAccess
-from tests.product_scenes import UNITS, Onlooker, create_unit, eventually, looking_on, settled
-from tests.reconcilers.unit_scenes import UnitWorld, deployment_of, is_rolled_out, unit_world
+from tests.product_scenes import UNITS, Onlooker, create_unit, eventually, settled
+from tests.reconcilers.unit_scenes import UnitWorld, deployment_of, is_rolled_out
 
 NEWER: dict[str, Any] = {"stock_image": "newer/stock", "default_image": "newer/default"}
 ASKED = "runtime.lokiwager.io/render-on"
-
-
-@pytest.fixture
-async def world(
-    product: ClusterAccess, kube_namespace: str, stock_namespace: str, kube_audit: AuditLog, tmp_path: Path
-) -> AsyncIterator[UnitWorld]:
-    async with unit_world(product, kube_audit, [kube_namespace], [stock_namespace], tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-async def onlooker(product: ClusterAccess, kube_namespace: str, stock_namespace: str) -> AsyncIterator[Onlooker]:
-    async with looking_on(product, kube_namespace, stock_namespace) as somebody:
-        yield somebody
 
 
 async def test_an_upgrade_with_another_rendering_writes_nothing_and_restarts_no_pod(

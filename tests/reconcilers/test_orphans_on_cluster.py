@@ -1,17 +1,16 @@
 """What a unit made goes with it, whatever it lost; what only looks like it is never touched."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from gpuruntime.api import reasons
 from gpuruntime.meta import ObjectKey
-from gpuruntime.testing import AdminClient, AuditLog, ClusterAccess
-from tests.product_scenes import UNITS, Onlooker, create_unit, looking_on, rested, settled
-from tests.reconcilers.unit_scenes import UnitWorld, child_of, unit_world
+from gpuruntime.testing import AdminClient
+from tests.product_scenes import UNITS, Onlooker, create_unit, rested, settled
+from tests.reconcilers.unit_scenes import UnitWorld, child_of
 
 PATHS = {
     "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
@@ -31,20 +30,6 @@ SPECS: dict[str, dict[str, Any]] = {
 OWNER_UID = "runtime.lokiwager.io/owner-uid"
 OWNER = "runtime.lokiwager.io/owner"
 NOBODY = "00000000-0000-0000-0000-000000000000"
-
-
-@pytest.fixture
-async def world(
-    product: ClusterAccess, kube_namespace: str, kube_audit: AuditLog, tmp_path: Path
-) -> AsyncIterator[UnitWorld]:
-    async with unit_world(product, kube_audit, [kube_namespace], [], tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-async def onlooker(product: ClusterAccess, kube_namespace: str) -> AsyncIterator[Onlooker]:
-    async with looking_on(product, kube_namespace) as somebody:
-        yield somebody
 
 
 @pytest.mark.parametrize("when", ["while no operator runs", "after the deletion", "while the operator runs"])

@@ -1,36 +1,18 @@
 """Units under Pod Security `restricted`, which the API server itself enforces."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from gpuruntime.api import reasons
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.meta import ObjectKey, find_condition
-from gpuruntime.testing import AuditLog, ClusterAccess
-from tests.product_scenes import UNITS, Onlooker, create_unit, looking_on, ready_reason
+from gpuruntime.testing import ClusterAccess
+from tests.product_scenes import UNITS, Onlooker, create_unit, ready_reason
 from tests.reconcilers.pod_scenes import say, scheduled, silent_node
-from tests.reconcilers.unit_scenes import UnitWorld, unit_world
+from tests.reconcilers.unit_scenes import UnitWorld
 
 __all__ = ["silent_node"]
 
 ENDS = {reasons.UNIT_READY, reasons.STOCK_READY, reasons.ADMISSION_REFUSED, reasons.DEPLOYMENT_SYNC_FAILED}
-
-
-@pytest.fixture
-async def world(
-    product: ClusterAccess, kube_namespace: str, stock_namespace: str, kube_audit: AuditLog, tmp_path: Path
-) -> AsyncIterator[UnitWorld]:
-    async with unit_world(product, kube_audit, [kube_namespace], [stock_namespace], tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-async def onlooker(product: ClusterAccess, kube_namespace: str, stock_namespace: str) -> AsyncIterator[Onlooker]:
-    async with looking_on(product, kube_namespace, stock_namespace) as somebody:
-        yield somebody
 
 
 def restrict(access: ClusterAccess, *namespaces: str) -> None:
