@@ -19,10 +19,11 @@ class Entry:
     """One object as it is kept.
 
     `fault` says why the newest state of the object cannot be read; `kept` is then the last state that could, or None.
-    `raw` is that newest state as JSON, where code that raised is to have another try at it.
+    `raw` is that newest state as JSON, where code that raised is to have another try at it; `is_transformed` says
+    whether the transform is done with it.
     """
 
-    __slots__ = ("fault", "kept", "key", "raw", "size", "uid", "values", "version")
+    __slots__ = ("fault", "is_transformed", "kept", "key", "raw", "size", "uid", "values", "version")
 
     def __init__(
         self,
@@ -34,6 +35,8 @@ class Entry:
         values: tuple[tuple[str, ...], ...],
         fault: str | None,
         raw: bytes | None = None,
+        *,
+        is_transformed: bool = False,
     ) -> None:
         self.key = key
         self.uid = uid
@@ -43,6 +46,7 @@ class Entry:
         self.values = values
         self.fault = fault
         self.raw = raw
+        self.is_transformed = is_transformed
 
 
 class Shelf:
@@ -75,12 +79,23 @@ class Shelf:
             metadata.get("uid", ""),
         )
         key = ObjectKey(intern(namespace) if type(namespace) is str else "", metadata["name"])
+        return self._made(key, str(uid), str(version), size, raw)
+
+    def entry_again(self, old: Entry) -> Entry:
+        """Have another try at the newest state of an entry that has `raw`."""
+        raw = orjson.loads(old.raw or b"{}")
+        return self._made(old.key, old.uid, old.version, old.size, raw, is_transformed=old.is_transformed)
+
+    def _made(
+        self, key: ObjectKey, uid: str, version: str, size: int, raw: dict[str, Any], *, is_transformed: bool = False
+    ) -> Entry:
         kept: Any = None
         values: tuple[tuple[str, ...], ...] = ()
         fault: str | None = None
         again: bytes | None = None
         try:
-            raw = self.storage.transform(raw)
+            if not is_transformed:
+                raw, is_transformed = _transformed(self.storage, raw), True
             if self.indexes:
                 values = tuple([_values(index, raw) for index in self.indexes])
             kept = self.storage.keep(raw)
@@ -90,8 +105,8 @@ class Shelf:
                 raise
             kept, values, fault = None, (), f"{type(error).__name__}: {error}"
             # What does not fit its type never will. Code that raises may have had a bad moment.
-            again = None if isinstance(error, DecodeError) else orjson.dumps(raw)
-        return Entry(key, str(uid), str(version), size, kept, values, fault, again)
+            again = None if isinstance(error, DecodeError) else _json(raw)
+        return Entry(key, uid, version, size, kept, values, fault, again, is_transformed=is_transformed)
 
     def put(self, entry: Entry) -> Entry | None:
         """Take in an entry; gives the one that it replaces."""
@@ -166,12 +181,35 @@ class Shelf:
                 _remove(self._buckets[index.name], value, old.key)
 
 
+def _transformed(storage: Storage[Any], raw: dict[str, Any]) -> dict[str, Any]:
+    made: Any = storage.transform(raw)
+    if not isinstance(made, dict):
+        raise TypeError(
+            f"the transform of {storage.kind} gave {made!r}: expected the object; return it, also if changed"
+        )
+    return made
+
+
 def _values(index: Index, raw: dict[str, Any]) -> tuple[str, ...]:
     values = index.values(raw)
     if isinstance(values, str):
         # Its letters would be the values.
         raise TypeError(f"the index {index.name!r} gave the text {values!r}: expected texts, such as [{values!r}]")
-    return tuple(values)
+    found = tuple(values)
+    for value in found:
+        if not isinstance(value, str):
+            raise TypeError(
+                f"the index {index.name!r} gave the value {value!r}: expected a text, such as {str(value)!r}"
+            )
+    return found
+
+
+def _json(raw: dict[str, Any]) -> bytes | None:
+    """None if a transform has put something into the object that is no JSON: there is nothing to try again with."""
+    try:
+        return orjson.dumps(raw)
+    except TypeError:
+        return None
 
 
 def _remove(buckets: dict[str, set[ObjectKey]], value: str, key: ObjectKey) -> None:

@@ -5,8 +5,6 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import Any, Generic, TypeVar
 
-import orjson
-
 from gpuruntime.aio.retries import Retries
 from gpuruntime.control.informers.changes import Change
 from gpuruntime.control.informers.shelf import Entry, Memory, Shelf
@@ -85,7 +83,7 @@ class StoreWriter(Generic[T]):
         old = shelf.retried.get(key)
         entry = old
         if old is not None and old.raw is not None:
-            entry = shelf.entry(orjson.loads(old.raw), old.size)
+            entry = shelf.entry_again(old)
             if entry.fault is not None:
                 entry.kept, entry.values = old.kept, old.values
             shelf.put(entry)

@@ -163,3 +163,60 @@ def test_an_index_that_gives_a_text_says_what_to_give() -> None:
     assert run_virtual(story()) == (
         (WALL, "TypeError: the index 'colour' gave the text 'red': expected texts, such as ['red']"),
     )
+
+
+def forgetful(raw: Any) -> Any:
+    raw["metadata"].pop("annotations", None)
+
+
+@pytest.mark.parametrize(
+    ("transform", "values", "said"),
+    [
+        (forgetful, colour, "gave None: expected the object; return it"),
+        (lambda raw: raw, lambda raw: [raw["data"]], "expected a text"),
+        (lambda raw: raw, lambda _: [5], "gave the value 5: expected a text, such as '5'"),
+    ],
+    ids=["a transform without return", "an index of maps", "an index of numbers"],
+)
+def test_what_makes_no_sense_is_said_of_the_object_and_ends_nothing(
+    transform: Callable[[Any], Any], values: Callable[[Any], Any], said: str
+) -> None:
+    async def story() -> tuple[str, list[tuple[str, str]]]:
+        server = MapServer()
+        server.put("wall", data={"color": "red"})
+        cache = Cache(server)
+        informer = cache.informer(eager(ConfigMap, transform), indexes=[Index("colour", values)])
+        async with running(cache):
+            await informer.synced()
+            witness = await watch(informer)
+            await asyncio.sleep(60)
+            server.put("door", data={"color": "blue"})
+            await asyncio.sleep(1)
+            return " ".join(informer.failing), witness.changes
+
+    failing, changes = run_virtual(story())
+
+    assert said in failing
+    assert changes == []
+
+
+def test_an_object_is_transformed_once_however_often_its_index_raises() -> None:
+    fragile = Fragile(lambda raw: [raw["colour"]])
+
+    def renamed(raw: Any) -> Any:
+        raw["colour"] = raw.pop("data")["color"]
+        raw["data"] = {}
+        return raw
+
+    async def story() -> list[str]:
+        server = MapServer()
+        server.put("wall", data={"color": "red"})
+        cache = Cache(server)
+        informer = cache.informer(eager(ConfigMap, renamed), indexes=[Index("colour", fragile)])
+        async with running(cache):
+            await informer.synced()
+            fragile.broken = False
+            await asyncio.sleep(61)
+            return [obj.metadata.name for obj in informer.store.list(where={"colour": "red"}).items]
+
+    assert run_virtual(story()) == ["wall"]
