@@ -27,11 +27,13 @@ class _Backlog(Generic[T]):
     def __init__(self) -> None:
         self.changes: deque[Change[T]] = deque()
         self.error: BaseException | None = None
+        self.is_unreadable = False
 
-    @property
-    def is_unreadable(self) -> bool:
-        """Whether the state does not fit its type: the same bytes fail again, so only the next change helps."""
-        return isinstance(self.error, DecodeError)
+    def failed(self, error: BaseException) -> None:
+        """Note what the first change met. A state that does not fit its type fails again: only a change helps."""
+        # Its traceback would keep alive whatever the handler had in its hands.
+        self.error = error.with_traceback(None)
+        self.is_unreadable = isinstance(error, DecodeError) and not _is_readable(self.changes[0])
 
     def add(self, change: Change[T]) -> None:
         if self.changes and self.is_unreadable:
@@ -40,6 +42,8 @@ class _Backlog(Generic[T]):
             self.changes.append(change if first.type == "added" else first.joined(change))
         elif len(self.changes) >= _STEPS_KEPT and change.type == "modified":
             self.changes.append(self.changes.pop().joined(change))
+        elif len(self.changes) > _STEPS_KEPT and change.type == "deleted" and self.changes[-1].type == "added":
+            self.changes.pop()  # it came and went while many changes waited
         else:
             self.changes.append(change)
 
@@ -51,7 +55,8 @@ class Subscription(Generic[T]):
         - The changes of an object arrive in order: while one waits, the later ones wait behind it. A new change of the
           object has the first one tried at once.
         - No state is left out, but for objects that change more than 16 times while they wait: of those the last
-          changes are joined, from the oldest state before to the newest after.
+          changes are joined, from the oldest state before to the newest after, and one that comes and goes meanwhile
+          is left out.
         - A state that cannot be decoded is not tried again: the next change of the object takes its place.
     """
 
@@ -120,8 +125,7 @@ class Subscription(Generic[T]):
             _LOG.info("a subscriber recovered", extra={"subscriber": self.name, "key": str(key)})
 
     def _keep(self, key: ObjectKey, backlog: _Backlog[T], error: BaseException) -> None:
-        # Its traceback would keep alive whatever the handler had in its hands.
-        backlog.error = error.with_traceback(None)
+        backlog.failed(error)
         if backlog.is_unreadable:
             self._pending.forget((self, key))
         else:
@@ -146,6 +150,14 @@ class Subscription(Generic[T]):
             self._logged_at = now
             about = {"subscriber": self.name, "change": repr(change), "error": _text(error)}
             _LOG.error("a subscriber failed, will retry", exc_info=error, extra=about)
+
+
+def _is_readable(change: Change[T]) -> bool:
+    try:
+        _ = change.after
+    except DecodeError:
+        return False
+    return True
 
 
 def _text(error: BaseException | None) -> str:

@@ -8,6 +8,7 @@ from gpuruntime.control.informers.shelf import Entry
 from gpuruntime.control.informers.storage import Projected
 from gpuruntime.control.informers.subscription import Subscription
 from gpuruntime.kube.builtin.core import ConfigMap
+from gpuruntime.meta.decode_errors import DecodeError
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.testing.virtual_time import run_virtual
 
@@ -27,13 +28,14 @@ def step(before: int | None, after: int | None) -> Change[int]:
 class Sulking:
     """A handler that raises while it sulks, and notes what it takes."""
 
-    def __init__(self) -> None:
+    def __init__(self, error: Exception | None = None) -> None:
         self.sulks = True
+        self._error = error or RuntimeError("not now")
         self.taken: list[tuple[int | None, int | None]] = []
 
     def __call__(self, change: Change[int]) -> None:
         if self.sulks:
-            raise RuntimeError("not now")
+            raise self._error
         self.taken.append((change.before, change.after))
 
 
@@ -104,3 +106,35 @@ def test_one_that_is_closed_is_given_nothing_more() -> None:
         return subscription.failures, is_tried
 
     assert run_virtual(story()) == (1, False)
+
+
+def test_an_object_that_comes_and_goes_costs_bounded_memory_too() -> None:
+    async def story() -> list[tuple[int | None, int | None]]:
+        handler = Sulking()
+        subscription, _ = made(handler)
+        for number in range(1000):
+            subscription.offer(step(None, number))
+            subscription.offer(step(number, None))
+        subscription.offer(step(None, 1000))
+        handler.sulks = False
+        subscription.retry(KEY)
+        return handler.taken
+
+    taken = run_virtual(story())
+
+    assert len(taken) <= 18
+    assert taken[:2] == [(None, 0), (0, None)]
+    assert taken[-1] == (None, 1000)
+
+
+def test_a_handler_that_fails_to_decode_something_else_has_another_try() -> None:
+    async def story() -> tuple[int, int, list[tuple[int | None, int | None]]]:
+        handler = Sulking(DecodeError("an annotation", ["is no JSON"]))
+        subscription, _ = made(handler)
+        subscription.offer(step(None, 1))
+        waiting = subscription.retrying
+        handler.sulks = False
+        subscription.retry(KEY)
+        return waiting, subscription.retrying, handler.taken
+
+    assert run_virtual(story()) == (1, 0, [(None, 1)])
