@@ -25,7 +25,7 @@ from gpuruntime.control.controllers.freshness import Freshness
 from gpuruntime.control.controllers.journal import JournalingTransport
 from gpuruntime.control.controllers.reconcile import Reconciler
 from gpuruntime.control.controllers.sources import Source
-from gpuruntime.control.controllers.usage import check_work
+from gpuruntime.control.controllers.usage import check_reads, check_work
 from gpuruntime.control.crew import Crew
 from gpuruntime.control.events.recorder import Recorder
 from gpuruntime.control.informers.cache import Cache
@@ -181,6 +181,7 @@ class Manager:
             raise ValueError(f"work {name!r}: expected a group, one of {', '.join(get_args(Group))}, got {group!r}")
         if reads is not None and group != "leader":
             raise ValueError(f"work {name!r}: `reads` is for the group leader; in {group} await informer.synced()")
+        check_reads(reads or (), f"work {name!r}")
         self._works.append(_Work(group, name, work, None if reads is None else tuple(reads)))
 
     def serve(
@@ -198,6 +199,7 @@ class Manager:
         Requests under way at its end get `drain` seconds to finish. In group "front" that end comes first. Bodies reach
         the application as they were sent: what has a Content-Encoding is not inflated.
         """
+        self._check_new(f"an application at {address.url}")
         site = HttpSite(app, address, tls=tls, drain=drain, limits=limits)
         self.sites.append(site)
         self.operations.watch_site(site)

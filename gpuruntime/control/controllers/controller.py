@@ -17,7 +17,7 @@ from gpuruntime.control.controllers.keys import key_type_of
 from gpuruntime.control.controllers.reconcile import Cause, Context, Reconciler, Result
 from gpuruntime.control.controllers.reconcile_counters import ReconcileCounters, ReconcileResult
 from gpuruntime.control.controllers.sources import Source
-from gpuruntime.control.controllers.usage import check_answer, check_reconciler, check_source
+from gpuruntime.control.controllers.usage import check_answer, check_reads, check_reconciler, check_source
 from gpuruntime.control.informers.informer import Informer
 from gpuruntime.control.informers.store import reading_controller
 from gpuruntime.control.queueing.queue_item import Turn
@@ -94,6 +94,9 @@ class Controller(Generic[K]):
         self.sources = tuple(sources)
         for source in self.sources:
             check_source(source)
+        if len({id(source) for source in self.sources}) < len(self.sources):
+            raise ValueError(f"controller {name!r}: expected each source once, got one twice: make one for each watch")
+        check_reads(reads, f"controller {name!r}")
         self._loop = require_loop("a controller")
         self.options = options or ControllerOptions()
         self.counters = ReconcileCounters(self.options.concurrency)

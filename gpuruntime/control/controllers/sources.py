@@ -131,13 +131,18 @@ class Channel(Generic[K]):
         return self._queue is not None
 
     def send(self, key: K, *, priority: int = 0, why: str = "sent") -> None:
-        """Ask for a run of `key`."""
+        """Ask for a run of `key`.
+
+        Raises:
+            TypeError: no key of the controller. One that is sent before the controller starts is refused at its start.
+        """
         if self._queue is None:
             known = self._early.get(key)
             self._early[key] = (priority if known is None else max(priority, known[0]), why)
         else:
+            (checked,) = checked_keys([key], self.send, self._queue.key_type)
             now = asyncio.get_running_loop().time()
-            self._queue.add(key, priority=priority, cause=Cause(self._name, why, at=now))
+            self._queue.add(checked, priority=priority, cause=Cause(self._name, why, at=now))
 
     async def prepare(self, queue: WorkQueue[K]) -> None:
         self._queue = queue
@@ -201,7 +206,7 @@ class Timer(Generic[K]):
             await asyncio.sleep(min(self.seconds, again) if misses.in_a_row else self.seconds)
             cause = Cause(self.name, "tick", at=asyncio.get_running_loop().time())
             try:
-                for key in checked_keys(self.keys(), self.keys, None):
+                for key in checked_keys(self.keys(), self.keys, queue.key_type):
                     queue.add(key, priority=LOW, cause=cause)
             except BaseException as error:
                 # Other people's code must not stop the controller, and a plain function is never cancelled.

@@ -7,7 +7,7 @@ from typing import Any
 
 from gpuruntime.control.informers.informer import Informer
 
-__all__ = ["check_answer", "check_reconciler", "check_source", "check_takes_change", "check_work"]
+__all__ = ["check_answer", "check_reads", "check_reconciler", "check_source", "check_takes_change", "check_work"]
 
 
 def check_reconciler(reconciler: object) -> None:
@@ -37,6 +37,18 @@ def check_source(source: object) -> None:
         raise TypeError(f"expected a source such as Watch(informer, itself()), a Channel or a Timer, got {source!r}")
 
 
+def check_reads(reads: Iterable[object], who: str) -> None:
+    """Refuse to wait for what is no informer.
+
+    Raises:
+        TypeError: one is none; the message says what to do.
+    """
+    for each in reads:
+        if not isinstance(each, Informer):
+            kind = type(each).__qualname__
+            raise TypeError(f"{who}: expected informers in `reads`, got a {kind}: name the informer, not its store")
+
+
 def check_work(work: object) -> None:
     """Refuse work that cannot be begun.
 
@@ -62,6 +74,10 @@ def check_takes_change(functions: Iterable[Callable[..., Any]], what: str) -> No
     for function in functions:
         if not callable(function):
             raise TypeError(f"expected a {what}, which is called with a change, got {function!r}")
+        if inspect.iscoroutinefunction(function):
+            raise TypeError(
+                f"expected a plain function as {what}, got {function.__qualname__}: make it without `async`"
+            )
         try:
             signature = inspect.signature(function)
         except ValueError:

@@ -59,7 +59,7 @@ def play(
         script = Script(behaviour)
         channel: Channel[str] = Channel()
         limits = RateLimits(base=1.0, cap=100.0)
-        settings = ControllerOptions(concurrency=concurrency, seconds=limit, limits=limits)
+        settings = ControllerOptions(concurrency=concurrency, seconds=limit, limits=limits, parse_key=str)
         controller = Controller("tests", script, [channel], options=settings)
         task = asyncio.create_task(controller.run())
         await story(channel, controller)
@@ -247,7 +247,9 @@ def test_stopping_starts_nothing_more_and_gives_runs_under_way_their_grace() -> 
     async def everything() -> float:
         script = Script(slow)
         channel: Channel[str] = Channel()
-        controller = Controller("tests", script, [channel], options=ControllerOptions(concurrency=2, grace=10))
+        controller = Controller(
+            "tests", script, [channel], options=ControllerOptions(concurrency=2, grace=10, parse_key=str)
+        )
         task = asyncio.create_task(controller.run())
         for key in ("quick", "slow", "never"):
             channel.send(key)
@@ -265,7 +267,7 @@ def test_a_timer_names_its_keys_again_and_again() -> None:
     async def everything() -> list[tuple[float, str]]:
         script = Script(succeed)
         timer = Timer(60.0, lambda: ["x", "y"])
-        controller = Controller("tests", script, [timer])
+        controller = Controller("tests", script, [timer], options=ControllerOptions(parse_key=str))
         task = asyncio.create_task(controller.run())
         await asyncio.sleep(130)
         task.cancel()

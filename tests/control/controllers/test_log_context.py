@@ -6,11 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpuruntime.control.controllers.controller import Controller
+from gpuruntime.control.controllers.controller import Controller, ControllerOptions
 from gpuruntime.control.controllers.log_context import ReconcileFields, add_log_fields
 from gpuruntime.control.controllers.reconcile import Context, Result
 from gpuruntime.control.controllers.sources import Channel
 from gpuruntime.testing.virtual_time import run_virtual
+
+TEXTS = ControllerOptions(parse_key=str)
 
 LOG = logging.getLogger("tests.of.a.foreign.library")
 FIELDS = ("controller", "key", "reconcile_id")
@@ -67,7 +69,8 @@ def test_lines_inside_of_a_run_carry_the_fields_of_their_own_run_and_lines_outsi
     async def story() -> dict[str, str]:
         talker, channel = Talker(), Channel[str]()
         controllers = [
-            Controller(name, talker, [source]) for name, source in (("one", channel), ("two", Channel[str]()))
+            Controller(name, talker, [source], options=TEXTS)
+            for name, source in (("one", channel), ("two", Channel[str]()))
         ]
         tasks = [asyncio.create_task(controller.run()) for controller in controllers]
         channel.send("x")
@@ -95,7 +98,7 @@ def test_the_library_s_own_line_about_a_failed_run_carries_the_fields(collected:
 
     async def story() -> str:
         talker, channel = Talker(), Channel[str]()
-        task = asyncio.create_task(Controller("one", talker, [channel]).run())
+        task = asyncio.create_task(Controller("one", talker, [channel], options=TEXTS).run())
         channel.send("bad")
         await asyncio.sleep(1.001)
         task.cancel()
@@ -139,7 +142,7 @@ def test_what_a_run_says_about_itself_is_on_its_later_lines_and_on_no_other_runs
 
     async def story() -> None:
         channel = Channel[str]()
-        task = asyncio.create_task(Controller("clerk", Clerk(), [channel]).run())
+        task = asyncio.create_task(Controller("clerk", Clerk(), [channel], options=TEXTS).run())
         channel.send("first")
         await asyncio.sleep(1.0)
         channel.send("second")

@@ -5,10 +5,12 @@ from collections.abc import Callable
 
 import pytest
 
-from gpuruntime.control.controllers.controller import Controller
+from gpuruntime.control.controllers.controller import Controller, ControllerOptions
 from gpuruntime.control.controllers.reconcile import Context, Result
 from gpuruntime.control.controllers.sources import Channel
 from gpuruntime.testing.virtual_time import run_virtual
+
+TEXTS = ControllerOptions(parse_key=str)
 
 
 class OddError(BaseException):
@@ -33,7 +35,7 @@ class Raising:
 async def run_both(reconciler: Raising) -> bool:
     """Run the keys "odd" and "sound"; whether the controller still works afterwards."""
     channel = Channel[str]()
-    working = asyncio.create_task(Controller("tests", reconciler, [channel]).run())
+    working = asyncio.create_task(Controller("tests", reconciler, [channel], options=TEXTS).run())
     channel.send("odd")
     await asyncio.sleep(0.5)
     channel.send("sound")
@@ -71,7 +73,7 @@ def test_a_worker_that_is_closed_from_outside_ends_quietly() -> None:
     async def story() -> None:
         channel = Channel[str]()
         channel.send("sound")
-        controller = Controller("tests", Raising(OddError), [channel])
+        controller = Controller("tests", Raising(OddError), [channel], options=TEXTS)
         await channel.prepare(controller.queue)
         worker = controller._worker()
         worker.send(None)

@@ -10,6 +10,7 @@ from gpuruntime.control import (
     Channel,
     Context,
     Controller,
+    ControllerOptions,
     ObjectReconciler,
     Result,
     Timer,
@@ -25,6 +26,8 @@ from gpuruntime.meta import ObjectKey
 from gpuruntime.testing.virtual_time import run_virtual
 from tests.control.map_server import MapServer
 from tests.control.scenes import running
+
+TEXTS = ControllerOptions(parse_key=str)
 
 
 class Sound:
@@ -147,7 +150,7 @@ def test_a_run_that_gives_something_else_fails_with_what_to_do(
 ) -> None:
     async def story() -> None:
         channel = Channel[str]()
-        task = asyncio.create_task(Controller("one", reconciler, [channel]).run())
+        task = asyncio.create_task(Controller("one", reconciler, [channel], options=TEXTS).run())
         channel.send("x")
         await asyncio.sleep(0.001)
         task.cancel()

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from gpuruntime.control.controllers.controller import Controller, ControllerOptions
 from gpuruntime.control.controllers.reconcile import Context, Result
-from gpuruntime.control.controllers.sources import Timer, Watch
+from gpuruntime.control.controllers.sources import Channel, Timer, Watch
 from gpuruntime.control.controllers.triggers import mapped
 from gpuruntime.control.informers.cache import Cache
 from gpuruntime.kube.builtin.core import ConfigMap
@@ -122,7 +122,7 @@ def test_of_a_declared_type_others_are_refused(caplog: pytest.LogCaptureFixture)
     assert "expected a str" in log
 
 
-@pytest.mark.parametrize("keys", [lambda: "a/page", lambda: ObjectKey("a", "page"), lambda: None])
+@pytest.mark.parametrize("keys", [lambda: "a/page", lambda: ObjectKey("a", "page"), lambda: None, lambda: ["a/page"]])
 def test_the_keys_of_a_timer_are_looked_at_too(keys: Callable[[], Any], caplog: pytest.LogCaptureFixture) -> None:
     noting = Noting()
 
@@ -138,7 +138,7 @@ def test_the_keys_of_a_timer_are_looked_at_too(keys: Callable[[], Any], caplog: 
     retrying, trouble = run_virtual(story())
 
     assert noting.keys == []
-    assert "expected an iterable of keys" in caplog.text
+    assert "expected an iterable of keys" in caplog.text or "expected ObjectKey(namespace, name)" in caplog.text
     assert (retrying, trouble.startswith("the keys of timer fail (TypeError: ")) == (1, True)
 
 
@@ -147,3 +147,23 @@ def test_a_store_refuses_what_is_no_key() -> None:
 
     with pytest.raises(TypeError, match=r"expected an ObjectKey\(namespace, name\) of v1 ConfigMap, got 'a/page'"):
         store.get("a/page")  # type: ignore[arg-type]  # the mistake under test
+
+
+def test_a_channel_refuses_what_is_no_key_of_its_controller() -> None:
+    noting = Noting()
+
+    async def story() -> tuple[str, str]:
+        channel, early = Channel[Any](), Channel[Any]()
+        working = asyncio.create_task(Controller[Any]("pages", noting, [channel]).run())
+        await asyncio.sleep(1)
+        with pytest.raises(TypeError) as sent:
+            channel.send("a/page")
+        working.cancel()
+        await asyncio.wait([working])
+        early.send("a/page")
+        with pytest.raises(TypeError) as started:
+            await Controller[Any]("pages", noting, [early]).run()
+        return str(sent.value), str(started.value)
+
+    assert all("expected ObjectKey(namespace, name)" in said for said in run_virtual(story()))
+    assert noting.keys == []
