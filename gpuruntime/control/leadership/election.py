@@ -148,15 +148,21 @@ class LeaseElection:
             except Exception as error:  # noqa: BLE001 - raised or logged below, once it is known why it ended
                 failures.append(error)
 
+        lost = False
         try:
             # Two groups, one in the other: a cancelled `lead` may still write, so renewals go on until it has ended.
             async with asyncio.TaskGroup() as keepers:
-                async with asyncio.TaskGroup() as workers:
-                    working = workers.create_task(work())
-                    keeping = keepers.create_task(self._keep(working))
-                lost = self._fence.remaining() <= 0
+                try:
+                    async with asyncio.TaskGroup() as workers:
+                        working = workers.create_task(work())
+                        keeping = keepers.create_task(self._keep(working))
+                finally:
+                    lost = self._fence.remaining() <= 0
                 keeping.cancel()
         except asyncio.CancelledError:
+            if lost:
+                # Another replica may hold the lease by now: there is nothing to release.
+                self._hold.forget()
             self._log_failures(failures)
             raise
         if lost:

@@ -378,3 +378,19 @@ def test_work_that_clings_to_its_end_keeps_the_candidate_from_standing_but_not_t
     assert notes[2][1] == "begin"
     assert 109.9 <= notes[2][0] <= 110.0
     assert not [moment for moment in asked if 10.0 < moment < 109.9]
+
+
+def test_a_leader_that_is_stopped_after_its_deadline_sends_nothing_to_release_what_another_may_hold() -> None:
+    async def story() -> list[tuple[float, str]]:
+        candidate = Candidate("one", LeaseServer())
+        candidate.wire.script = list(CLAIM)
+        running = asyncio.create_task(candidate.election.run(diligent(candidate, [])))
+        await asyncio.sleep(1.0)
+        asked = len(candidate.wire.asked)
+        # Frozen past its lease, and told to stop before it has noticed.
+        candidate.ahead = 60.0
+        running.cancel()
+        await asyncio.wait([running])
+        return candidate.wire.asked[asked:]
+
+    assert run_virtual(story()) == []

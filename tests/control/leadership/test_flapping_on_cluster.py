@@ -68,6 +68,10 @@ async def candidate(
                 await asyncio.wait([campaign])
 
 
+def patches_through(proxy: FaultProxy) -> int:
+    return sum(write.call.resource == "configmaps" for write in proxy.log.writes)
+
+
 async def test_whoever_writes_holds_the_lease_by_the_audit_log(
     kube_cluster: ClusterAccess, kube_namespace: str, kube_audit: AuditLog, tmp_path: Path
 ) -> None:
@@ -81,6 +85,8 @@ async def test_whoever_writes_holds_the_lease_by_the_audit_log(
             for fault in (DropRequests(), StallRequests(), DropRequests(), StallRequests()):
                 await eventually(lambda: one[0].is_leader or two[0].is_leader)
                 (_, broken), (other, _) = (one, two) if one[0].is_leader else (two, one)
+                written = patches_through(broken)
+                await eventually(lambda broken=broken, written=written: patches_through(broken) > written)  # type: ignore[misc]  # mypy: lambda defaults
                 with broken.inject(fault):
                     await eventually(lambda other=other: other.is_leader)  # type: ignore[misc]  # mypy: lambda defaults
 
