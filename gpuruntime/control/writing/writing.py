@@ -1,6 +1,7 @@
 """Writes that are safe to repeat: only what differs, only what is ours, never over somebody's change."""
 
-from typing import Any, Generic, Literal, TypeVar
+import logging
+from typing import Any, Final, Generic, Literal, TypeVar
 
 from attrs import field, frozen
 
@@ -19,6 +20,7 @@ from gpuruntime.kube.errors import (
     AlreadyExistsError,
     BadRequestError,
     ConflictError,
+    ForbiddenError,
     InvalidError,
     NotFoundError,
     Status,
@@ -30,6 +32,8 @@ from gpuruntime.meta.objects import KubeObject, TypedObject
 
 __all__ = ["Mode", "Outcome", "Writer"]
 
+_LOG = logging.getLogger(__name__)
+_REFUSALS: Final = (BadRequestError, ForbiddenError, InvalidError)
 W = TypeVar("W", bound=TypedObject | DynamicObject)
 Mode = Literal["replace", "apply"]
 
@@ -185,12 +189,13 @@ class Writer:
         if wish.is_fulfilled_by(live):
             return Outcome("unchanged", live)
         before, body = encode(live), wish.body
+        found: tuple[str, ...] | None
         if mode == "apply":
             found = differences(body, before, shared=True)
         else:
             found = await self._differences(form, wish, live, before)
         if not found:
-            wish.fulfilled = live
+            wish.fulfilled = None if found is None else live
             return Outcome("unchanged", live)
         try:
             if mode == "apply":
@@ -207,8 +212,11 @@ class Writer:
             self._learn(wish, written)
         return Outcome("updated", written, differences=found)
 
-    async def _differences(self, form: Form[W], wish: Wish, live: W, before: dict[str, Any]) -> tuple[str, ...]:
-        """Where an object that is wholly ours is not what the server would make of our write; none if it is."""
+    async def _differences(self, form: Form[W], wish: Wish, live: W, before: dict[str, Any]) -> tuple[str, ...] | None:
+        """Where an object that is wholly ours is not what the server would make of our write; none if it is.
+
+        None if it has all that we desire, and the server refuses to say more.
+        """
         body, kind, namespace = wish.body, live.kind, live.metadata.namespace
         if metadata_differences(body, before):
             return self._named(live, body, before)
@@ -216,7 +224,16 @@ class Writer:
         rewritten = tuple(rewrites(whole, before, body))
         if self._known.explain(kind, namespace, rewritten):
             return ()
-        answer = await self._rehearse(form, live, whole)
+        try:
+            answer = await self._rehearse(form, live, whole)
+        except _REFUSALS as error:
+            named = self._named(live, body, before)
+            if named:
+                return named
+            # A policy that is newer than the object: it would refuse a write, too, and all that we desire is there.
+            about = {"object": f"{kind} {live.key}", "error": str(error)}
+            _LOG.warning("an object cannot be compared with what the server makes of it", extra=about)
+            return None
         changed = rewritten if answer is None else tuple(rewrites(encode(answer), before))
         if not changed:
             self._known.learn(kind, namespace, rewritten)

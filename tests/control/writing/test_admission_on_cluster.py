@@ -4,13 +4,18 @@ import uuid
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
+from attrs import evolve
 
 from gpuruntime.control.writing.writing import Writer
 from gpuruntime.kube.builtin.apps import Deployment
-from gpuruntime.kube.client import Client
+from gpuruntime.kube.client import Client, connect
+from gpuruntime.kube.errors import ForbiddenError
+from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.meta.codec import encode
+from gpuruntime.meta.frozen_mapping import FrozenDict
 from gpuruntime.testing import ClusterAccess
 from gpuruntime.testing.audit import AuditLog
+from gpuruntime.testing.plugin import AccountFactory
 from tests.control.rich_children import child
 from tests.control.writing_scenes import MANAGER, ensure_as_a_controller_does, make_owner, open_client
 
@@ -75,3 +80,20 @@ async def test_what_admission_adds_stays_and_costs_no_write_also_after_a_start(
     assert [write for write in seen.writes(namespace=kube_namespace) if "tests" in write.user_agent] == []
     assert mended.result == "updated"
     assert encode(mended.object)["spec"] == encode(created)["spec"]
+
+
+async def test_an_object_that_has_all_that_we_desire_is_unchanged_where_the_server_refuses_to_rehearse_a_write(
+    client: Client, kube_cluster: ClusterAccess, kube_namespace: str, kube_account: AccountFactory
+) -> None:
+    owner, desired = await make_owner(client, kube_namespace), child("deployment", kube_namespace)
+    await Writer(client, manager=MANAGER).ensure(desired, owner, live=None)
+    reader = kube_account(rules=[{"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get"]}])
+    async with connect(from_kubeconfig(reader.kubeconfig), field_manager="tests", user_agent="reader") as forbidden:
+        same = await ensure_as_a_controller_does(forbidden, desired, owner)
+        kube_cluster.admin().merge(Deployment.KIND.path(kube_namespace, "deployment"), {"spec": {"paused": True}})
+        wanted = evolve(desired, metadata=evolve(desired.metadata, labels=FrozenDict({"app": "other"})))
+
+        with pytest.raises(ForbiddenError):
+            await ensure_as_a_controller_does(forbidden, wanted, owner)
+
+    assert same.result == "unchanged"
