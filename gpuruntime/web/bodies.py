@@ -1,7 +1,7 @@
 """Bodies of requests: read up to a limit, parsed without mercy, checked by the rules of their type.
 
 Guarantees: what is not wholly understood is refused. Too long, too slow, no JSON, not UTF-8, a key that is there twice,
-numbers that would be rounded, deeper than 64 levels, more than 10,000 items and fields, fields that the type does not
+numbers that would be rounded, deeper than 64 levels, more than 4,000 items and fields, fields that the type does not
 know: nothing reaches a handler. The faults of fields, up to a hundred, are reported at once.
 """
 

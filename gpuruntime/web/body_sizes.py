@@ -4,8 +4,8 @@ from typing import Final
 
 __all__ = ["MOST_VALUES", "holds_too_much"]
 
-MOST_VALUES: Final = 10_000
-"""Items of lists and fields of objects, in all. The largest body that any route takes has less than a third of it."""
+MOST_VALUES: Final = 4_000
+"""Items of lists and fields of objects, in all. The largest body that any route takes has fewer."""
 
 _OPENING_AND_BETWEEN: Final = (b",", b"[", b"{")
 

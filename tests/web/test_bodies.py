@@ -63,8 +63,8 @@ def test_any_bytes_are_an_object_or_a_refusal(data: bytes) -> None:
         (b'{"size": -' + b"9" * 300 + b"}", "expected integers of at most 64 bits"),
         (b'{"a": {"b": 1, "c": 2, "b": 3}}', "got 'b' twice in one object"),
         (b'{"a": ' + b"[" * 70 + b"]" * 70 + b"}", "at most 64 levels of nesting"),
-        (b'{"a": ' + b"[" * 5_000 + b"]" * 5_000 + b"}", "expected JSON in UTF-8"),
-        (b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "at most 10000 items and fields"),
+        (b'{"a": ' + b"[" * 3_000 + b"]" * 3_000 + b"}", "expected JSON in UTF-8"),
+        (b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "at most 4000 items and fields"),
     ],
     ids=lambda value: value[:24] if isinstance(value, bytes) else None,
 )

@@ -12,7 +12,7 @@ from gpuruntime.web.unit_bodies import CreateUnitBody
 from tests.web.frame_scenes import Widgets, bearer, serving_widgets
 
 MEGABYTE = 2**20
-MOST_VALUES = 10_000
+MOST_VALUES = 4_000
 
 
 def filled(unit: bytes, head: bytes, tail: bytes) -> bytes:

@@ -109,6 +109,9 @@ def _of_string(value: str, schema: dict[str, Any]) -> Iterator[Finding]:
 
 def _of_list(value: list[Any], schema: dict[str, Any]) -> Iterator[Finding]:
     yield from _bounds(value, len(value), schema, "minItems", "maxItems", "items")
+    if len(value) > schema.get("maxItems", math.inf):
+        # It is refused whatever its items are, and there may be very many.
+        return
     for index, item in enumerate(value):
         for finding in findings(item, schema.get("items", _FREE)):
             yield finding.below(index, f"[{index}]")

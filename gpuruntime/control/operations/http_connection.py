@@ -167,6 +167,9 @@ class _Handler(web.RequestHandler):
         elif data and not self._serves and self._head_timer is None:
             self._await_head()
         super().data_received(data)
+        if self._messages and not isinstance(self._messages[-1][0], RawRequestMessage):
+            # No HTTP. aiohttp would parse every further piece, and note an error for each.
+            self._left = self._served.limits.linger_bytes
 
     def request_began(self, body: StreamReader) -> None:
         self._head_came()

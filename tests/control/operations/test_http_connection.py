@@ -2,9 +2,10 @@
 
 import asyncio
 from contextlib import suppress
+from typing import Any
 
 import pytest
-from aiohttp import ClientSession, web
+from aiohttp import ClientSession, web, web_protocol
 from yarl import URL
 
 from gpuruntime.control.operations.http_site import HttpAddress, serving
@@ -143,3 +144,25 @@ async def test_a_path_of_very_many_segments_is_refused_before_it_is_routed() -> 
         reason = await response.text()
 
     assert (response.status, reason) == (400, "a path of 5001 segments, expected at most 64")
+
+
+def test_what_is_no_http_is_answered_once_and_the_rest_of_it_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    errors: list[object] = []
+
+    class Counted(web_protocol._ErrInfo):
+        def __init__(self, *args: Any, **named: Any) -> None:
+            super().__init__(*args, **named)
+            errors.append(self)
+
+    monkeypatch.setattr(web_protocol, "_ErrInfo", Counted)
+
+    async def story() -> bytes:
+        async with serving(application(), HttpAddress()) as bound:
+            reader, writer = await asyncio.open_connection(bound.host, bound.port)
+            writer.write(b"a" * 2**20)
+            answer = await reader.readuntil(b" 400 ")
+            writer.transport.abort()
+        return answer
+
+    assert run_virtual(story()).startswith(b"HTTP/1.")
+    assert len(errors) == 1
