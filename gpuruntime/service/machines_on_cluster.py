@@ -48,6 +48,7 @@ from gpuruntime.service.machines import (
     vm_name,
 )
 from gpuruntime.service.operations import Operations
+from gpuruntime.service.quoted_secrets import concealed
 from gpuruntime.service.reading import Reads
 from gpuruntime.service.requests import CreateUnit, DeleteUnit, Envelope, SeedStock, check_seed
 from gpuruntime.service.stock_names import batch_name, stock_name
@@ -128,8 +129,10 @@ def _is_ready(unit: GPUUnit) -> bool:
 
 
 def _trouble(unit: GPUUnit) -> str | None:
+    """Why a unit is not ready, without what it may quote of the unit's template: every reader sees it."""
     ready = find_condition(unit.status.conditions, READY_CONDITION)
-    return None if ready is None else ready.message
+    is_current = unit.status.observed_generation == unit.metadata.generation
+    return None if ready is None else concealed(ready.message, unit.spec, is_current=is_current)
 
 
 @frozen

@@ -4,14 +4,14 @@ Which fields these are is said where they are declared, with `wire(sensitive=Tru
 and arguments as the object, each with the mask as its value.
 """
 
-from collections.abc import Iterator
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from attrs import evolve, fields
 
 from gpuruntime.meta.frozen_mapping import EMPTY, FrozenDict
-from gpuruntime.meta.structs import MASK, Struct, is_sensitive, wire_name
+from gpuruntime.meta.structs import MASK, Struct, is_sensitive
 from gpuruntime.service.errors import InvalidRequestError
+from gpuruntime.service.quoted_secrets import concealed, secret_texts
 from gpuruntime.web.routing import Caller
 from gpuruntime.web.views_objects import ObjectView
 
@@ -19,8 +19,6 @@ __all__ = ["masked", "refuse_masks", "shown_to"]
 
 S = TypeVar("S", bound=Struct)
 V = TypeVar("V", bound=ObjectView)
-# A word of three letters is in many sentences, and is no secret.
-_SHORTEST_QUOTED: Final = 4
 
 
 def shown_to(caller: Caller, view: V) -> V:
@@ -31,14 +29,10 @@ def shown_to(caller: Caller, view: V) -> V:
 def masked(view: V) -> V:
     """The view with the mask in place of every value that may be a secret.
 
-    Guarantees: its message does not quote them either: a kubelet quotes the command that it cannot start.
+    Guarantees: its message does not quote them either, see `concealed`.
     """
-    message = view.message
-    if message:
-        # A secret may be a part of another one.
-        for secret in sorted({text for _, text in _texts(view)}, key=len, reverse=True):
-            message = message.replace(secret, MASK) if len(secret) >= _SHORTEST_QUOTED else message
-    return evolve(_without_secrets(view), message=message)
+    is_current = view.observed_generation == view.generation
+    return evolve(_without_secrets(view), message=concealed(view.message, view, is_current=is_current))
 
 
 def refuse_masks(body: Struct) -> None:
@@ -47,7 +41,7 @@ def refuse_masks(body: Struct) -> None:
     Raises:
         InvalidRequestError: names all of them.
     """
-    found = [path for path, text in _texts(body) if text == MASK]
+    found = [path for path, text in secret_texts(body) if text == MASK]
     if found:
         what = f"expected the value, got the mask {MASK!r}: read the object with scope write to see it"
         raise InvalidRequestError(tuple(f"{path}: {what}" for path in found))
@@ -79,21 +73,3 @@ def _hidden(value: Any) -> Any:
     if isinstance(value, FrozenDict):
         return FrozenDict({key: _hidden(item) for key, item in value.items()})
     return value if value is None else MASK
-
-
-def _texts(value: Any, path: str = "", *, sensitive: bool = False) -> Iterator[tuple[str, str]]:
-    """Every text of a field that may be secret, and its path."""
-    match value:
-        case str() if sensitive:
-            yield path, value
-        case Struct():
-            for attribute in fields(type(value)):
-                here = f"{path}.{wire_name(attribute)}" if path else wire_name(attribute)
-                inner = getattr(value, attribute.name)
-                yield from _texts(inner, here, sensitive=sensitive or is_sensitive(attribute))
-        case tuple():
-            for index, item in enumerate(value):
-                yield from _texts(item, f"{path}[{index}]", sensitive=sensitive)
-        case FrozenDict() if sensitive:
-            for key, item in value.items():
-                yield from _texts(item, f"{path}.{key}", sensitive=True)

@@ -6,14 +6,18 @@ from gpuruntime.api.roles import Roles
 from gpuruntime.api.unit_template import EnvSource, KeyReference, UnitEnv, UnitTemplate
 from gpuruntime.meta import Condition, FrozenDict, ObjectMeta, encode
 from gpuruntime.service.errors import InvalidRequestError
+from gpuruntime.service.machines_on_cluster import vm_of
 from gpuruntime.web.masking import masked, refuse_masks
 from gpuruntime.web.unit_bodies import UpdateUnitBody
 from gpuruntime.web.views_units import unit_view
 
 
-def unit(template: UnitTemplate, message: str = "") -> GPUUnit:
-    status = GPUUnitStatus(conditions=(Condition("Ready", "False", "PodStartupFailed", message),))
-    return GPUUnit(ObjectMeta(name="a", namespace="n"), GPUUnitSpec("g1", image="i", template=template), status)
+def unit(template: UnitTemplate, message: str = "", *, generation: int = 1) -> GPUUnit:
+    status = GPUUnitStatus(
+        conditions=(Condition("Ready", "False", "PodStartupFailed", message),), observed_generation=1
+    )
+    meta = ObjectMeta(name="a", namespace="n", generation=generation)
+    return GPUUnit(meta, GPUUnitSpec("g1", image="i", template=template), status)
 
 
 def test_values_are_masked_and_names_and_numbers_are_not() -> None:
@@ -63,3 +67,38 @@ def test_a_body_with_the_mask_in_place_of_a_value_is_refused_by_field() -> None:
         "template.args[1]",
         "template.envs[1].value",
     ]
+
+
+@pytest.mark.parametrize(
+    ("command", "quoted"),
+    [
+        ('export T="hunter2"; run', 'sh: "export T=\\"hunter2\\"; run": not found'),
+        ("first hunter2\nsecond", 'exec: "first hunter2\\nsecond": not found'),
+        ("first hunter2\nsecond", "exec: first hunter2 second: not found"),
+        ("serve --key=hunter2 and much more", "exec: serve --key=hunter2 an…"),
+    ],
+    ids=["with escapes", "a line break with escapes", "on one line", "cut off"],
+)
+def test_a_value_is_masked_however_a_message_quotes_it(command: str, quoted: str) -> None:
+    template = UnitTemplate(command=(command,))
+
+    view = masked(unit_view(unit(template, quoted), Roles()))
+
+    assert view.message is not None
+    assert "hunter2" not in view.message
+    assert "***" in view.message
+
+
+def test_a_message_about_an_earlier_spec_is_hidden_because_it_may_quote_that() -> None:
+    template = UnitTemplate(command=("serve --key=new",))
+
+    view = masked(unit_view(unit(template, "exec: serve --key=hunter2: not found", generation=2), Roles()))
+
+    assert view.message == "***"
+
+
+def test_what_stocks_and_vms_say_quotes_no_value() -> None:
+    template = UnitTemplate(command=("serve --key=hunter2",))
+    troubled = unit(template, 'exec: "serve --key=hunter2": not found')
+
+    assert vm_of(troubled).message == 'exec: "***": not found'
