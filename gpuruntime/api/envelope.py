@@ -20,7 +20,7 @@ GPU_PRODUCT: Final = "nvidia.com/gpu.product"
 """The label by which a node says which GPUs it has."""
 
 # The rules of a definition cannot say these: to compare quantities costs more than the API server grants.
-CPU_BOUNDS: Final = ("1m", "10000")
+CPU_BOUNDS: Final = ("1m", "1000000")
 """The least and the most of CPUs that a unit can have."""
 MEMORY_BOUNDS: Final = ("1Mi", "1Pi")
 """The least and the most of memory that a unit can have: no container starts with less, no machine has more."""

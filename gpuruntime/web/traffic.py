@@ -40,7 +40,7 @@ class Traffic:
         self.in_flight = 0
         """Requests that are being answered, streams that have begun not among them."""
         self.streams = 0
-        self.drops: Counter[str] = Counter()
+        self.drops: Counter[str] = Counter(stalled=0)
         """Streams that this side ended because of their follower, by reason."""
 
     def dropped(self, reason: str) -> None:

@@ -56,7 +56,7 @@ _TOLERATIONS = st.sampled_from(
         UnitToleration(key="a/b", operator="Equal", effect="NoExecute", toleration_seconds=-1),
     ]
 )
-_CPUS = st.sampled_from([2, "4", "500m", "0.0015", "1e1", "1m", "10000"])
+_CPUS = st.sampled_from([2, "4", "500m", "0.0015", "1e1", "1m", "1000000"])
 _MEMORIES = st.sampled_from([2**20, "16Gi", "1.5Gi", "100.5M", "1048576.5", "1e9", "1Pi"])
 
 
