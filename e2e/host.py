@@ -102,6 +102,7 @@ class Host:
         for replica in self._replicas:
             self._start(replica)
         self._await_ready()
+        _await_front(front)
         _publish(self._directory / "installation.json", {"url": f"http://{front}", "token": token})
 
     def keep(self) -> None:
@@ -175,6 +176,21 @@ class Host:
                 if time.monotonic() > deadline:
                     raise RuntimeError(f"{replica.name} was not ready after {_START_SECONDS:.0f} s: {last}")
                 time.sleep(_POLL_SECONDS)  # a starting server announces nothing that could be awaited
+
+
+def _await_front(address: str) -> None:
+    """Returns when the front hands connections out: it probes the replicas now and then, and may not have heard yet."""
+    deadline = time.monotonic() + _START_SECONDS
+    while True:
+        try:
+            with urllib.request.urlopen(f"http://{address}/api/v1/health", timeout=5):
+                return
+        except urllib.error.HTTPError:
+            return  # an answer, though not to us
+        except OSError as error:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"the front served nothing after {_START_SECONDS:.0f} s: {error}") from error
+        time.sleep(_POLL_SECONDS)  # the front announces nothing that could be awaited
 
 
 def _free_address() -> str:
