@@ -19,7 +19,9 @@ RUNNING = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
 def silent_node(product: ClusterAccess) -> Iterator[str]:
     """The product of the GPUs of a node that nobody plays."""
     name = f"silent-{uuid.uuid4().hex[:8]}"
-    with play_node(product, NodeShape(name, product=name)):
+    # Pods of other tests, which ask for no product, would never run here.
+    shape = NodeShape(name, product=name, taints={"tests.example.org/silent": "PreferNoSchedule"})
+    with play_node(product, shape):
         yield name
 
 
