@@ -48,7 +48,7 @@ class ControllerOptions:
 
     `seconds` is what a run may take before it is cancelled; `grace` is what runs under way get to end when the
     controller is told to stop. `parse_key` makes a key of a text, for the debug pages. It says of which type keys are:
-    a class, a class method of it, or a function with an annotation. A watch that names a key of another type fails.
+    a class, a class method of it, or a function with an annotation. A source that names a key of another type fails.
     """
 
     concurrency: int = field(default=1, validator=at_least_one)
