@@ -8,7 +8,7 @@ from attrs import field, frozen
 
 from e2e.audit_trail import AuditTrail
 from e2e.caller import Caller
-from e2e.eyes import Eyes
+from e2e.cluster_view import ClusterView
 
 __all__ = ["Installation", "Kubectl", "Replica", "Replicas"]
 
@@ -63,7 +63,7 @@ class Installation:
     """
 
     api: Caller
-    cluster: Eyes
+    cluster: ClusterView
     replicas: Replicas
     kubectl: Kubectl
     overlay: Path

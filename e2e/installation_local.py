@@ -22,7 +22,7 @@ from attrs import frozen
 
 from e2e.audit_trail import AuditTrail
 from e2e.caller import Caller
-from e2e.eyes import Eyes, eventually
+from e2e.cluster_view import ClusterView, eventually
 from e2e.host import Life
 from e2e.installation import Installation, Replica
 from e2e.names import CONTROLLERS, RUNTIME_APIS
@@ -198,7 +198,7 @@ def _load(directory: Path) -> Installation:
     reached = json.loads((directory / "installation.json").read_text())
     return Installation(
         Caller(reached["url"], reached["token"]),
-        Eyes(access.kubeconfig),
+        ClusterView(access.kubeconfig),
         LocalReplicas(directory),
         access.kubectl,
         _OVERLAY,

@@ -19,7 +19,7 @@ from typing import Any, Final
 from attrs import evolve, frozen
 
 from e2e.caller import Caller
-from e2e.eyes import Eyes, eventually
+from e2e.cluster_view import ClusterView, eventually
 from e2e.host import NODES, REPLICAS
 from e2e.installation import Installation, Kubectl, Replica
 from e2e.names import CONTROLLERS, GPUS, LEASE, RUNTIME_APIS, SYSTEM
@@ -52,7 +52,7 @@ class PodReplicas:
     """Pods that their Deployments replace when they end."""
 
     kubectl: Kubectl
-    cluster: Eyes
+    cluster: ClusterView
 
     def living(self, process: str) -> Mapping[str, Replica]:
         pods = self.cluster.core.list_namespaced_pod(SYSTEM, label_selector=_selector(process)).items
@@ -133,7 +133,7 @@ def remote_installation(
         with phases.phase("fake nodes"):
             stack.enter_context(FakeNodes(directory / "kwok", kubeconfig, nodes, assets.ensure()))
         with phases.phase("client"):
-            cluster = Eyes(kubeconfig)
+            cluster = ClusterView(kubeconfig)
         replicas = PodReplicas(kubectl, cluster)
         with phases.phase("rollout"):
             for process in REPLICAS:

@@ -15,7 +15,7 @@ import pytest
 from e2e.api_processes import ApiProcesses, api_processes
 from gpuruntime.testing import default_nodes
 
-# A stream has no end that one could wait for: tests/web/test_live_on_cluster.py and test_api_replicas.py follow them.
+# A stream has no end to wait for: tests/web/sse/test_stream_on_cluster.py and test_api_replicas.py follow streams.
 STREAMS: Final = ("--exclude-path-regex", "/watch$")
 # A description cannot say all that makes a request impossible: two operationIDs that differ, a name that is taken.
 OPINIONS: Final = ("--exclude-checks", "positive_data_acceptance")

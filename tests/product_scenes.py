@@ -34,7 +34,7 @@ from gpuruntime.testing.namespaces import create_namespace
 
 __all__ = [
     "UNITS",
-    "Onlooker",
+    "Observer",
     "create_unit",
     "eventually",
     "install_product",
@@ -115,7 +115,7 @@ def ready_reason(unit: GPUUnit) -> str:
 
 
 @frozen
-class Onlooker:
+class Observer:
     """Sees the cluster with an administrator's eyes: by informers of its own, not by those of the code under test."""
 
     units: Informer[GPUUnit]
@@ -154,11 +154,11 @@ class Onlooker:
 
 
 @asynccontextmanager
-async def looking_on(access: ClusterAccess, *namespaces: str) -> AsyncIterator[Onlooker]:
+async def looking_on(access: ClusterAccess, *namespaces: str) -> AsyncIterator[Observer]:
     """Somebody who looks on, for the length of the block."""
-    async with Transport(from_kubeconfig(access.kubeconfig), user_agent="onlooker") as transport:
+    async with Transport(from_kubeconfig(access.kubeconfig), user_agent="observer") as transport:
         cache = Cache(transport)
-        onlooker = Onlooker(
+        observer = Observer(
             units=cache.informer(GPUUnit, namespaces=namespaces),
             deployments=cache.informer(Deployment, namespaces=namespaces),
             services=cache.informer(Service, namespaces=namespaces),
@@ -167,7 +167,7 @@ async def looking_on(access: ClusterAccess, *namespaces: str) -> AsyncIterator[O
         task = asyncio.create_task(cache.run())
         try:
             await cache.synced(within=_PATIENCE_SECONDS)
-            yield onlooker
+            yield observer
         finally:
             task.cancel()
             await asyncio.wait([task])
@@ -181,7 +181,7 @@ async def eventually(condition: Callable[[], bool]) -> None:
 
 async def settled(access: ClusterAccess, controller: Controller[Any]) -> None:
     """Returns when the controller has seen all that is on the server now, and has done what it does about it."""
-    async with Transport(from_kubeconfig(access.kubeconfig), user_agent="onlooker") as transport:
+    async with Transport(from_kubeconfig(access.kubeconfig), user_agent="observer") as transport:
         for informer in controller.informers:
             await catch_up(informer, transport, patience=_PATIENCE_SECONDS)
     await rested(controller)

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from kubernetes import client
 
-from e2e.eyes import Eyes, eventually
+from e2e.cluster_view import ClusterView, eventually
 from e2e.installation import Installation
 from e2e.names import CONTROLLERS, GROUP, INSTANCES, RUNTIME_APIS
 from e2e.stories.orders import order, seed
@@ -14,7 +14,7 @@ KINDS: Final = ("gpuunits", "stockpools", "operations")
 
 
 def test_objects_of_the_old_version_survive_the_new_one_and_are_worked_on(fresh: Installation) -> None:
-    eyes: Eyes = fresh.cluster
+    eyes: ClusterView = fresh.cluster
     definitions: Any = client.ApiextensionsV1Api(eyes.api)
     seed(fresh, "g1.1", 2)
     fresh.api.post("/gpu-units?wait=Ready&timeout=90", order("old", "g1.1"))

@@ -1,6 +1,6 @@
 """A user gives a unit back."""
 
-from e2e.eyes import eventually
+from e2e.cluster_view import eventually
 from e2e.installation import Installation
 from e2e.stories.orders import order, seed
 

@@ -1,6 +1,6 @@
 """Somebody changes by hand what belongs to a unit."""
 
-from e2e.eyes import eventually
+from e2e.cluster_view import eventually
 from e2e.installation import Installation
 from e2e.names import INSTANCES
 from e2e.stories.orders import SMALL, order

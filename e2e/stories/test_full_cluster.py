@@ -3,7 +3,7 @@
 from typing import Any
 
 from e2e.caller import Reply
-from e2e.eyes import condition, eventually
+from e2e.cluster_view import condition, eventually
 from e2e.installation import Installation
 from e2e.names import STOCK
 from e2e.stories.orders import SMALL, order

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from e2e.installation import Installation
-from hack.client_generation import generate_client
+from hack.generators.client_generation import generate_client
 
 PROGRAM = Path(__file__).with_name("client_program.py")
 

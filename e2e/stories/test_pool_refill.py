@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from e2e.eyes import eventually
+from e2e.cluster_view import eventually
 from e2e.installation import Installation
 from e2e.stories.orders import SMALL, order
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from e2e.eyes import eventually
+from e2e.cluster_view import eventually
 from e2e.host import PROGRAM
 from e2e.installation import Installation
 from e2e.installation_local import LocalReplicas

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from e2e.audit_trail import AuditTrail, made_twice, out_of_term
-from e2e.eyes import eventually
+from e2e.cluster_view import eventually
 from e2e.installation import Installation
 from e2e.names import CONTROLLERS, INSTANCES, LEASE, OPERATION_ID, RUNTIME_APIS, SOURCE_STOCK_UID
 from e2e.stories.load import Load

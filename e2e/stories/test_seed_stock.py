@@ -1,6 +1,6 @@
 """An operator reserves capacity before anybody asks for it."""
 
-from e2e.eyes import condition
+from e2e.cluster_view import condition
 from e2e.installation import Installation
 from e2e.names import STOCK
 from e2e.stories.orders import SMALL, seed

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Final
 
-from e2e.eyes import eventually
+from e2e.cluster_view import eventually
 from e2e.installation import Installation
 from e2e.stories.orders import SMALL, order, seed
 

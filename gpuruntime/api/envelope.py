@@ -2,7 +2,7 @@
 
 from typing import Annotated, Final
 
-from gpuruntime.meta.rules import Cel, Length, Pattern, QuantityRule, Range
+from gpuruntime.meta import Cel, Length, Pattern, QuantityRule, Range
 
 __all__ = [
     "CPU_BOUNDS",

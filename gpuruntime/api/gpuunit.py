@@ -11,24 +11,26 @@ from gpuruntime.api.names import GROUP, VERSION
 from gpuruntime.api.placement import PullSecret, UnitToleration
 from gpuruntime.api.security_profile import BASELINE, SecurityProfile
 from gpuruntime.api.unit_template import UnitTemplate
-from gpuruntime.meta.conditions import Condition
-from gpuruntime.meta.frozen_mapping import EMPTY, FrozenDict
-from gpuruntime.meta.identity import ResourceKind
-from gpuruntime.meta.objects import TypedObject
-from gpuruntime.meta.rules import (
+from gpuruntime.meta import (
+    EMPTY,
     Atomic,
     Cel,
     Column,
+    Condition,
     Definition,
     Format,
+    FrozenDict,
     Immutable,
     Items,
     Length,
     MapOf,
     Pattern,
     Properties,
+    ResourceKind,
+    Struct,
+    TypedObject,
+    wire,
 )
-from gpuruntime.meta.structs import Struct, wire
 
 __all__ = ["GPUUnit", "GPUUnitSpec", "GPUUnitStatus", "UnitAccess", "UnitStages"]
 

@@ -6,21 +6,22 @@ from typing import Annotated, Any, ClassVar, Final
 from attrs import field, frozen
 
 from gpuruntime.api.names import GROUP, VERSION
-from gpuruntime.meta.frozen_mapping import FrozenDict
-from gpuruntime.meta.identity import ResourceKind
-from gpuruntime.meta.objects import TypedObject
-from gpuruntime.meta.rules import (
+from gpuruntime.meta import (
     Cel,
     Column,
     Definition,
     Format,
+    FrozenDict,
     Immutable,
     Length,
     Pattern,
     PreserveUnknown,
     Range,
+    ResourceKind,
+    Struct,
+    TypedObject,
+    wire,
 )
-from gpuruntime.meta.structs import Struct, wire
 
 __all__ = [
     "CREATE_GPU_UNIT",

@@ -4,8 +4,7 @@ from typing import Annotated, ClassVar
 
 from attrs import frozen
 
-from gpuruntime.meta.rules import Cel, Length, Pattern
-from gpuruntime.meta.structs import Struct
+from gpuruntime.meta import Cel, Length, Pattern, Struct
 
 __all__ = ["PullSecret", "UnitToleration"]
 

@@ -4,8 +4,7 @@ from typing import Annotated, ClassVar, Final
 
 from attrs import field, frozen
 
-from gpuruntime.meta.rules import Cel, Items, Length, Pattern, Range
-from gpuruntime.meta.structs import Struct, wire
+from gpuruntime.meta import Cel, Items, Length, Pattern, Range, Struct, wire
 
 __all__ = [
     "Argument",

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Final
 
-from gpuruntime.meta.rules import Length, Pattern
+from gpuruntime.meta import Length, Pattern
 
 __all__ = ["BASELINE", "RESTRICTED", "SECURITY_PROFILES", "SecurityProfile"]
 

@@ -8,24 +8,25 @@ from gpuruntime.api.envelope import GPU_TYPE_RULE, Amount, GpuCount, GpuType, Im
 from gpuruntime.api.names import GROUP, VERSION
 from gpuruntime.api.placement import PullSecret, UnitToleration
 from gpuruntime.api.unit_template import UnitTemplate
-from gpuruntime.meta.conditions import Condition
-from gpuruntime.meta.frozen_mapping import EMPTY, FrozenDict
-from gpuruntime.meta.identity import ResourceKind
-from gpuruntime.meta.objects import TypedObject
-from gpuruntime.meta.rules import (
+from gpuruntime.meta import (
+    EMPTY,
     Atomic,
     Cel,
     Column,
+    Condition,
     Definition,
     Format,
+    FrozenDict,
     Items,
     Length,
     MapOf,
     Properties,
     Range,
+    ResourceKind,
     Scale,
+    Struct,
+    TypedObject,
 )
-from gpuruntime.meta.structs import Struct
 
 __all__ = ["StockPool", "StockPoolSpec", "StockPoolStatus"]
 

@@ -5,8 +5,7 @@ from typing import Annotated, ClassVar, Final
 from attrs import field, frozen
 
 from gpuruntime.api.readiness import Argument, ReadinessProbe
-from gpuruntime.meta.rules import Cel, Items, Length, MapOf, Pattern, Range
-from gpuruntime.meta.structs import Struct, wire
+from gpuruntime.meta import Cel, Items, Length, MapOf, Pattern, Range, Struct, wire
 
 __all__ = ["RESERVED_ENV", "EnvSource", "KeyReference", "UnitEnv", "UnitPort", "UnitTemplate"]
 

@@ -43,6 +43,7 @@ from gpuruntime.control.controllers.reconcile import (
 from gpuruntime.control.controllers.sources import Channel, Source, Timer, Watch
 from gpuruntime.control.controllers.triggers import Trigger, itself, mapped, owner
 from gpuruntime.control.events.recorder import Recorder
+from gpuruntime.control.health.checks import NotHealthyError, caches_fresh, caches_synced
 from gpuruntime.control.informers.cache import Cache, CacheError, NotSyncedError
 from gpuruntime.control.informers.changes import Change
 from gpuruntime.control.informers.indexes import Index, by_controller, by_field, by_label, by_owner
@@ -53,11 +54,8 @@ from gpuruntime.control.informers.waiting import WaitTimeoutError, condition_tru
 from gpuruntime.control.leadership.election import LeaseElection
 from gpuruntime.control.leadership.election_terms import ElectionTiming
 from gpuruntime.control.leadership.fence import NotLeaderError
+from gpuruntime.control.log_format import LogFormat, configure_logging
 from gpuruntime.control.manager import Election, Manager, ManagerOptions
-from gpuruntime.control.operations.health_checks import NotHealthyError, caches_fresh, caches_synced
-from gpuruntime.control.operations.http_limits import HttpLimits
-from gpuruntime.control.operations.http_site import HttpAddress, ListenError
-from gpuruntime.control.operations.log_lines import LogFormat, configure_logging
 from gpuruntime.control.permissions.declarations import (
     Declaration,
     finalizes,
@@ -71,23 +69,25 @@ from gpuruntime.control.permissions.nowhere import NOWHERE
 from gpuruntime.control.permissions.resolving import PermissionsError
 from gpuruntime.control.permissions.rights import Right
 from gpuruntime.control.permissions.roles import permissions_of
-from gpuruntime.control.queueing.priorities import LOW
+from gpuruntime.control.queueing.priorities import LOW_PRIORITY
 from gpuruntime.control.queueing.rate_limits import RateLimits
 from gpuruntime.control.queueing.workqueue import QueueClosedError, WorkQueue
-from gpuruntime.control.writing.fights import FightError
+from gpuruntime.control.serving.limits import HttpLimits
+from gpuruntime.control.serving.site import HttpAddress, ListenError
 from gpuruntime.control.writing.finalizers import add_finalizer, remove_finalizer, with_finalizer
-from gpuruntime.control.writing.refusals import (
+from gpuruntime.control.writing.hot_loops import HotLoopError
+from gpuruntime.control.writing.status import write_status
+from gpuruntime.control.writing.write_errors import (
     BeingDeletedError,
     ForeignObjectError,
     ImmutableDifferenceError,
     StaleOwnerError,
     WriteRefusedError,
 )
-from gpuruntime.control.writing.status_writing import write_status
-from gpuruntime.control.writing.writing import Outcome, Writer
+from gpuruntime.control.writing.writer import Outcome, Writer
 
 __all__ = [
-    "LOW",
+    "LOW_PRIORITY",
     "NOWHERE",
     "BeingDeletedError",
     "Cache",
@@ -101,8 +101,8 @@ __all__ = [
     "Declaration",
     "Election",
     "ElectionTiming",
-    "FightError",
     "ForeignObjectError",
+    "HotLoopError",
     "HttpAddress",
     "HttpLimits",
     "ImmutableDifferenceError",

@@ -26,8 +26,8 @@ from gpuruntime.control.controllers.journal import JournalingTransport
 from gpuruntime.control.controllers.reconcile import Reconciler
 from gpuruntime.control.controllers.sources import Source
 from gpuruntime.control.controllers.usage import check_reads, check_work
-from gpuruntime.control.crew import Crew
 from gpuruntime.control.events.recorder import Recorder
+from gpuruntime.control.health.checks import NotHealthyError
 from gpuruntime.control.informers.cache import Cache
 from gpuruntime.control.informers.informer import Informer
 from gpuruntime.control.informers.reflection import ReflectorSettings
@@ -37,16 +37,16 @@ from gpuruntime.control.leadership.election_terms import Term
 from gpuruntime.control.leadership.fence import Fence
 from gpuruntime.control.leadership.fenced_transport import FencedTransport
 from gpuruntime.control.manager_options import Election, ManagerOptions
-from gpuruntime.control.operations.health_checks import NotHealthyError
-from gpuruntime.control.operations.http_limits import OPERATIONS_LIMITS, HttpLimits
-from gpuruntime.control.operations.http_site import HttpAddress, HttpSite
-from gpuruntime.control.operations.operations import Operations
-from gpuruntime.control.operations.watchdog import LoopWatchdog
+from gpuruntime.control.observability import Observability
 from gpuruntime.control.permissions.declarations import Declaration
 from gpuruntime.control.permissions.resolving import LeaseName, rights_of
 from gpuruntime.control.permissions.rights import Right
+from gpuruntime.control.runnable_group import RunnableGroup
+from gpuruntime.control.serving.limits import OBSERVABILITY_LIMITS, HttpLimits
+from gpuruntime.control.serving.site import HttpAddress, HttpSite
 from gpuruntime.control.stop_signals import StopSignals
-from gpuruntime.control.writing.fights import FightGuard
+from gpuruntime.control.watchdog.loop_watchdog import LoopWatchdog
+from gpuruntime.control.writing.hot_loops import HotLoopGuard
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.credentials import Credentials
 from gpuruntime.kube.retrying import RetryPolicy
@@ -103,28 +103,28 @@ class Manager:
         # Renewals must not wait behind anything else, nor be tried again by anybody but the election.
         self._renewals = Transport(credentials, user_agent=f"{options.name}/election", retries=RetryPolicy.none())
         writes: Wire = self._transport if options.election is None else FencedTransport(self._transport, self._fence)
-        guarded = FightGuard(writes, options.name)
+        guarded = HotLoopGuard(writes, options.name)
         self.client = Client(JournalingTransport(guarded), field_manager=options.name)
         self.server_time = self._transport.server_time
         self.cache = Cache(self._transport, settings=ReflectorSettings(stream_lists=options.stream_lists))
         instance = options.election.identity if options.election else socket.gethostname()
         self.recorder = Recorder(Client(writes, field_manager=options.name), controller=options.name, instance=instance)
         self.election = None if options.election is None else self._make_election(options.election)
-        self.operations = Operations(self.cache, self._transport, self._renewals)
-        self.operations.watch_recorder(self.recorder)
+        self.observability = Observability(self.cache, self._transport, self._renewals)
+        self.observability.watch_recorder(self.recorder)
         if options.election is not None and self.election is not None:
-            self.operations.watch_election(options.election.name, self.election)
+            self.observability.watch_election(options.election.name, self.election)
         self._controllers: list[Controller[Any]] = []
         self._works: list[_Work] = []
         self._declarations: list[Declaration] = []
         self.sites: list[HttpSite] = []
-        self._crews: list[Crew] = []
+        self._crews: list[RunnableGroup] = []
         self._stop = asyncio.Event()
-        self.operations.ready.add("running", self._not_stopping)
+        self.observability.ready.add("running", self._not_stopping)
         self._failure: BaseException | None = None
         self._stop_at = float("inf")
         if options.http is not None:
-            self.serve(self.operations.app, options.http, limits=OPERATIONS_LIMITS)
+            self.serve(self.observability.app, options.http, limits=OBSERVABILITY_LIMITS)
 
     def add_controller(
         self,
@@ -155,7 +155,7 @@ class Manager:
         chosen = evolve(chosen, grace=min(chosen.grace, self.options.grace / 2))
         controller = Controller(name, reconciler, sources, options=chosen, freshness=freshness, reads=reads)
         self._controllers.append(controller)
-        self.operations.watch_controller(controller)
+        self.observability.watch_controller(controller)
         return controller
 
     def add(
@@ -202,7 +202,7 @@ class Manager:
         self._check_new(f"an application at {address.url}")
         site = HttpSite(app, address, tls=tls, drain=drain, limits=limits)
         self.sites.append(site)
-        self.operations.watch_site(site)
+        self.observability.watch_site(site)
         self.add(site.run, f"http {address.url}", group=group)
         return site
 
@@ -262,9 +262,9 @@ class Manager:
             await stack.enter_async_context(self._transport)
             await stack.enter_async_context(self._renewals)
             watchdog = LoopWatchdog(threshold=self.options.stall)
-            self.operations.watch_loop(await stack.enter_async_context(watchdog))
+            self.observability.watch_loop(await stack.enter_async_context(watchdog))
             try:
-                crews: dict[str, Crew] = {}
+                crews: dict[str, RunnableGroup] = {}
                 for name, works in self._floors():
                     crew = crews[name] = await stack.enter_async_context(self._crew(name))
                     for label, work in works:
@@ -336,8 +336,8 @@ class Manager:
                 f"{what} comes too late, the manager {self.options.name!r} was started before: add everything, then run"
             )
 
-    def _crew(self, name: str) -> Crew:
-        crew = Crew(name, self._alarm, self._grace)
+    def _crew(self, name: str) -> RunnableGroup:
+        crew = RunnableGroup(name, self._alarm, self._grace)
         self._crews = [known for known in self._crews if known.names] + [crew]
         return crew
 
@@ -352,7 +352,7 @@ class Manager:
         self._stop.set()
         self._stop_at = min(self._stop_at, asyncio.get_running_loop().time() + self.options.grace)
 
-    async def _close(self, front: Crew) -> None:
+    async def _close(self, front: RunnableGroup) -> None:
         """Finish what was let in, while all that it needs is there. After a failure nobody knows whether that is so."""
         if self._failure is None:
             await asyncio.sleep(min(self.options.drain, self.options.grace))

@@ -6,8 +6,7 @@ from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.api.unit_template import UnitEnv
 from gpuruntime.desired.known_fields import known_fields
 from gpuruntime.kube.builtin.containers import Container, ContainerPort, EnvVar, ResourceRequirements, VolumeMount
-from gpuruntime.meta.frozen_mapping import FrozenDict, freeze
-from gpuruntime.meta.quantities import Quantity, parse_quantity
+from gpuruntime.meta import FrozenDict, Quantity, freeze, parse_quantity
 
 __all__ = ["CONTAINER_NAME", "GPU_RESOURCE", "SHARED_MEMORY", "runtime_container"]
 

@@ -12,9 +12,7 @@ from gpuruntime.desired.pod_template import pod_template
 from gpuruntime.desired.rendering import Rendering
 from gpuruntime.desired.unit_names import child_name, unit_labels, unit_selector
 from gpuruntime.kube.builtin.apps import Deployment, DeploymentSpec, DeploymentStrategy
-from gpuruntime.meta.frozen_mapping import FrozenDict
-from gpuruntime.meta.label_selectors import LabelSelector
-from gpuruntime.meta.objects import ObjectMeta
+from gpuruntime.meta import FrozenDict, LabelSelector, ObjectMeta
 
 __all__ = ["unit_deployment"]
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from attrs import fields
 
-from gpuruntime.meta.frozen_mapping import thaw
-from gpuruntime.meta.structs import Struct, default_of, wire_name
+from gpuruntime.meta import Struct, thaw
+from gpuruntime.meta.structs import default_of, wire_name
 
 __all__ = ["known_fields"]
 

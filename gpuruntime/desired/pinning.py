@@ -14,8 +14,7 @@ from attrs import evolve
 from gpuruntime.api.names import RENDERED_DIGEST, RENDERED_FOR, RENDERED_TEMPLATE
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.builtin.pods import PodTemplateSpec
-from gpuruntime.meta.codec import decode_bytes, encode
-from gpuruntime.meta.decode_errors import DecodeError
+from gpuruntime.meta import DecodeError, decode_bytes, encode
 
 __all__ = ["pinned"]
 

@@ -10,9 +10,7 @@ from gpuruntime.desired.security_context import security_context
 from gpuruntime.desired.unit_names import unit_labels
 from gpuruntime.kube.builtin.pods import LocalObjectReference, PodSpec, PodTemplateSpec, Toleration
 from gpuruntime.kube.builtin.volumes import EmptyDirVolumeSource, Volume
-from gpuruntime.meta.frozen_mapping import FrozenDict
-from gpuruntime.meta.objects import ObjectMeta
-from gpuruntime.meta.quantities import Quantity, parse_quantity
+from gpuruntime.meta import FrozenDict, ObjectMeta, Quantity, parse_quantity
 
 __all__ = ["pod_template"]
 

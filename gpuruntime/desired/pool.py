@@ -27,7 +27,7 @@ from gpuruntime.api.reasons import (
     phase_of,
 )
 from gpuruntime.api.stockpool import StockPool, StockPoolStatus
-from gpuruntime.desired.pool_failures import FailureRow, failure_row, is_homeless, is_under_way
+from gpuruntime.desired.pool_failures import FailureRow, failure_row, is_under_way, is_unschedulable
 from gpuruntime.desired.pool_units import (
     POOL_REVISION,
     is_as_made,
@@ -39,9 +39,7 @@ from gpuruntime.desired.pool_units import (
     unit_name,
 )
 from gpuruntime.desired.provenance import claim_of, provenance_of
-from gpuruntime.meta.conditions import Condition, find_condition, set_condition
-from gpuruntime.meta.owners import is_controlled_by
-from gpuruntime.meta.timestamps import format_seconds
+from gpuruntime.meta import Condition, find_condition, format_seconds, is_controlled_by, set_condition
 
 __all__ = ["PoolPlan", "next_steps", "pool_status"]
 
@@ -193,7 +191,7 @@ def _promised(living: Sequence[GPUUnit], active: Sequence[GPUUnit]) -> set[str]:
 
 def _waiting(current: Sequence[GPUUnit], living: Sequence[GPUUnit], active: Sequence[GPUUnit]) -> str:
     """What the pool waits for, if it is known."""
-    homeless = [unit for unit in current if is_homeless(unit)]
+    homeless = [unit for unit in current if is_unschedulable(unit)]
     if homeless:
         return f"{len(homeless)} find no node: {_words(homeless[0])}"
     claimed = [str(unit.key) for unit in living if claim_of(unit.metadata) is not None]

@@ -15,9 +15,9 @@ from gpuruntime.api.reasons import FAILED, UNSCHEDULABLE
 from gpuruntime.api.stockpool import StockPool, StockPoolStatus
 from gpuruntime.desired.pool_units import is_ready_stock, reason_of, serial_of
 from gpuruntime.desired.provenance import claim_of, provenance_of
-from gpuruntime.meta.timestamps import format_seconds, parse_timestamp
+from gpuruntime.meta import format_seconds, parse_timestamp
 
-__all__ = ["FAILURES_UNTIL_STOP", "FailureRow", "failure_row", "is_homeless", "is_under_way"]
+__all__ = ["FAILURES_UNTIL_STOP", "FailureRow", "failure_row", "is_under_way", "is_unschedulable"]
 
 FAILURES_UNTIL_STOP: Final = 3
 _FIRST_WAIT: Final = timedelta(seconds=30)
@@ -76,7 +76,7 @@ def failure_row(
     return FailureRow(tuple(failed), failures, noticed, began + _wait(failures), replaced, replaced_serial)
 
 
-def is_homeless(unit: GPUUnit) -> bool:
+def is_unschedulable(unit: GPUUnit) -> bool:
     """Whether no node takes a unit."""
     return reason_of(unit) == UNSCHEDULABLE
 
@@ -85,12 +85,12 @@ def is_under_way(unit: GPUUnit) -> bool:
     """Whether a unit is being tried: it is not known yet what becomes of it, and it does not wait for capacity, which
     the failed ones may hold.
     """
-    return unit.status.phase != FAILED and not is_ready_stock(unit) and not is_homeless(unit)
+    return unit.status.phase != FAILED and not is_ready_stock(unit) and not is_unschedulable(unit)
 
 
 def _made_in_vain(current: Sequence[GPUUnit]) -> tuple[str, ...]:
     """When the units were made that no node takes: each of them may have been a try."""
-    made = (unit.metadata.creation_timestamp for unit in current if is_homeless(unit))
+    made = (unit.metadata.creation_timestamp for unit in current if is_unschedulable(unit))
     return tuple(time for time in made if time is not None)
 
 

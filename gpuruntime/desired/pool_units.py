@@ -13,10 +13,7 @@ from gpuruntime.api.reasons import READY_CONDITION
 from gpuruntime.api.stockpool import StockPool, StockPoolSpec
 from gpuruntime.desired.known_fields import known_fields
 from gpuruntime.desired.provenance import claim_of
-from gpuruntime.meta.conditions import find_condition
-from gpuruntime.meta.frozen_mapping import FrozenDict
-from gpuruntime.meta.objects import ObjectMeta, OwnerReference
-from gpuruntime.meta.owners import controller_of, set_controller
+from gpuruntime.meta import FrozenDict, ObjectMeta, OwnerReference, controller_of, find_condition, set_controller
 
 __all__ = [
     "POOL_REVISION",

@@ -6,8 +6,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from gpuruntime.meta.label_selectors import Requirement, SelectorError
-from gpuruntime.meta.names import is_dns_subdomain
+from gpuruntime.meta import Requirement, SelectorError, is_dns_subdomain
 
 __all__ = [
     "TOLD_LIMIT",

@@ -19,10 +19,7 @@ from gpuruntime.api.names import (
     SOURCE_STOCK_NAMESPACE,
     SOURCE_STOCK_UID,
 )
-from gpuruntime.meta.identity import ObjectKey
-from gpuruntime.meta.names import is_dns_subdomain
-from gpuruntime.meta.objects import ObjectMeta
-from gpuruntime.meta.timestamps import format_seconds
+from gpuruntime.meta import ObjectKey, ObjectMeta, format_seconds, is_dns_subdomain
 
 __all__ = ["CLAIMED_BY", "CLAIMED_FOR", "CLAIM_ANNOTATIONS", "Claim", "Provenance", "claim_of", "provenance_of"]
 

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from gpuruntime.api.gpuunit import GPUUnitSpec
 from gpuruntime.api.security_profile import RESTRICTED
-from gpuruntime.meta.frozen_mapping import FrozenDict, freeze
+from gpuruntime.meta import FrozenDict, freeze
 
 __all__ = ["profile_of", "security_context"]
 

@@ -5,7 +5,7 @@ from gpuruntime.api.unit_template import UnitPort
 from gpuruntime.desired.rendering import Rendering
 from gpuruntime.desired.unit_names import child_name, unit_labels, unit_selector
 from gpuruntime.kube.builtin.core import Service, ServicePort, ServiceSpec
-from gpuruntime.meta.objects import ObjectMeta
+from gpuruntime.meta import ObjectMeta
 
 __all__ = ["access_url", "unit_service"]
 

@@ -18,8 +18,7 @@ from gpuruntime.desired.known_fields import known_fields
 from gpuruntime.desired.pool_units import stock_spec
 from gpuruntime.desired.problems import Problem, bad_choice, bad_label, bad_number, bad_object_name, bad_text, repeated
 from gpuruntime.desired.template_validation import template_problems
-from gpuruntime.meta.objects import ObjectMeta
-from gpuruntime.meta.quantities import QuantityError, parse_quantity
+from gpuruntime.meta import ObjectMeta, QuantityError, parse_quantity
 
 __all__ = ["SPEC_LIMIT", "problems", "stock_problems"]
 

@@ -9,22 +9,21 @@ from typing import Final
 
 from attrs import field, frozen
 
-from gpuruntime.control.operations.http_limits import HttpLimits
-from gpuruntime.control.operations.http_site import HttpAddress
-from gpuruntime.kube.client import Client
+from gpuruntime.control import HttpAddress, HttpLimits
+from gpuruntime.kube import Client
 from gpuruntime.processes.desk import Desk
-from gpuruntime.service.machines_on_cluster import ClusterMachines
-from gpuruntime.service.memory import MemoryMachines
-from gpuruntime.service.namespace_checks import NamespaceChecks
+from gpuruntime.service.compat.cluster import ClusterMachines
+from gpuruntime.service.compat.memory import MemoryMachines
+from gpuruntime.service.objects.namespace_checks import NamespaceChecks
 from gpuruntime.web.app import cluster_routes, machine_routes, until_ready
-from gpuruntime.web.authentication import Access, Gate, decide_access
-from gpuruntime.web.authentication_kubernetes import TokenReviews
-from gpuruntime.web.authentication_tokens import TokenFile
-from gpuruntime.web.health import ClusterProbe, HealthPages, why_not_ready
-from gpuruntime.web.identity import Authenticator, Grants, parse_grants
-from gpuruntime.web.namespace_guard import where_namespaces_are
-from gpuruntime.web.routing import Route
-from gpuruntime.web.serving_certificate import server_tls
+from gpuruntime.web.auth.access_control import Access, AccessControl, decide_access
+from gpuruntime.web.auth.certificate import server_tls
+from gpuruntime.web.auth.scopes import Authenticator, Grants, parse_grants
+from gpuruntime.web.auth.token_file import TokenFile
+from gpuruntime.web.auth.token_review import TokenReviews
+from gpuruntime.web.resources.health import ClusterProbe, HealthPages, why_not_ready
+from gpuruntime.web.server.namespace_guard import where_namespaces_are
+from gpuruntime.web.server.route import Route
 
 __all__ = ["AccessSettings", "Api", "api_of_desk", "api_of_memory", "gate_of", "tls_of"]
 
@@ -85,7 +84,7 @@ def api_of_memory() -> Api:
     return Api(machine_routes(health, machines), health)
 
 
-def gate_of(settings: AccessSettings, client: Client | None) -> Gate:
+def gate_of(settings: AccessSettings, client: Client | None) -> AccessControl:
     """Who may come in; `client` is for asking the cluster about tokens.
 
     Raises:
@@ -103,7 +102,7 @@ def gate_of(settings: AccessSettings, client: Client | None) -> Gate:
     if access is Access.DEVELOPMENT and client is not None:
         # Who shows no credentials may do everything; so may who shows some that the cluster knows.
         known.append(TokenReviews(client, _EVERYBODY))
-    return Gate(access, *known)
+    return AccessControl(access, *known)
 
 
 def tls_of(settings: AccessSettings) -> ssl.SSLContext | None:

@@ -4,10 +4,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
-from gpuruntime.kube.credentials import Credentials
-from gpuruntime.kube.errors import KubeError
-from gpuruntime.kube.kubeconfig import find, from_kubeconfig
-from gpuruntime.kube.transport import Transport
+from gpuruntime.kube import Credentials, KubeError, Transport, find, from_kubeconfig
 from gpuruntime.processes.late_credentials import LateCredentials
 
 __all__ = ["KubeMode", "NoClusterError", "late_credentials", "require_cluster"]

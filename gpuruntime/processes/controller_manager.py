@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from gpuruntime.control.manager import Election, Manager, ManagerOptions
-from gpuruntime.kube.credentials import Credentials
+from gpuruntime.control import Election, Manager, ManagerOptions
+from gpuruntime.kube import Credentials
 from gpuruntime.processes.cluster_access import late_credentials
 from gpuruntime.processes.configuration.controller_manager import ControllerManagerConfig
 from gpuruntime.processes.reconciling import install_reconcilers

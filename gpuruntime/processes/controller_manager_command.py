@@ -3,7 +3,7 @@
 import argparse
 from typing import Final
 
-from gpuruntime.control.operations.http_site import ListenError
+from gpuruntime.control import ListenError
 from gpuruntime.processes.configuration.controller_manager import ControllerManagerConfig
 from gpuruntime.processes.configured_command import add_config, run_configured
 from gpuruntime.processes.controller_manager import run_controller_manager

@@ -4,18 +4,16 @@ from datetime import timedelta
 
 from attrs import frozen
 
-from gpuruntime.control.manager import Manager
-from gpuruntime.control.permissions.declarations import uses
-from gpuruntime.control.permissions.rights import Right
+from gpuruntime.control import Manager, Right, uses
+from gpuruntime.kube import Credentials
 from gpuruntime.kube.builtin.authentication import TokenReview
 from gpuruntime.kube.builtin.core import Namespace
-from gpuruntime.kube.credentials import Credentials
 from gpuruntime.processes.places import Places
 from gpuruntime.service.homes import Homes
-from gpuruntime.service.installation import Service, ServiceOptions, install_service
-from gpuruntime.service.inventory import Inventory
-from gpuruntime.service.inventory_metrics import InventoryCollector
-from gpuruntime.service.operation_upkeep import DEFAULT_KEEP
+from gpuruntime.service.operations.controller import DEFAULT_KEEP
+from gpuruntime.service.reads.inventory import Inventory
+from gpuruntime.service.reads.inventory_metrics import InventoryCollector
+from gpuruntime.service.wiring import Service, ServiceOptions, install_service
 
 __all__ = ["Desk", "install_desk"]
 
@@ -50,5 +48,5 @@ def install_desk(
         uses(Namespace, "get", names=places.all, rare="used before writes, to tell which namespace is gone"),
     )
     inventory = Inventory.of(manager.cache, places.units, places.roles)
-    InventoryCollector(manager.operations.registry, inventory)
+    InventoryCollector(manager.observability.registry, inventory)
     return Desk(manager, service, inventory, places)

@@ -8,12 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from gpuruntime.control.definitions.definition import definition
-from gpuruntime.control.definitions.failures import DefinitionError
-from gpuruntime.control.permissions.declarations import Declaration
-from gpuruntime.control.permissions.nowhere import NOWHERE
+from gpuruntime.control import NOWHERE, Declaration, Right
+from gpuruntime.control.definitions import DefinitionError, definition
 from gpuruntime.control.permissions.resolving import rights_of
-from gpuruntime.control.permissions.rights import Right
 from gpuruntime.control.permissions.roles import roles_for
 from gpuruntime.meta import TypedObject, encode
 from gpuruntime.processes.definition_changes import ReleasedError, changes_since, read_definitions

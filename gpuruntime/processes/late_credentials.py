@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from gpuruntime.kube.credentials import Authorization, Credentials, CredentialsError, Endpoint
+from gpuruntime.kube import Authorization, Credentials, CredentialsError, Endpoint
 
 __all__ = ["LateCredentials"]
 

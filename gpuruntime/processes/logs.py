@@ -3,8 +3,7 @@
 import logging
 from typing import TextIO
 
-from gpuruntime.control.operations import log_lines
-from gpuruntime.control.operations.log_lines import LogFormat
+from gpuruntime.control import LogFormat, log_format
 from gpuruntime.service.log_context import RequestFields
 
 __all__ = ["configure_logging"]
@@ -17,4 +16,4 @@ def configure_logging(
     format: LogFormat = "auto",  # noqa: A002 - what logging itself calls it
 ) -> None:
     """Send every log line of the process to `stream`, in the form that suits its reader."""
-    log_lines.configure_logging(stream, level=level, format=format, filters=[RequestFields()])
+    log_format.configure_logging(stream, level=level, format=format, filters=[RequestFields()])

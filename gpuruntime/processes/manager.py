@@ -2,16 +2,15 @@
 
 from datetime import timedelta
 
-from gpuruntime.control.manager import Manager, ManagerOptions
-from gpuruntime.control.permissions.nowhere import NOWHERE
+from gpuruntime.control import NOWHERE, Manager, ManagerOptions
 from gpuruntime.processes.api import Api, api_of_desk, api_of_memory, gate_of, tls_of
 from gpuruntime.processes.cluster_access import KubeMode, late_credentials, require_cluster
 from gpuruntime.processes.options import ManagerSettings
 from gpuruntime.processes.product import build_product
 from gpuruntime.processes.status_reporter import StatusReporter
 from gpuruntime.web.app import install
-from gpuruntime.web.authentication import Gate
-from gpuruntime.web.guarded_pages import guard_pages
+from gpuruntime.web.auth.access_control import AccessControl
+from gpuruntime.web.auth.guarded_pages import guard_pages
 
 __all__ = ["run_manager"]
 
@@ -37,11 +36,11 @@ async def run_manager(settings: ManagerSettings) -> None:
     await _serve(desk.manager, api_of_desk(desk), gate, settings)
 
 
-async def _serve(manager: Manager, api: Api, gate: Gate, settings: ManagerSettings) -> None:
-    install(manager.operations.app, api.routes, gate, manager.operations.registry)
-    guard_pages(manager.operations.app, gate)
+async def _serve(manager: Manager, api: Api, gate: AccessControl, settings: ManagerSettings) -> None:
+    install(manager.observability.app, api.routes, gate, manager.observability.registry)
+    guard_pages(manager.observability.app, gate)
     access = settings.access
-    manager.serve(manager.operations.app, access.address, tls=tls_of(access), limits=access.limits)
+    manager.serve(manager.observability.app, access.address, tls=tls_of(access), limits=access.limits)
     reporter = StatusReporter(api.health.health, settings.report_seconds)
     manager.add(reporter.run, "status reporter", group="always")
     await manager.run()

@@ -3,16 +3,16 @@
 import argparse
 from typing import Final
 
-from gpuruntime.control.operations.http_site import ListenError
-from gpuruntime.kube.errors import CredentialsError
+from gpuruntime.control import ListenError
+from gpuruntime.kube import CredentialsError
 from gpuruntime.processes.cluster_access import NoClusterError
 from gpuruntime.processes.logs import configure_logging
 from gpuruntime.processes.manager import run_manager
 from gpuruntime.processes.options import SettingsError, add_manager, settings_of
 from gpuruntime.processes.running import refused, run_process
-from gpuruntime.web.authentication import UnguardedAddressError
-from gpuruntime.web.authentication_tokens import TokenFileError
-from gpuruntime.web.serving_certificate import CertificateError
+from gpuruntime.web.auth.access_control import UnguardedAddressError
+from gpuruntime.web.auth.certificate import CertificateError
+from gpuruntime.web.auth.token_file import TokenFileError
 
 __all__ = ["add", "run"]
 

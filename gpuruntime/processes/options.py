@@ -7,12 +7,12 @@ from typing import Any
 from attrs import field, frozen
 
 from gpuruntime.api.roles import INSTANCE_NAMESPACE, STOCK_NAMESPACE, SYSTEM_NAMESPACE
-from gpuruntime.control.operations.http_limits import HttpLimits
+from gpuruntime.control import HttpLimits
 from gpuruntime.processes.api import AccessSettings
 from gpuruntime.processes.cluster_access import KubeMode
 from gpuruntime.processes.configuration.notations import ADDRESS, NAMESPACE, choice, count, duration
 from gpuruntime.processes.places import Places
-from gpuruntime.web.identity import GrantError, parse_grants
+from gpuruntime.web.auth.scopes import GrantError, parse_grants
 
 __all__ = ["ManagerSettings", "SettingsError", "add_manager", "settings_of"]
 

@@ -3,12 +3,12 @@
 from datetime import timedelta
 from typing import Final
 
-from gpuruntime.control.manager import Election, Manager, ManagerOptions
-from gpuruntime.kube.credentials import Credentials
+from gpuruntime.control import Election, Manager, ManagerOptions
+from gpuruntime.kube import Credentials
 from gpuruntime.processes.desk import Desk, install_desk
 from gpuruntime.processes.places import Places
 from gpuruntime.processes.reconciling import LEASE, install_reconcilers
-from gpuruntime.service.operation_upkeep import DEFAULT_KEEP
+from gpuruntime.service.operations.controller import DEFAULT_KEEP
 
 __all__ = ["build_product"]
 

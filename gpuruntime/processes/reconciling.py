@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from gpuruntime.control.manager import Manager
+from gpuruntime.control import Manager
 from gpuruntime.desired.rendering import Rendering
 from gpuruntime.processes.places import Places
 from gpuruntime.reconcilers.claims import ClaimOptions, install_claims

@@ -8,17 +8,16 @@ from typing import Final
 from aiohttp import web
 from attrs import frozen
 
-from gpuruntime.control.manager import Manager, ManagerOptions
-from gpuruntime.control.permissions.nowhere import NOWHERE
-from gpuruntime.kube.credentials import Credentials
+from gpuruntime.control import NOWHERE, Manager, ManagerOptions
+from gpuruntime.kube import Credentials
 from gpuruntime.processes.api import AccessSettings, Api, api_of_desk, api_of_memory, gate_of, tls_of
 from gpuruntime.processes.cluster_access import KubeMode, late_credentials, require_cluster
 from gpuruntime.processes.configuration.runtime_api import RuntimeApiConfig
 from gpuruntime.processes.desk import Desk, install_desk
 from gpuruntime.processes.status_reporter import StatusReporter
 from gpuruntime.web.app import install
-from gpuruntime.web.authentication import Gate
-from gpuruntime.web.identity import parse_grants
+from gpuruntime.web.auth.access_control import AccessControl
+from gpuruntime.web.auth.scopes import parse_grants
 
 __all__ = ["build_runtime_api", "run_runtime_api"]
 
@@ -89,9 +88,9 @@ def _access(config: RuntimeApiConfig) -> AccessSettings:
     )
 
 
-async def _serve(manager: Manager, api: Api, gate: Gate, config: RuntimeApiConfig) -> None:
+async def _serve(manager: Manager, api: Api, gate: AccessControl, config: RuntimeApiConfig) -> None:
     app = web.Application()
-    install(app, api.routes, gate, manager.operations.registry)
+    install(app, api.routes, gate, manager.observability.registry)
     drain = max(config.shutdown_grace - config.drain_delay - _WORK_SECONDS, _LEAST_DRAIN_SECONDS)
     access = _access(config)
     manager.serve(app, access.address, tls=tls_of(access), group="front", drain=drain, limits=access.limits)

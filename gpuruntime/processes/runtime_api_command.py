@@ -3,15 +3,15 @@
 import argparse
 from typing import Final
 
-from gpuruntime.control.operations.http_site import ListenError
-from gpuruntime.kube.errors import CredentialsError
+from gpuruntime.control import ListenError
+from gpuruntime.kube import CredentialsError
 from gpuruntime.processes.cluster_access import NoClusterError
 from gpuruntime.processes.configuration.runtime_api import RuntimeApiConfig
 from gpuruntime.processes.configured_command import add_config, run_configured
 from gpuruntime.processes.runtime_api import run_runtime_api
-from gpuruntime.web.authentication import UnguardedAddressError
-from gpuruntime.web.authentication_tokens import TokenFileError
-from gpuruntime.web.serving_certificate import CertificateError
+from gpuruntime.web.auth.access_control import UnguardedAddressError
+from gpuruntime.web.auth.certificate import CertificateError
+from gpuruntime.web.auth.token_file import TokenFileError
 
 __all__ = ["PREFIX", "add", "run"]
 

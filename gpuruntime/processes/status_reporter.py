@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from attrs import frozen
 
-from gpuruntime.web.health import Health
+from gpuruntime.web.resources.health import Health
 
 __all__ = ["StatusReporter"]
 

@@ -4,8 +4,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from gpuruntime.web.authentication_tokens import TokenFileError, new_token
-from gpuruntime.web.identity import GrantError, parse_scope
+from gpuruntime.web.auth.scopes import GrantError, parse_scope
+from gpuruntime.web.auth.token_file import TokenFileError, new_token
 
 __all__ = ["add", "run"]
 

@@ -30,19 +30,19 @@ from gpuruntime.control import (
     Store,
     Watch,
     mapped,
+    records_events,
+    uses,
 )
 from gpuruntime.control.leadership.fence import seconds_since_boot
-from gpuruntime.control.permissions.declarations import records_events, uses
 from gpuruntime.desired.provenance import Claim, claim_of, provenance_of
-from gpuruntime.kube.client import Client
-from gpuruntime.kube.errors import InvalidError, NotFoundError
-from gpuruntime.meta.identity import ObjectKey
+from gpuruntime.kube import Client, InvalidError, NotFoundError
+from gpuruntime.meta import ObjectKey
 from gpuruntime.reconcilers.unit_hindrances import REFUSED_SECONDS
-from gpuruntime.service.changing import read_or_none
-from gpuruntime.service.installation import watch_operations
-from gpuruntime.service.operation_record import HoldTiming, has_ended
-from gpuruntime.service.releasing import consume, is_named_by, settle_claim
-from gpuruntime.service.unit_index import units_claimed_by, units_that_took, watch_units
+from gpuruntime.service.objects.update import read_or_none
+from gpuruntime.service.operations.record import LeaseTiming, has_ended
+from gpuruntime.service.reads.unit_index import units_claimed_by, units_that_took, watch_units
+from gpuruntime.service.stock.release import consume, is_named_by, settle_claim
+from gpuruntime.service.wiring import watch_operations
 
 __all__ = ["ClaimOptions", "ClaimReaper", "install_claims"]
 
@@ -58,7 +58,7 @@ class ClaimOptions:
     roles: Roles = field(factory=Roles)
     namespaces: Sequence[str] = ()
     system_namespace: str = SYSTEM_NAMESPACE
-    timing: HoldTiming = field(factory=HoldTiming)
+    timing: LeaseTiming = field(factory=LeaseTiming)
     concurrency: int = 4
     refused_seconds: float = REFUSED_SECONDS
 

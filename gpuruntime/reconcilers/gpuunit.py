@@ -35,6 +35,7 @@ from gpuruntime.control import (
     Context,
     Controller,
     ControllerOptions,
+    Declaration,
     Manager,
     QuarantinedError,
     Recorder,
@@ -43,22 +44,20 @@ from gpuruntime.control import (
     Writer,
     WriteRefusedError,
     add_log_fields,
+    owns,
+    records_events,
+    uses,
     write_status,
+    writes_status,
 )
-from gpuruntime.control.permissions.declarations import Declaration, owns, records_events, uses, writes_status
 from gpuruntime.desired.problems import told
 from gpuruntime.desired.rendering import Rendering
 from gpuruntime.desired.unit_names import child_name
+from gpuruntime.kube import Client, KubeError, NotFoundError, dynamic
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.builtin.core import Service
-from gpuruntime.kube.client import Client
-from gpuruntime.kube.errors import KubeError, NotFoundError
-from gpuruntime.kube.forms import dynamic
-from gpuruntime.meta.codec import encode
-from gpuruntime.meta.dynamic import DynamicObject
-from gpuruntime.meta.identity import ObjectKey
-from gpuruntime.meta.objects import TypedObject
-from gpuruntime.reconcilers.orphans import MARKS, OrphanCollector, OrphanRemoval
+from gpuruntime.meta import DynamicObject, ObjectKey, TypedObject, encode
+from gpuruntime.reconcilers.orphans import OWNERSHIP, OrphanCollector, OrphanRemoval
 from gpuruntime.reconcilers.stage_metrics import StageCollector, StageTimes
 from gpuruntime.reconcilers.unit_caches import UnitCaches
 from gpuruntime.reconcilers.unit_children import certain_unit
@@ -97,8 +96,8 @@ def install_gpuunit(manager: Manager, options: GPUUnitOptions | None = None) -> 
     reconciler = GPUUnitReconciler(
         caches, manager.client, writer, manager.recorder, renderings, orphans, now=manager.server_time.now
     )
-    StageCollector(manager.operations.registry, reconciler.stages)
-    OrphanCollector(manager.operations.registry, orphans, "unit", (Deployment.KIND, Service.KIND))
+    StageCollector(manager.observability.registry, reconciler.stages)
+    OrphanCollector(manager.observability.registry, orphans, "unit", (Deployment.KIND, Service.KIND))
     manager.declare(
         owns(Deployment, by=GPUUnit),
         uses(Deployment, "delete", rare=_ORPHANED),
@@ -191,7 +190,7 @@ class GPUUnitReconciler:
         """Remove what an earlier unit of this name made and what outlived it."""
         uid = None if unit is None else unit.metadata.uid
         for child in tuple(self.caches.children_of(key)):
-            owner = MARKS.owner_uid(child.metadata)
+            owner = OWNERSHIP.owner_uid(child.metadata)
             if owner != uid and not self.caches.is_living(key.namespace, owner):
                 await self.orphans.remove(child, certain_unit(child.metadata))
 
@@ -269,7 +268,7 @@ class GPUUnitReconciler:
 
 def _own(store: Store[W], key: ObjectKey, unit: GPUUnit) -> W | None:
     known = store.get(key)
-    return known if known is not None and MARKS.owner_uid(known.metadata) == unit.metadata.uid else None
+    return known if known is not None and OWNERSHIP.owner_uid(known.metadata) == unit.metadata.uid else None
 
 
 def _next(later: float, *attempts: _Attempt[Any]) -> Result:

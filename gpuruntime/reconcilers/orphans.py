@@ -14,18 +14,15 @@ from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from gpuruntime.api.names import GROUP
-from gpuruntime.control.writing.desired_state import Marks
-from gpuruntime.kube.client import Client
-from gpuruntime.kube.errors import NotFoundError
-from gpuruntime.kube.forms import form_of, metadata_only
-from gpuruntime.meta.dynamic import DynamicObject
-from gpuruntime.meta.identity import ResourceKind
-from gpuruntime.meta.objects import TypedObject
+from gpuruntime.control.writing.desired_state import OwnershipAnnotations
+from gpuruntime.kube import Client, NotFoundError, metadata_only
+from gpuruntime.kube.forms import form_of
+from gpuruntime.meta import DynamicObject, ResourceKind, TypedObject
 
-__all__ = ["MARKS", "OrphanCollector", "OrphanRemoval"]
+__all__ = ["OWNERSHIP", "OrphanCollector", "OrphanRemoval"]
 
 _LOG = logging.getLogger(__name__)
-MARKS: Final = Marks(GROUP)
+OWNERSHIP: Final = OwnershipAnnotations(GROUP)
 
 
 @frozen
@@ -52,7 +49,7 @@ class OrphanRemoval:
             ConflictError: it changed since it was read.
             KubeError: whatever else a request may end with.
         """
-        meta, uid = obj.metadata, MARKS.owner_uid(obj.metadata)
+        meta, uid = obj.metadata, OWNERSHIP.owner_uid(obj.metadata)
         collected = any(reference.uid == uid for reference in meta.owner_references)
         if not uid or collected or meta.deletion_timestamp is not None:
             return False

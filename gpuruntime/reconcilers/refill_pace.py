@@ -5,7 +5,7 @@ from collections.abc import Callable
 from attrs import field, frozen
 from attrs.validators import ge, gt
 
-from gpuruntime.meta.identity import ObjectKey
+from gpuruntime.meta import ObjectKey
 
 __all__ = ["Pace", "RefillPace"]
 

@@ -9,10 +9,9 @@ from prometheus_client.registry import Collector
 
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitStatus, UnitStages
 from gpuruntime.api.roles import Role
-from gpuruntime.control.durations import Durations
-from gpuruntime.control.recently_used import RecentlyUsed
-from gpuruntime.meta.identity import ObjectKey
-from gpuruntime.meta.timestamps import parse_timestamp
+from gpuruntime.control.histogram import Histogram
+from gpuruntime.control.lru import LRU
+from gpuruntime.meta import ObjectKey, parse_timestamp
 
 __all__ = ["STAGE_BUCKETS", "StageCollector", "StageTimes"]
 
@@ -39,11 +38,11 @@ class StageTimes:
     __slots__ = ("_starting", "durations")
 
     def __init__(self) -> None:
-        self.durations: dict[tuple[Stage, Role], Durations] = {
-            (stage, role): Durations(STAGE_BUCKETS) for stage in get_args(Stage) for role in get_args(Role)
+        self.durations: dict[tuple[Stage, Role], Histogram] = {
+            (stage, role): Histogram(STAGE_BUCKETS) for stage in get_args(Stage) for role in get_args(Role)
         }
         # By key, with the UID, and the stages to come.
-        self._starting: RecentlyUsed[ObjectKey, tuple[str, tuple[Stage, ...]]] = RecentlyUsed(_STARTING_AT_A_TIME)
+        self._starting: LRU[ObjectKey, tuple[str, tuple[Stage, ...]]] = LRU(_STARTING_AT_A_TIME)
 
     def told(self, unit: GPUUnit, status: GPUUnitStatus, role: Role) -> None:
         """Count what a status that was written shows for the first time; `unit` is as it was before."""

@@ -36,31 +36,24 @@ from gpuruntime.control import (
     generation_changed,
     itself,
     mapped,
+    records_events,
+    uses,
     write_status,
+    writes_status,
 )
-from gpuruntime.control.permissions.declarations import records_events, uses, writes_status
 from gpuruntime.desired.pool import PoolPlan, next_steps, pool_status
 from gpuruntime.desired.pool_units import has_strayed, is_pool, maker_of, serial_of, stock_unit
 from gpuruntime.desired.problems import told
 from gpuruntime.desired.provenance import claim_of, provenance_of
 from gpuruntime.desired.validation import stock_problems
-from gpuruntime.kube.client import Client
-from gpuruntime.kube.errors import (
-    AlreadyExistsError,
-    NotFoundError,
-    StatusError,
-)
-from gpuruntime.kube.patches import MergePatch
-from gpuruntime.meta.codec import encode
-from gpuruntime.meta.conditions import find_condition
-from gpuruntime.meta.identity import ObjectKey
-from gpuruntime.meta.owners import controller_of, set_controller
+from gpuruntime.kube import AlreadyExistsError, Client, MergePatch, NotFoundError, StatusError
+from gpuruntime.meta import ObjectKey, controller_of, encode, find_condition, set_controller
 from gpuruntime.reconcilers.foreign_status import status_touched
-from gpuruntime.reconcilers.orphans import MARKS, OrphanCollector, OrphanRemoval
+from gpuruntime.reconcilers.orphans import OWNERSHIP, OrphanCollector, OrphanRemoval
 from gpuruntime.reconcilers.refill_pace import Pace, RefillPace
 from gpuruntime.reconcilers.unit_hindrances import REFUSED_SECONDS
-from gpuruntime.service.refusing import REFUSALS
-from gpuruntime.service.unit_index import source_pool_key, units_from_pool, units_of_pool, watch_units
+from gpuruntime.service.objects.admission import REFUSALS
+from gpuruntime.service.reads.unit_index import source_pool_key, units_from_pool, units_of_pool, watch_units
 
 __all__ = ["StockPoolOptions", "StockPoolReconciler", "install_stockpool"]
 
@@ -94,7 +87,7 @@ def install_stockpool(manager: Manager, options: StockPoolOptions | None = None)
     reconciler = StockPoolReconciler(
         pools.store, units.store, manager.client, manager.recorder, pace, orphans, chosen, now=manager.server_time.now
     )
-    OrphanCollector(manager.operations.registry, orphans, "pool", (GPUUnit.KIND,))
+    OrphanCollector(manager.observability.registry, orphans, "pool", (GPUUnit.KIND,))
     stock = tuple(sorted(chosen.roles.stock_namespaces))
     manager.declare(
         uses(GPUUnit, "create", "delete", namespaces=stock),
@@ -185,7 +178,7 @@ class StockPoolReconciler:
         """Remove what an earlier pool of this name made and what outlived it, but for what is claimed."""
         uid = None if pool is None else pool.metadata.uid
         for unit in units_of_pool(self.units, key):
-            if MARKS.owner_uid(unit.metadata) != uid and claim_of(unit.metadata) is None:
+            if OWNERSHIP.owner_uid(unit.metadata) != uid and claim_of(unit.metadata) is None:
                 await self.orphans.remove(unit, "")
 
     async def _take_back(self, units: Sequence[GPUUnit], pool: StockPool) -> bool:

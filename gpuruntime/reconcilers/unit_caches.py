@@ -31,12 +31,12 @@ from gpuruntime.control import (
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.builtin.core import Service
 from gpuruntime.kube.builtin.pods import Pod
-from gpuruntime.meta.identity import ObjectKey
+from gpuruntime.meta import ObjectKey
 from gpuruntime.reconcilers.foreign_status import status_touched
 from gpuruntime.reconcilers.pod_summary import PodSummary, summarize_pod
 from gpuruntime.reconcilers.unit_children import BY_UNIT, DEPLOYMENTS, SERVICES, units_of_child
-from gpuruntime.service.node_summary import NodeSummary, watch_nodes
-from gpuruntime.service.unit_index import watch_units
+from gpuruntime.service.reads.node_summary import NodeSummary, watch_nodes
+from gpuruntime.service.reads.unit_index import watch_units
 
 __all__ = ["UnitCaches"]
 

@@ -10,8 +10,7 @@ from gpuruntime.control.informers.storage import drop_bulk
 from gpuruntime.desired.unit_names import CHILD_PREFIX, child_name
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.builtin.core import Service
-from gpuruntime.meta.identity import ObjectKey
-from gpuruntime.meta.objects import ObjectMeta
+from gpuruntime.meta import ObjectKey, ObjectMeta
 
 __all__ = ["BY_UNIT", "DEPLOYMENTS", "SERVICES", "certain_unit", "units_of_child"]
 

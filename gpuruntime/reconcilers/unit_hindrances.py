@@ -10,8 +10,8 @@ from typing import Final
 from attrs import frozen
 
 from gpuruntime.api.reasons import FOREIGN_OBJECT
-from gpuruntime.control import BeingDeletedError, FightError, ForeignObjectError, StaleOwnerError, WriteRefusedError
-from gpuruntime.kube.errors import (
+from gpuruntime.control import BeingDeletedError, ForeignObjectError, HotLoopError, StaleOwnerError, WriteRefusedError
+from gpuruntime.kube import (
     BadRequestError,
     ForbiddenError,
     InvalidError,
@@ -61,7 +61,7 @@ def obstacle(
             hindrance, seconds = Hindrance(str(error), reason), REFUSED_SECONDS
         case ForbiddenError() | InvalidError() | BadRequestError():
             hindrance, seconds = Hindrance(f"The {child} was refused: {_words(error)}", reason), REFUSED_SECONDS
-        case FightError():
+        case HotLoopError():
             hindrance = Hindrance(f"Somebody else keeps changing the {child}: {error}")
         case ServerError() | TooManyRequestsError():
             hindrance = Hindrance(f"The API server cannot take the {child} now: {_words(error)}")

@@ -6,7 +6,7 @@ from attrs import define, field, frozen
 
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.names import RENDER_ON, RENDERED_DIGEST, RENDERED_FOR, RENDERED_TEMPLATE
-from gpuruntime.control.recently_used import RecentlyUsed
+from gpuruntime.control.lru import LRU
 from gpuruntime.desired.deployment import unit_deployment
 from gpuruntime.desired.pinning import pinned
 from gpuruntime.desired.problems import Problem
@@ -15,7 +15,7 @@ from gpuruntime.desired.service import access_url, unit_service
 from gpuruntime.desired.validation import problems
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.builtin.core import Service
-from gpuruntime.meta.conditions import find_condition
+from gpuruntime.meta import find_condition
 
 __all__ = ["UnitRendering", "UnitRenderings"]
 
@@ -62,7 +62,7 @@ class UnitRenderings:
     """
 
     rendering: Rendering
-    _known: RecentlyUsed[str, tuple[tuple[int, str], UnitRendering]] = field(factory=lambda: RecentlyUsed(_KEPT))
+    _known: LRU[str, tuple[tuple[int, str], UnitRendering]] = field(factory=lambda: LRU(_KEPT))
 
     def of(self, unit: GPUUnit) -> UnitRendering:
         """What the unit asks for."""

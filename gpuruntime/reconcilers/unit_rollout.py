@@ -11,10 +11,10 @@ from attrs import frozen
 
 from gpuruntime.api.reasons import ADMISSION_REFUSED, PROGRESS_DEADLINE_EXCEEDED, QUOTA_EXCEEDED
 from gpuruntime.kube.builtin.apps import Deployment
-from gpuruntime.meta.conditions import find_condition
+from gpuruntime.meta import find_condition
 from gpuruntime.reconcilers.pod_diagnosis import Failure, node_failure, pod_failure, pod_progress
 from gpuruntime.reconcilers.pod_summary import PodSummary
-from gpuruntime.service.node_summary import NodeSummary
+from gpuruntime.service.reads.node_summary import NodeSummary
 
 __all__ = ["Rollout", "rollout_of"]
 

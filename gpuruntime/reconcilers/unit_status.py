@@ -20,11 +20,10 @@ from gpuruntime.api.reasons import (
     phase_of,
 )
 from gpuruntime.kube.builtin.apps import Deployment
-from gpuruntime.meta.conditions import Condition, find_condition, set_condition
-from gpuruntime.meta.timestamps import format_seconds, parse_timestamp
+from gpuruntime.meta import Condition, find_condition, format_seconds, parse_timestamp, set_condition
 from gpuruntime.reconcilers.pod_summary import PodSummary
 from gpuruntime.reconcilers.unit_rollout import Rollout, rollout_of
-from gpuruntime.service.node_summary import NodeSummary
+from gpuruntime.service.reads.node_summary import NodeSummary
 
 __all__ = ["Findings", "Hindrance", "can_wait", "transition", "unit_status"]
 

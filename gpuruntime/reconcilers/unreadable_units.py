@@ -10,12 +10,7 @@ from attrs import evolve
 from gpuruntime.api.gpuunit import GPUUnitStatus
 from gpuruntime.api.reasons import INVALID_SPEC, READY_CONDITION, phase_of
 from gpuruntime.desired.problems import TOLD_LIMIT
-from gpuruntime.meta.codec import decode
-from gpuruntime.meta.conditions import Condition, set_condition
-from gpuruntime.meta.decode_errors import DecodeError
-from gpuruntime.meta.dynamic import DynamicObject
-from gpuruntime.meta.frozen_mapping import thaw
-from gpuruntime.meta.timestamps import format_seconds
+from gpuruntime.meta import Condition, DecodeError, DynamicObject, decode, format_seconds, set_condition, thaw
 
 __all__ = ["status_of", "unreadable_status"]
 

@@ -9,21 +9,16 @@ from gpuruntime.api.operation import CREATE_STOCKPOOL, UPDATE_STOCKPOOL, Operati
 from gpuruntime.api.roles import STOCK_NAMESPACE, Roles
 from gpuruntime.api.stockpool import StockPool, StockPoolSpec
 from gpuruntime.desired.known_fields import known_fields
-from gpuruntime.kube.client import Client
-from gpuruntime.kube.errors import AlreadyExistsError, NotFoundError
-from gpuruntime.meta.frozen_mapping import EMPTY, FrozenDict
-from gpuruntime.meta.identity import ObjectKey
-from gpuruntime.meta.names import is_dns_subdomain
-from gpuruntime.meta.objects import ObjectMeta
-from gpuruntime.meta.structs import Struct
-from gpuruntime.service.changing import Changed, ObjectChange, read_or_none
+from gpuruntime.kube import AlreadyExistsError, Client, NotFoundError
+from gpuruntime.meta import EMPTY, FrozenDict, ObjectKey, ObjectMeta, Struct, is_dns_subdomain
 from gpuruntime.service.errors import InvalidRequestError, NameTakenError
-from gpuruntime.service.merging import changed
-from gpuruntime.service.operation_hold import OperationHold, Outcome
-from gpuruntime.service.operations import Operations
-from gpuruntime.service.refusing import REFUSALS, refused
-from gpuruntime.service.spec_checks import pool_problems
-from gpuruntime.service.stock_names import batch_name
+from gpuruntime.service.objects.admission import REFUSALS, refused
+from gpuruntime.service.objects.merge_patch import changed
+from gpuruntime.service.objects.spec_checks import pool_problems
+from gpuruntime.service.objects.update import Changed, ObjectChange, read_or_none
+from gpuruntime.service.operations.lease import OperationLease, Outcome
+from gpuruntime.service.operations.operations import Operations
+from gpuruntime.service.stock.names import batch_name
 
 __all__ = [
     "POOL_CHANGE",
@@ -77,7 +72,7 @@ class PoolCreation:
 
     type: ClassVar = CREATE_STOCKPOOL
 
-    async def run(self, hold: OperationHold) -> Outcome:
+    async def run(self, hold: OperationLease) -> Outcome:
         """Create the pool.
 
         Raises:
@@ -90,7 +85,7 @@ class PoolCreation:
         made = await self._made(hold, request) or await self._create(hold.client, request, hold.operation)
         return Outcome(OperationResult(StockPool.KIND.kind, request.name, request.namespace, made.metadata.uid), made)
 
-    async def _made(self, hold: OperationHold, request: CreatePool) -> StockPool | None:
+    async def _made(self, hold: OperationLease, request: CreatePool) -> StockPool | None:
         """The pool of an earlier attempt."""
         if not hold.is_resumed:
             return None

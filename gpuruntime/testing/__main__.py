@@ -12,9 +12,9 @@ from pathlib import Path
 
 from gpuruntime.testing import assets
 from gpuruntime.testing.building import BuildError
-from gpuruntime.testing.children import ChildrenError
 from gpuruntime.testing.cluster import ClusterError, LocalCluster
 from gpuruntime.testing.nodes import default_nodes
+from gpuruntime.testing.supervised import ChildrenError
 from gpuruntime.testing.toolchain import ToolchainError
 
 __all__ = ["main"]

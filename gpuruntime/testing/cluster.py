@@ -16,9 +16,9 @@ from attrs import evolve
 from gpuruntime.testing import assets, components
 from gpuruntime.testing.access import ClusterAccess, kubeconfig_document
 from gpuruntime.testing.admin import RefusedError
-from gpuruntime.testing.children import Children
 from gpuruntime.testing.etcd_history import compact_history
 from gpuruntime.testing.nodes import NodeShape, default_nodes
+from gpuruntime.testing.supervised import Children
 
 __all__ = ["ClusterError", "LocalCluster"]
 

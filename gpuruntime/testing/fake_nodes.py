@@ -8,10 +8,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from gpuruntime.testing.children import Children
 from gpuruntime.testing.cluster import ClusterError
 from gpuruntime.testing.components import kwok_command
 from gpuruntime.testing.nodes import NodeShape
+from gpuruntime.testing.supervised import Children
 
 __all__ = ["FakeNodes"]
 

@@ -8,22 +8,22 @@ from aiohttp import web
 from attrs import evolve
 from prometheus_client import CollectorRegistry
 
-from gpuruntime.service.installation import Service
-from gpuruntime.service.machines import Machines
-from gpuruntime.web.authentication import Gate
-from gpuruntime.web.docs_page import docs_page
-from gpuruntime.web.errors import CODES, ApiError
-from gpuruntime.web.frame import mount
-from gpuruntime.web.health import HealthPages
-from gpuruntime.web.jobs import Jobs
-from gpuruntime.web.routing import Call, Handler, Reply, Route
-from gpuruntime.web.stock_units import StockUnits
-from gpuruntime.web.stockpools import Pools
-from gpuruntime.web.stocks import StockRoutes
-from gpuruntime.web.swagger_pages import mount_documentation
-from gpuruntime.web.traffic import Traffic, TrafficCollector, measure
-from gpuruntime.web.units import Units
-from gpuruntime.web.vms import VMRoutes
+from gpuruntime.service.compat.machines import Machines
+from gpuruntime.service.wiring import Service
+from gpuruntime.web.auth.access_control import AccessControl
+from gpuruntime.web.compat.stocks import StockRoutes
+from gpuruntime.web.compat.vms import VMRoutes
+from gpuruntime.web.openapi.docs_page import docs_page
+from gpuruntime.web.openapi.swagger_pages import mount_documentation
+from gpuruntime.web.resources.gpu_units import Units
+from gpuruntime.web.resources.health import HealthPages
+from gpuruntime.web.resources.jobs import Jobs
+from gpuruntime.web.resources.stock_pools import Pools
+from gpuruntime.web.resources.stock_units import StockUnits
+from gpuruntime.web.server.endpoint import mount
+from gpuruntime.web.server.errors import CODES, ApiError
+from gpuruntime.web.server.metrics import Traffic, TrafficCollector, measure
+from gpuruntime.web.server.route import Call, Handler, Reply, Route
 
 __all__ = ["cluster_routes", "install", "machine_routes", "until_ready"]
 
@@ -45,7 +45,7 @@ def cluster_routes(service: Service) -> tuple[Route, ...]:
     )
 
 
-def install(app: web.Application, routes: Sequence[Route], gate: Gate, registry: CollectorRegistry) -> None:
+def install(app: web.Application, routes: Sequence[Route], gate: AccessControl, registry: CollectorRegistry) -> None:
     """Serve routes and their description with an application, which may serve the manager's own pages, too.
 
     What callers get is counted in the registry.

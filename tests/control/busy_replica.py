@@ -43,7 +43,7 @@ def build(identity: str, namespace: str, kubeconfig: str) -> Manager:
                 about = ObjectReference(
                     api_version="v1", kind="ConfigMap", namespace=namespace, name=f"{identity}-{turn}"
                 )
-                manager.recorder.record(about, "Normal", "Turned", "Turn", "one more")
+                manager.recorder.record(about, "Normal", "Turned", "WorkItem", "one more")
                 await asyncio.sleep(_EVENT_SECONDS)
         finally:
             print("stopped", flush=True)

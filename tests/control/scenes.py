@@ -79,7 +79,7 @@ async def tried_until_fresh(settle: Callable[[], Awaitable[None]]) -> None:
             continue
 
 
-class Witness:
+class ChangeRecorder:
     """A subscriber that remembers everything and can be waited for."""
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ class Witness:
             await self._heard.wait()
 
 
-async def watch(informer: Informer[Any]) -> Witness:
-    witness = Witness()
+async def watch(informer: Informer[Any]) -> ChangeRecorder:
+    witness = ChangeRecorder()
     await informer.subscribe(witness)
     return witness

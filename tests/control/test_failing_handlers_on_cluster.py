@@ -13,7 +13,7 @@ from gpuruntime.control.controllers.triggers import itself, mapped
 from gpuruntime.control.informers.changes import Change
 from gpuruntime.control.informers.indexes import Index
 from gpuruntime.control.manager import Manager, ManagerOptions
-from gpuruntime.control.operations.http_site import HttpAddress
+from gpuruntime.control.serving.site import HttpAddress
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.meta import ObjectKey
@@ -102,7 +102,7 @@ async def test_a_mapper_that_gives_no_keys_shows_in_readyz_with_what_to_return(
     manager.add_controller("good", good, [Watch(maps, itself())])
     async with managing(manager):
         await eventually(lambda: "page" in good.names)
-        verdicts = {verdict.name: verdict for verdict in await manager.operations.ready.run()}
+        verdicts = {verdict.name: verdict for verdict in await manager.observability.ready.run()}
 
     failed = [verdict.reason for verdict in verdicts.values() if verdict.status == "failed"]
     assert "controller bad fails on" in "".join(failed)

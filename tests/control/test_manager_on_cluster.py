@@ -14,7 +14,7 @@ from gpuruntime.control.controllers.triggers import itself, owner
 from gpuruntime.control.informers.store import Store
 from gpuruntime.control.leadership.election_terms import ElectionTiming
 from gpuruntime.control.manager import Election, Manager, ManagerOptions
-from gpuruntime.control.operations.http_site import HttpAddress, ListenError
+from gpuruntime.control.serving.site import HttpAddress, ListenError
 from gpuruntime.kube.builtin.core import ConfigMap, Secret
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.credentials import Credentials

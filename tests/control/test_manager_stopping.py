@@ -9,8 +9,8 @@ from gpuruntime.control.controllers.controller import ControllerOptions
 from gpuruntime.control.controllers.reconcile import Context, Result
 from gpuruntime.control.controllers.sources import Channel
 from gpuruntime.control.manager import Manager, ManagerOptions
-from gpuruntime.control.operations.http_site import HttpAddress
 from gpuruntime.control.permissions.nowhere import NOWHERE
+from gpuruntime.control.serving.site import HttpAddress
 from gpuruntime.testing.virtual_time import run_virtual
 
 
@@ -33,11 +33,11 @@ def test_it_says_that_it_is_not_ready_and_works_on_for_as_long_as_it_drains() ->
         manager.add(work, "work", group="front")
         running = asyncio.create_task(manager.run())
         await asyncio.sleep(1.0)
-        before = (await manager.operations.ready.run_one("running")).status
+        before = (await manager.observability.ready.run_one("running")).status
         told = clock()
         manager.stop()
         await asyncio.sleep(4.0)
-        after = (await manager.operations.ready.run_one("running")).reason
+        after = (await manager.observability.ready.run_one("running")).reason
         await running
         return before, after, ended[0] - told
 

@@ -25,7 +25,7 @@ from gpuruntime.control import (
 )
 from gpuruntime.control.controllers.reconcile import Context, Result
 from gpuruntime.control.permissions.nowhere import NOWHERE
-from gpuruntime.control.writing.fights import FightSettings
+from gpuruntime.control.writing.hot_loops import FightSettings
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.testing.virtual_time import run_virtual
 from tests.control.map_server import MapServer

@@ -9,7 +9,7 @@ from gpuruntime.control.stop_signals import StopSignals
 
 SCRIPT = """
 import asyncio, logging
-from gpuruntime.control.operations.log_lines import configure_logging
+from gpuruntime.control.log_format import configure_logging
 from gpuruntime.control.stop_signals import StopSignals
 
 async def main():

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
-from gpuruntime.control.writing.writing import Outcome, Writer
+from gpuruntime.control.writing.writer import Outcome, Writer
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.kube.client import Client, connect
 from gpuruntime.kube.errors import ConflictError

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.roles import Roles
-from gpuruntime.control.writing.comparing import differences
-from gpuruntime.control.writing.writing import Writer
+from gpuruntime.control.writing.comparison import differences
+from gpuruntime.control.writing.writer import Writer
 from gpuruntime.desired.deployment import unit_deployment
 from gpuruntime.desired.pinning import pinned
 from gpuruntime.desired.rendering import Rendering

@@ -11,7 +11,7 @@ from gpuruntime.api import reasons
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.stockpool import StockPoolStatus
 from gpuruntime.desired.pool import PoolPlan, next_steps, pool_status
-from gpuruntime.desired.pool_failures import is_homeless
+from gpuruntime.desired.pool_failures import is_unschedulable
 from gpuruntime.desired.pool_units import is_ready_stock, serial_of
 from gpuruntime.meta.timestamps import format_seconds
 from tests.desired.pool_scenes import NOW, active, claimed, pool, stock
@@ -120,7 +120,7 @@ def test_failed_units_go_one_at_a_time_on_a_cluster_that_is_full(failed: int, se
         plan = life.rest()
 
     assert tries == [seconds] * failed
-    assert [is_homeless(unit) for unit in life.units] == [True] * 6
+    assert [is_unschedulable(unit) for unit in life.units] == [True] * 6
     assert life.owner.status.last_serial == 6 + failed
     assert "6 find no node" in plan.message
     assert "try" not in plan.message

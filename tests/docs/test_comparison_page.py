@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from hack.benching.scenario import load_scenarios
+from hack.benchmarks.scenario import load_scenarios
 from tests.docs.pages import DOCS, ROOT
 
 PAGE = (DOCS / "comparison.md").read_text()

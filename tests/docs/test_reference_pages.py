@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hack.surface import LISTING
+from hack.generators.surface import LISTING
 from tests.docs.pages import DOCS
 
 REFERENCE = sorted((DOCS / "reference").glob("*.md"))

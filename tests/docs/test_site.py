@@ -11,10 +11,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from hack.documentation import foreign_resources
+from hack.dev.docs_site import foreign_resources
 from tests.docs.pages import PAGES, ROOT
 
-COMMAND = [sys.executable, "-m", "hack.documentation"]
+COMMAND = [sys.executable, "-m", "hack.dev.docs_site"]
 SVG = "{http://www.w3.org/2000/svg}"
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 

@@ -5,8 +5,8 @@ import re
 import orjson
 import pytest
 
-from hack.client_generation import GeneratedClient, generate_client
-from hack.openapi import DOCUMENT, ROOT
+from hack.generators.client_generation import GeneratedClient, generate_client
+from hack.generators.openapi import DOCUMENT, ROOT
 
 PROGRAM = ROOT / "e2e" / "stories" / "client_program.py"
 

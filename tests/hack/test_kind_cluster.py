@@ -20,7 +20,7 @@ def stand_in(directory: Path, program: str, script: str = "") -> None:
 
 def hack_kind(path: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-m", "hack.kind_cluster", *arguments],
+        [sys.executable, "-m", "hack.dev.kind_cluster", *arguments],
         cwd=ROOT,
         env={**os.environ, "PATH": str(path)},
         capture_output=True,

@@ -5,8 +5,8 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from hack import metrics_page
-from hack.metrics_page import MetricsPageError, Shown, filled, shown_in
+from hack.generators import metrics_page
+from hack.generators.metrics_page import MetricsPageError, Shown, filled, shown_in
 
 CLAIMS = Shown("gpuruntime_claims_total", "counter", ("outcome",), "Claims & more.")
 PAGE = "# Metrics\n<!-- metrics: gpuruntime_claims_* -->\nold\n<!-- end of metrics -->\nProse.\n"

@@ -1,7 +1,7 @@
 """The checked-in description of the API."""
 
-from gpuruntime.web.openapi_changes import breaking_changes
-from hack import openapi
+from hack.generators import openapi
+from hack.generators.openapi_changes import breaking_changes
 
 
 def test_the_description_is_current_and_breaks_nobody_unmarked() -> None:

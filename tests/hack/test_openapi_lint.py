@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 import pytest
 
-from hack.openapi import DOCUMENT
-from hack.openapi_lint import lint
+from hack.generators.openapi import DOCUMENT
+from hack.generators.openapi_lint import lint
 
 pytestmark = pytest.mark.skipif(
     shutil.which("npm") is None and "CI" not in os.environ,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gpuruntime.testing.access import kubeconfig_document
-from hack.stories import FILES, main
+from hack.dev.stories import FILES, main
 
 
 def test_every_story_of_the_product_is_listed_with_its_first_line(capsys: pytest.CaptureFixture[str]) -> None:

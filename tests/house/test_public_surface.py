@@ -2,7 +2,7 @@
 
 import difflib
 
-from hack.surface import LISTING, MODULES, surface
+from hack.generators.surface import LISTING, MODULES, surface
 
 
 def test_the_public_surface_is_the_one_that_was_accepted() -> None:
@@ -12,7 +12,7 @@ def test_the_public_surface_is_the_one_that_was_accepted() -> None:
 
     assert accepted == found, (
         "the public surface differs from docs/reference/surface.txt. Is the change one that users can live with, and is"
-        " it in CHANGELOG.md? Then accept it: ./hack/in-venv -m hack.surface --accept\n" + "\n".join(changes)
+        " it in CHANGELOG.md? Then accept it: ./hack/in-venv -m hack.generators.surface --accept\n" + "\n".join(changes)
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from attrs import frozen
 
-from gpuruntime.control.durations import REQUEST_BUCKETS
+from gpuruntime.control.histogram import REQUEST_BUCKETS
 from gpuruntime.control.queueing.queue_metrics import DURATION_BUCKETS
 from gpuruntime.reconcilers.stage_metrics import STAGE_BUCKETS
 from tests.manifests.rendered import MANIFESTS
@@ -23,7 +23,7 @@ ALERTS: Final = [
     for rule in group["rules"]
 ]
 PANELS: Final = json.loads((MANIFESTS / "monitoring" / "dashboard.json").read_text())["panels"]
-RUNBOOKS: Final = (ROOT / "docs" / "operations.md").read_text()
+RUNBOOKS: Final = (ROOT / "docs" / "operating.md").read_text()
 METRIC: Final = re.compile(r"\| `(?P<name>\w+)` \| (?P<type>\w+) \| (?P<labels>[^|]*)\|")
 # What Prometheus and its operator put on every series that they scrape.
 SCRAPED: Final = frozenset({"job", "pod", "namespace", "instance"})
@@ -153,7 +153,7 @@ def test_every_alert_says_what_to_do_and_where_more_is_said(alert: dict[str, dic
     placeholders = set(re.findall(r"\$labels\.(\w+)", alert["annotations"]["summary"]))
 
     assert alert["labels"]["severity"] in {"critical", "warning"}
-    assert page.endswith("/docs/operations.md")
+    assert page.endswith("/docs/operating.md")
     assert anchor == name.lower()
     assert f"\n### {name}\n" in RUNBOOKS
     assert placeholders <= result_labels(str(alert["expr"]))

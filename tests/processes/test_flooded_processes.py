@@ -13,8 +13,8 @@ import aiohttp
 import pytest
 from attrs import frozen
 
-from gpuruntime.web.authentication_tokens import new_token
-from gpuruntime.web.routing import Scope
+from gpuruntime.web.auth.token_file import new_token
+from gpuruntime.web.server.route import Scope
 
 FLOOD, HALF_SENT = 500, b"POST /api/v1/stocks HTTP/1.1\r\nHost: local"
 FLOODER, OTHER = "127.0.0.1", "127.0.0.2"

@@ -9,8 +9,8 @@ import urllib.request
 from pathlib import Path
 from typing import Final
 
-from gpuruntime.web.authentication_tokens import new_token
-from gpuruntime.web.routing import Scope
+from gpuruntime.web.auth.token_file import new_token
+from gpuruntime.web.server.route import Scope
 
 _COMMAND: Final = (sys.executable, "-m", "gpuruntime.processes.command", "manager", "--kube-mode", "off")
 _PAGES: Final = ("/livez", "/readyz", "/metrics", "/debug/queues", "/api/v1/health")

@@ -4,7 +4,7 @@ from typing import NoReturn
 
 import pytest
 
-from gpuruntime.control.operations.http_site import HttpAddress
+from gpuruntime.control.serving.site import HttpAddress
 from gpuruntime.processes.api import AccessSettings
 from gpuruntime.processes.cluster_access import KubeMode
 from gpuruntime.processes.options import ManagerSettings, SettingsError, add_manager, settings_of

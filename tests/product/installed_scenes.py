@@ -14,7 +14,7 @@ from gpuruntime.api.stockpool import StockPool
 from gpuruntime.control import Informer, wait_for
 from gpuruntime.control.informers.waiting import Predicate
 from gpuruntime.control.manager import Manager
-from gpuruntime.control.operations.http_site import HttpAddress
+from gpuruntime.control.serving.site import HttpAddress
 from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.meta import ObjectKey, find_condition
 from gpuruntime.processes.configuration.controller_manager import ControllerManagerConfig
@@ -24,7 +24,7 @@ from gpuruntime.processes.desk import Desk
 from gpuruntime.processes.runtime_api import build_runtime_api
 from gpuruntime.testing import AdminClient, ClusterAccess
 from tests.control.scenes import managing
-from tests.product_scenes import Onlooker, eventually, looking_on
+from tests.product_scenes import Observer, eventually, looking_on
 from tests.service.service_scenes import looking_at
 
 __all__ = ["POOLS", "Account", "Installed", "Shop", "installed", "shop"]
@@ -76,22 +76,22 @@ class Shop:
     controller: Manager
     desk: Desk
     admin: AdminClient
-    onlooker: Onlooker
+    observer: Observer
     pools: Informer[StockPool]
 
     async def ready(self, name: str, namespace: str = INSTANCE_NAMESPACE, generation: int = 1) -> GPUUnit:
-        return await self.onlooker.ready(ObjectKey(namespace, name), generation)
+        return await self.observer.ready(ObjectKey(namespace, name), generation)
 
     async def stock(self, number: int) -> list[GPUUnit]:
         """All stock, once there are so many units of it and all of them are ready, and the product knows it as well."""
-        stores = (self.onlooker.units.store, self.desk.service.unit_reads.informer.store)
+        stores = (self.observer.units.store, self.desk.service.unit_reads.informer.store)
 
         def is_full() -> bool:
             seen = [store.list(STOCK_NAMESPACE).items for store in stores]
             return all([unit.status.phase for unit in units] == ["Ready"] * number for units in seen)
 
         await eventually(is_full)
-        return sorted(self.onlooker.units.store.list(STOCK_NAMESPACE).items, key=lambda unit: unit.metadata.name)
+        return sorted(self.observer.units.store.list(STOCK_NAMESPACE).items, key=lambda unit: unit.metadata.name)
 
     async def pool_because(self, reason: str, name: str, namespace: str = STOCK_NAMESPACE) -> StockPool:
         """The pool, once its newest generation is in this state."""
@@ -128,8 +128,8 @@ async def shop(world: Installed) -> AsyncIterator[Shop]:
     async with (
         managing(controller),
         managing(desk.manager),
-        looking_on(world.access, INSTANCE_NAMESPACE, STOCK_NAMESPACE) as onlooker,
+        looking_on(world.access, INSTANCE_NAMESPACE, STOCK_NAMESPACE) as observer,
         looking_at(world.access, StockPool, INSTANCE_NAMESPACE, STOCK_NAMESPACE) as pools,
     ):
         await eventually(lambda: desk.service.operations.is_accepting)
-        yield Shop(controller, desk, world.access.admin(), onlooker, pools)
+        yield Shop(controller, desk, world.access.admin(), observer, pools)

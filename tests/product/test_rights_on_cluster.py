@@ -15,12 +15,12 @@ from gpuruntime.api.unit_template import UnitPort, UnitTemplate
 from gpuruntime.desired.provenance import CLAIMED_BY, CLAIMED_FOR, claim_of
 from gpuruntime.desired.unit_names import child_name
 from gpuruntime.meta import ObjectKey, freeze
-from gpuruntime.service.changing import ChangeObject
 from gpuruntime.service.errors import NameTakenError
+from gpuruntime.service.objects.delete import POOL_REMOVAL, STOCK_REMOVAL, RemoveObject
+from gpuruntime.service.objects.update import ChangeObject
+from gpuruntime.service.operations.requests import CreateUnit, DeleteUnit, Envelope, SeedStock
 from gpuruntime.service.pools import POOL_CHANGE, CreatePool
-from gpuruntime.service.removing import POOL_REMOVAL, STOCK_REMOVAL, RemoveObject
-from gpuruntime.service.requests import CreateUnit, DeleteUnit, Envelope, SeedStock
-from gpuruntime.service.unit_changes import UNIT_CHANGE
+from gpuruntime.service.units.update import UNIT_CHANGE
 from gpuruntime.testing import AuditLog, LocalCluster
 from gpuruntime.testing.granted import usage
 from tests.product.installed_scenes import Installed, Shop, installed, shop
@@ -72,7 +72,7 @@ async def sell_and_take_back(shop: Shop) -> None:
             UNIT_CHANGE, f"ports-{generation}", ChangeObject("sold", INSTANCE_NAMESPACE, change)
         )
         await shop.ready("sold", generation=generation)
-    await shop.onlooker.services.until(lambda store: not store.list(INSTANCE_NAMESPACE).items)
+    await shop.observer.services.until(lambda store: not store.list(INSTANCE_NAMESPACE).items)
     await service.units.delete("return", DeleteUnit("sold"))
     await shop.stock(2)
     await service.removals.remove(STOCK_REMOVAL, "scrap", RemoveObject(spare, STOCK_NAMESPACE))
@@ -96,7 +96,7 @@ async def scaled_back(shop: Shop, path: str) -> None:
 async def refuse(shop: Shop) -> None:
     """A spec that makes no sense, somebody else's Deployment in the way, and a name that is taken."""
     create_unit(shop.admin, INSTANCE_NAMESPACE, "odd", runtimeClassName="No_Such Name")
-    await shop.onlooker.because(ObjectKey(INSTANCE_NAMESPACE, "odd"), reasons.INVALID_SPEC)
+    await shop.observer.because(ObjectKey(INSTANCE_NAMESPACE, "odd"), reasons.INVALID_SPEC)
     theirs = {"labels": {"app": "theirs"}}
     pod = {"metadata": theirs, "spec": {"containers": [{"name": "c", "image": "theirs"}]}}
     body = {
@@ -105,7 +105,7 @@ async def refuse(shop: Shop) -> None:
     }
     shop.admin.create(DEPLOYMENTS.format(INSTANCE_NAMESPACE), body)
     create_unit(shop.admin, INSTANCE_NAMESPACE, "blocked")
-    await shop.onlooker.because(ObjectKey(INSTANCE_NAMESPACE, "blocked"), reasons.FOREIGN_OBJECT)
+    await shop.observer.because(ObjectKey(INSTANCE_NAMESPACE, "blocked"), reasons.FOREIGN_OBJECT)
     await shop.stock(1)
     with pytest.raises(NameTakenError):
         await shop.desk.service.units.create("taken", CreateUnit("cold", "g1.1", "nginx"))
@@ -149,7 +149,7 @@ async def end_void_claims(shop: Shop) -> None:
     def is_free(unit: GPUUnit) -> bool:
         return claim_of(unit.metadata) is None and unit.metadata.resource_version != stock.metadata.resource_version
 
-    await shop.onlooker.until(stock.key, "the claim is gone", is_free)
+    await shop.observer.until(stock.key, "the claim is gone", is_free)
     await claim(shop, stock, {CLAIMED_FOR: f"{STOCK_NAMESPACE}/never", SOURCE_POOL: "gone"})
     await shop.stock(0)
 

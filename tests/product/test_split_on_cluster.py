@@ -55,7 +55,7 @@ async def test_requests_are_carried_out_without_a_controller_and_units_reconcile
     product: ClusterAccess, world: SplitWorld
 ) -> None:
     namespace = world.namespaces.system
-    async with looking_on(product, namespace) as onlooker:
+    async with looking_on(product, namespace) as observer:
         api = await world.runtime_api()
 
         status, _ = await post(api, "alone")
@@ -63,7 +63,7 @@ async def test_requests_are_carried_out_without_a_controller_and_units_reconcile
         job = await get(api, "/operator/jobs/order-alone")
         api.kill()
         await world.controller_manager()
-        ready = await onlooker.ready(ObjectKey(namespace, "alone"))
+        ready = await observer.ready(ObjectKey(namespace, "alone"))
 
     assert (status, unit["name"], job["status"]) == (201, "alone", "succeeded")
     assert ready.status.phase == "Ready"
@@ -73,12 +73,12 @@ async def test_one_request_is_found_by_its_names_in_the_logs_of_both_processes(
     product: ClusterAccess, world: SplitWorld
 ) -> None:
     namespace = world.namespaces.system
-    async with looking_on(product, namespace) as onlooker:
+    async with looking_on(product, namespace) as observer:
         controller = await world.controller_manager()
         api = await world.runtime_api()
 
         await post(api, "traced", **{"X-Request-ID": "r-1"})
-        await onlooker.ready(ObjectKey(namespace, "traced"))
+        await observer.ready(ObjectKey(namespace, "traced"))
         codes = [await controller.stop(), await api.stop()]
 
     assert codes == [0, 0]

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from gpuruntime.testing import AuditLog, ClusterAccess
-from tests.product_scenes import Onlooker, looking_on, product, stock_namespace
+from tests.product_scenes import Observer, looking_on, product, stock_namespace
 from tests.reconcilers.unit_scenes import UnitWorld, unit_world
 
-__all__ = ["onlooker", "product", "stock_namespace", "world"]
+__all__ = ["observer", "product", "stock_namespace", "world"]
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ async def world(
 
 
 @pytest.fixture
-async def onlooker(product: ClusterAccess, kube_namespace: str, stock_namespace: str) -> AsyncIterator[Onlooker]:
+async def observer(product: ClusterAccess, kube_namespace: str, stock_namespace: str) -> AsyncIterator[Observer]:
     """What an administrator sees of both."""
     async with looking_on(product, kube_namespace, stock_namespace) as opened:
         yield opened

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gpuruntime.testing import AdminClient, ClusterAccess, NodeShape
-from tests.product_scenes import Onlooker
+from tests.product_scenes import Observer
 from tests.reconcilers.unit_scenes import play_node
 
 __all__ = ["RUNNING", "end", "say", "scheduled", "silent_node"]
@@ -25,9 +25,9 @@ def silent_node(product: ClusterAccess) -> Iterator[str]:
         yield name
 
 
-def scheduled(onlooker: Onlooker) -> list[str]:
+def scheduled(observer: Observer) -> list[str]:
     """The names of pods that have a node and are to stay."""
-    pods = onlooker.pods.store.list().items
+    pods = observer.pods.store.list().items
     return [pod.metadata.name for pod in pods if pod.spec.node_name and not pod.metadata.deletion_timestamp]
 
 

@@ -16,19 +16,19 @@ from gpuruntime.desired.provenance import CLAIM_ANNOTATIONS, Provenance, claim_o
 from gpuruntime.kube.builtin.events import Event
 from gpuruntime.kube.patches import MergePatch
 from gpuruntime.meta import ObjectKey, controller_of
-from gpuruntime.service.claiming import claim_for, claim_patch
 from gpuruntime.service.errors import InsufficientCapacityError
-from gpuruntime.service.handing_over import active_unit
-from gpuruntime.service.operation_record import HoldTiming, ended
+from gpuruntime.service.operations.record import LeaseTiming, ended
+from gpuruntime.service.stock.claim import claim_for, claim_patch
+from gpuruntime.service.units.handoff import active_unit
 from tests.desired.pool_scenes import NOW
-from tests.product_scenes import UNITS, Onlooker
+from tests.product_scenes import UNITS, Observer
 from tests.service.admission import refusing_units
-from tests.service.conftest import onlooker, world
+from tests.service.conftest import observer, world
 from tests.service.service_scenes import ServiceWorld, looking_at, seeded
 
-__all__ = ["onlooker", "world"]
+__all__ = ["observer", "world"]
 
-IMPATIENT = HoldTiming(lease=2.0, renew=1.5, period=0.5)
+IMPATIENT = LeaseTiming(lease=2.0, renew=1.5, period=0.5)
 
 
 async def claimed_by(world: ServiceWorld, operation: Operation, name: str, active: str = "demo") -> GPUUnit:
@@ -39,17 +39,17 @@ async def claimed_by(world: ServiceWorld, operation: Operation, name: str, activ
 
 
 async def test_an_operation_that_died_after_its_claim_goes_on_with_that_very_unit(
-    world: ServiceWorld, onlooker: Onlooker
+    world: ServiceWorld, observer: Observer
 ) -> None:
     async with world.product() as product:
-        names = await seeded(world, product, onlooker, 2)
+        names = await seeded(world, product, observer, 2)
     operation = await world.abandon("order-1", CREATE_GPU_UNIT, world.creates("demo"))
     stock = await claimed_by(world, operation, names[1])
 
     async with world.product() as product:
         done = await world.ended(product, "order-1")
-        unit = await onlooker.ready(ObjectKey(world.active, "demo"))
-        await onlooker.units.until(lambda store: ObjectKey(world.stock, names[1]) not in store)
+        unit = await observer.ready(ObjectKey(world.active, "demo"))
+        await observer.units.until(lambda store: ObjectKey(world.stock, names[1]) not in store)
 
     source = provenance_of(unit.metadata)
     assert source is not None
@@ -61,18 +61,18 @@ async def test_an_operation_that_died_after_its_claim_goes_on_with_that_very_uni
 
 
 async def test_an_operation_that_died_after_the_creation_deletes_the_stock_unit_and_makes_nothing_more(
-    world: ServiceWorld, onlooker: Onlooker
+    world: ServiceWorld, observer: Observer
 ) -> None:
     async with world.product() as product:
-        names = await seeded(world, product, onlooker, 2)
+        names = await seeded(world, product, observer, 2)
     operation = await world.abandon("order-1", CREATE_GPU_UNIT, world.creates("demo"))
     stock = await claimed_by(world, operation, names[0])
     made = await world.admin.create(active_unit(world.creates("demo"), operation, stock))
 
     async with world.product() as product:
         done = await world.ended(product, "order-1")
-        await onlooker.ready(ObjectKey(world.active, "demo"))
-        await onlooker.units.until(lambda store: ObjectKey(world.stock, names[0]) not in store)
+        await observer.ready(ObjectKey(world.active, "demo"))
+        await observer.units.until(lambda store: ObjectKey(world.stock, names[0]) not in store)
 
     result = done.status.result
     assert result is not None
@@ -82,7 +82,7 @@ async def test_an_operation_that_died_after_the_creation_deletes_the_stock_unit_
 
 
 async def test_a_void_claim_is_released_to_its_pool_and_a_finished_one_is_finished(
-    world: ServiceWorld, onlooker: Onlooker
+    world: ServiceWorld, observer: Observer
 ) -> None:
     async with world.product():
         await world.make_pool(3)
@@ -102,9 +102,9 @@ async def test_a_void_claim_is_released_to_its_pool_and_a_finished_one_is_finish
 
     async with world.product():
         for name in names[:2]:
-            await onlooker.ready(ObjectKey(world.stock, name))
-        await onlooker.units.until(lambda store: ObjectKey(world.stock, names[2]) not in store)
-        await onlooker.ready(ObjectKey(world.active, "demo"))
+            await observer.ready(ObjectKey(world.stock, name))
+        await observer.units.until(lambda store: ObjectKey(world.stock, names[2]) not in store)
+        await observer.ready(ObjectKey(world.active, "demo"))
         pool = await world.pool_because(reasons.POOL_READY)
 
     stock = await world.units(world.stock)
@@ -117,7 +117,7 @@ async def test_a_void_claim_is_released_to_its_pool_and_a_finished_one_is_finish
 
 
 async def test_a_claimed_unit_outlives_its_pool_and_goes_when_its_claim_turns_out_to_be_void(
-    world: ServiceWorld, onlooker: Onlooker
+    world: ServiceWorld, observer: Observer
 ) -> None:
     async with world.product():
         await world.make_pool(2)
@@ -128,9 +128,9 @@ async def test_a_claimed_unit_outlives_its_pool_and_goes_when_its_claim_turns_ou
         claimed = await claimed_by(world, operation, names[0])
 
         await world.admin.delete(StockPool, "warm", world.stock)
-        await onlooker.units.until(lambda store: ObjectKey(world.stock, names[1]) not in store)
-        survived = ObjectKey(world.stock, names[0]) in onlooker.units.store
-        await onlooker.units.until(lambda store: not store.list(world.stock).items)
+        await observer.units.until(lambda store: ObjectKey(world.stock, names[1]) not in store)
+        survived = ObjectKey(world.stock, names[0]) in observer.units.store
+        await observer.units.until(lambda store: not store.list(world.stock).items)
 
     assert controller_of(claimed.metadata) is None
     assert survived
@@ -138,10 +138,10 @@ async def test_a_claimed_unit_outlives_its_pool_and_goes_when_its_claim_turns_ou
 
 
 async def test_a_claim_whose_release_a_policy_refuses_is_released_when_the_policy_is_gone(
-    world: ServiceWorld, onlooker: Onlooker
+    world: ServiceWorld, observer: Observer
 ) -> None:
     async with world.product() as product:
-        (name,) = await seeded(world, product, onlooker, 1)
+        (name,) = await seeded(world, product, observer, 1)
     key = ObjectKey(world.stock, name)
     operation = await world.abandon("order-1", CREATE_GPU_UNIT, world.creates("demo"))
     await claimed_by(world, operation, name)
@@ -153,18 +153,18 @@ async def test_a_claim_whose_release_a_policy_refuses_is_released_when_the_polic
             await events.until(lambda store: any(map(_tells_of_a_refusal, store.list().items)))
             held = (await world.units(world.stock))[name]
             await policy.aclose()
-            await onlooker.until(key, "it is free", lambda unit: claim_of(unit.metadata) is None)
-            await onlooker.ready(key)
+            await observer.until(key, "it is free", lambda unit: claim_of(unit.metadata) is None)
+            await observer.ready(key)
 
     assert claim_of(held.metadata) is not None
     assert await world.writes_of_a_second_pass() == []
 
 
 async def test_a_unit_that_was_taken_over_is_not_handed_out_again_though_its_claim_was_stripped_off(
-    world: ServiceWorld, onlooker: Onlooker
+    world: ServiceWorld, observer: Observer
 ) -> None:
     async with world.product(timing=IMPATIENT) as product:
-        names = await seeded(world, product, onlooker, 1)
+        names = await seeded(world, product, observer, 1)
     operation = await world.abandon("order-1", CREATE_GPU_UNIT, world.creates("demo"))
     stock = await claimed_by(world, operation, names[0])
     await world.admin.create(active_unit(world.creates("demo"), operation, stock))
@@ -174,7 +174,7 @@ async def test_a_unit_that_was_taken_over_is_not_handed_out_again_though_its_cla
     async with world.product(timing=IMPATIENT) as product:
         with pytest.raises(InsufficientCapacityError):
             await product.service.units.create("order-2", world.creates("another"))
-        await onlooker.units.until(lambda store: not store.list(world.stock).items)
+        await observer.units.until(lambda store: not store.list(world.stock).items)
         done = await world.ended(product, "order-1")
 
     assert done.status.state == SUCCEEDED
@@ -196,15 +196,15 @@ def made_by_hand(world: ServiceWorld, stock: GPUUnit, **named: str) -> None:
     world.access.admin().create(UNITS.format(world.active), body)
 
 
-async def test_a_stock_unit_that_a_unit_made_by_hand_names_goes(world: ServiceWorld, onlooker: Onlooker) -> None:
+async def test_a_stock_unit_that_a_unit_made_by_hand_names_goes(world: ServiceWorld, observer: Observer) -> None:
     async with world.product(timing=IMPATIENT) as product:
-        names = await seeded(world, product, onlooker, 2)
+        names = await seeded(world, product, observer, 2)
         stock = await world.units(world.stock)
 
         made_by_hand(world, stock[names[0]])
         with suppress(TimeoutError):
             async with asyncio.timeout(8 * IMPATIENT.lease):
-                await onlooker.units.until(lambda store: ObjectKey(world.stock, names[0]) not in store)
+                await observer.units.until(lambda store: ObjectKey(world.stock, names[0]) not in store)
         left = sorted(await world.units(world.stock))
 
     assert left == names[1:]
@@ -212,18 +212,18 @@ async def test_a_stock_unit_that_a_unit_made_by_hand_names_goes(world: ServiceWo
 
 
 async def test_stock_that_was_claimed_for_another_unit_is_not_had_by_naming_it(
-    world: ServiceWorld, onlooker: Onlooker
+    world: ServiceWorld, observer: Observer
 ) -> None:
     async with world.product() as product:
-        (name,) = await seeded(world, product, onlooker, 1)
+        (name,) = await seeded(world, product, observer, 1)
     operation = await world.abandon("order-1", CREATE_GPU_UNIT, world.creates("demo"))
     stock = await claimed_by(world, operation, name)
     made_by_hand(world, stock)
 
     async with world.product(timing=IMPATIENT) as product:
         done = await world.ended(product, "order-1")
-        unit = await onlooker.ready(ObjectKey(world.active, "demo"))
-        await onlooker.units.until(lambda store: not store.list(world.stock).items)
+        unit = await observer.ready(ObjectKey(world.active, "demo"))
+        await observer.units.until(lambda store: not store.list(world.stock).items)
 
     source = provenance_of(unit.metadata)
     assert source is not None
@@ -232,10 +232,10 @@ async def test_stock_that_was_claimed_for_another_unit_is_not_had_by_naming_it(
 
 
 async def test_a_unit_that_names_a_stock_unit_in_part_has_no_part_in_it(
-    world: ServiceWorld, onlooker: Onlooker
+    world: ServiceWorld, observer: Observer
 ) -> None:
     async with world.product(timing=IMPATIENT) as product:
-        (name,) = await seeded(world, product, onlooker, 1)
+        (name,) = await seeded(world, product, observer, 1)
         stock = (await world.units(world.stock))[name]
         made_by_hand(world, stock, **{SOURCE_STOCK_NAME: "another"})
         await product.service.unit_reads.informer.until(lambda store: ObjectKey(world.active, "by-hand") in store)

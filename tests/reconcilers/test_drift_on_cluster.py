@@ -7,7 +7,7 @@ import pytest
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.meta import ObjectKey
 from gpuruntime.testing import AdminClient
-from tests.product_scenes import Onlooker, create_unit, settled
+from tests.product_scenes import Observer, create_unit, settled
 from tests.reconcilers.unit_scenes import UnitWorld
 
 Place = tuple[str | int, ...]
@@ -43,13 +43,13 @@ TEMPLATE = {"ports": [{"name": "http", "port": 8080}], "env": [{"name": "A", "va
 
 @pytest.mark.parametrize("when", ["while the operator runs", "while no operator runs"])
 async def test_whatever_is_added_by_hand_to_what_is_wholly_ours_is_mended(
-    when: str, world: UnitWorld, onlooker: Onlooker, kube_namespace: str
+    when: str, world: UnitWorld, observer: Observer, kube_namespace: str
 ) -> None:
     admin = world.access.admin()
     async with world.operator() as operator:
         keys = {name: create_unit(admin, kube_namespace, name, template=TEMPLATE) for name in DRIFTS}
         for key in keys.values():
-            await onlooker.ready(key)
+            await observer.ready(key)
         before = {name: read_specs(admin, key) for name, key in keys.items()}
         if when == "while the operator runs":
             drift(admin, keys)
@@ -60,24 +60,24 @@ async def test_whatever_is_added_by_hand_to_what_is_wholly_ours_is_mended(
     async with world.operator() as operator:
         await settled(world.access, operator.controller)
         assert [name for name in DRIFTS if read_specs(admin, keys[name]) != before[name]] == []
-        await onlooker.deployments.until(lambda store: all(map(is_rolled_out, store.list().items)))
+        await observer.deployments.until(lambda store: all(map(is_rolled_out, store.list().items)))
         await settled(world.access, operator.controller)
 
     assert await world.writes_of_a_second_pass(len(DRIFTS)) == []
 
 
-async def test_what_others_may_add_stays(world: UnitWorld, onlooker: Onlooker, kube_namespace: str) -> None:
+async def test_what_others_may_add_stays(world: UnitWorld, observer: Observer, kube_namespace: str) -> None:
     admin = world.access.admin()
     async with world.operator() as operator:
         key = create_unit(admin, kube_namespace, "demo", template=TEMPLATE)
-        await onlooker.ready(key)
+        await observer.ready(key)
         place = f"{PATHS['Deployment'].format(kube_namespace)}/unit-demo"
         restart = {"kubectl.kubernetes.io/restartedAt": "2026-01-01T00:00:00Z"}
         guest = {"labels": {"guest": "x"}, "annotations": {"guest.example.org/x": "x"}}
 
         admin.merge(place, {"metadata": guest, "spec": {"template": {"metadata": {"annotations": restart}}}})
         await settled(world.access, operator.controller)
-        await onlooker.deployments.until(lambda store: all(map(is_rolled_out, store.list().items)))
+        await observer.deployments.until(lambda store: all(map(is_rolled_out, store.list().items)))
         await settled(world.access, operator.controller)
         left = admin.get(place)
 
@@ -88,7 +88,7 @@ async def test_what_others_may_add_stays(world: UnitWorld, onlooker: Onlooker, k
 
 
 async def test_a_start_among_many_unchanged_units_writes_nothing_and_asks_little(
-    world: UnitWorld, onlooker: Onlooker, kube_namespace: str
+    world: UnitWorld, observer: Observer, kube_namespace: str
 ) -> None:
     admin = world.access.admin()
     async with world.operator() as operator:
@@ -99,7 +99,7 @@ async def test_a_start_among_many_unchanged_units_writes_nothing_and_asks_little
             }
             create_unit(admin, kube_namespace, f"demo-{number}", template=template)
         for number in range(40):
-            await onlooker.ready(ObjectKey(kube_namespace, f"demo-{number}"))
+            await observer.ready(ObjectKey(kube_namespace, f"demo-{number}"))
         await settled(world.access, operator.controller)
 
     with world.audit.recording() as seen:

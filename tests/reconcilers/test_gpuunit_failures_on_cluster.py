@@ -13,7 +13,7 @@ import pytest
 from gpuruntime.api import reasons
 from gpuruntime.meta import ObjectKey, find_condition
 from gpuruntime.testing import AdminClient, NodeShape
-from tests.product_scenes import UNITS, Onlooker, create_unit, settled
+from tests.product_scenes import UNITS, Observer, create_unit, settled
 from tests.reconcilers.pod_scenes import RUNNING, say, scheduled, silent_node
 from tests.reconcilers.unit_scenes import UnitWorld
 
@@ -58,23 +58,23 @@ async def test_a_container_that_does_not_start_is_told_with_its_words_until_it_d
     reason: str,
     words: str,
     world: UnitWorld,
-    onlooker: Onlooker,
+    observer: Observer,
     kube_namespace: str,
     silent_node: str,
 ) -> None:
     admin = world.access.admin()
     async with world.operator() as operator:
         key = create_unit(admin, kube_namespace, "demo", gpu=1, gpuType=silent_node)
-        await onlooker.pods.until(lambda _: bool(scheduled(onlooker)))
-        (pod,) = scheduled(onlooker)
+        await observer.pods.until(lambda _: bool(scheduled(observer)))
+        (pod,) = scheduled(observer)
 
         say(admin, kube_namespace, pod, "Pending", ready=False, **state)
-        failed = await onlooker.because(key, reason, words)
+        failed = await observer.because(key, reason, words)
         await settled(world.access, operator.controller)
     second = await world.writes_of_a_second_pass()
     async with world.operator() as operator:
         say(admin, kube_namespace, pod, "Running", ready=True, state=RUNNING)
-        await onlooker.ready(key)
+        await observer.ready(key)
         await settled(world.access, operator.controller)
 
     assert (failed.status.phase, failed.status.ready_replicas) == ("Failed", 0)
@@ -83,30 +83,30 @@ async def test_a_container_that_does_not_start_is_told_with_its_words_until_it_d
 
 
 async def test_the_pod_of_a_unit_whose_name_is_too_long_for_a_label_is_found(
-    world: UnitWorld, onlooker: Onlooker, kube_namespace: str, silent_node: str
+    world: UnitWorld, observer: Observer, kube_namespace: str, silent_node: str
 ) -> None:
     admin = world.access.admin()
     async with world.operator() as operator:
         key = create_unit(admin, kube_namespace, "x" * 100, gpu=1, gpuType=silent_node)
-        await onlooker.pods.until(lambda _: bool(scheduled(onlooker)))
+        await observer.pods.until(lambda _: bool(scheduled(observer)))
         await settled(world.access, operator.controller)
-        (pod,) = scheduled(onlooker)
+        (pod,) = scheduled(observer)
 
         say(admin, kube_namespace, pod, "Pending", ready=False, state={"waiting": {"reason": "InvalidImageName"}})
-        await onlooker.because(key, reasons.IMAGE_PULL_FAILED, "InvalidImageName")
+        await observer.because(key, reasons.IMAGE_PULL_FAILED, "InvalidImageName")
         await settled(world.access, operator.controller)
 
     assert await world.writes_of_a_second_pass() == []
 
 
 async def test_a_unit_that_no_node_takes_has_the_scheduler_s_words_and_an_event_says_the_same(
-    world: UnitWorld, onlooker: Onlooker, kube_namespace: str
+    world: UnitWorld, observer: Observer, kube_namespace: str
 ) -> None:
     admin = world.access.admin()
     async with world.operator():
         key = create_unit(admin, kube_namespace, "demo", gpu=1, gpuType="no-such-product")
 
-        unit = await onlooker.because(key, reasons.UNSCHEDULABLE, "nodes are available")
+        unit = await observer.because(key, reasons.UNSCHEDULABLE, "nodes are available")
 
     condition = find_condition(unit.status.conditions, "Ready")
     assert condition is not None
@@ -117,7 +117,7 @@ async def test_a_unit_that_no_node_takes_has_the_scheduler_s_words_and_an_event_
 
 
 async def test_a_quota_that_leaves_no_room_is_named_until_there_is_room(
-    world: UnitWorld, onlooker: Onlooker, kube_namespace: str
+    world: UnitWorld, observer: Observer, kube_namespace: str
 ) -> None:
     admin = world.access.admin()
     quota = f"/api/v1/namespaces/{kube_namespace}/resourcequotas"
@@ -125,12 +125,12 @@ async def test_a_quota_that_leaves_no_room_is_named_until_there_is_room(
     async with world.operator() as operator:
         key = create_unit(admin, kube_namespace, "demo", gpu=1)
 
-        unit = await onlooker.because(key, reasons.QUOTA_EXCEEDED, "exceeded quota: tight")
+        unit = await observer.because(key, reasons.QUOTA_EXCEEDED, "exceeded quota: tight")
         await settled(world.access, operator.controller)
     second = await world.writes_of_a_second_pass()
     async with world.operator() as operator:
         admin.delete(f"{quota}/tight")
-        await onlooker.ready(key)
+        await observer.ready(key)
         await settled(world.access, operator.controller)
 
     assert unit.status.phase == "Failed"
@@ -139,26 +139,26 @@ async def test_a_quota_that_leaves_no_room_is_named_until_there_is_room(
 
 
 async def test_a_pod_that_admission_refuses_is_told_with_the_server_s_words(
-    world: UnitWorld, onlooker: Onlooker, kube_namespace: str
+    world: UnitWorld, observer: Observer, kube_namespace: str
 ) -> None:
     admin = world.access.admin()
     async with world.operator(active_priority_class="no-such-class"):
         key = create_unit(admin, kube_namespace, "demo")
 
-        unit = await onlooker.because(key, reasons.ADMISSION_REFUSED, "no PriorityClass with name no-such-class")
+        unit = await observer.because(key, reasons.ADMISSION_REFUSED, "no PriorityClass with name no-such-class")
 
     assert unit.status.phase == "Failed"
     assert await world.writes_of_a_second_pass(active_priority_class="no-such-class") == []
 
 
 async def test_a_rollout_that_takes_too_long_says_what_it_waits_for(
-    world: UnitWorld, onlooker: Onlooker, kube_namespace: str, silent_node: str
+    world: UnitWorld, observer: Observer, kube_namespace: str, silent_node: str
 ) -> None:
     admin = world.access.admin()
     async with world.operator(progress_deadline_seconds=2) as operator:
         key = create_unit(admin, kube_namespace, "demo", gpu=1, gpuType=silent_node)
 
-        unit = await onlooker.because(key, reasons.PROGRESS_DEADLINE_EXCEEDED, "waiting for its containers to start")
+        unit = await observer.because(key, reasons.PROGRESS_DEADLINE_EXCEEDED, "waiting for its containers to start")
         await settled(world.access, operator.controller)
 
     assert unit.status.phase == "Failed"
@@ -166,26 +166,26 @@ async def test_a_rollout_that_takes_too_long_says_what_it_waits_for(
 
 
 async def test_a_lost_node_is_named_until_it_is_back(
-    world: UnitWorld, onlooker: Onlooker, kube_namespace: str, kube_nodes: Callable[[NodeShape], None]
+    world: UnitWorld, observer: Observer, kube_namespace: str, kube_nodes: Callable[[NodeShape], None]
 ) -> None:
     admin, name = world.access.admin(), f"gpu-{uuid.uuid4().hex[:8]}"
     kube_nodes(NodeShape(name, product=name))
     async with world.operator() as operator:
         key = create_unit(admin, kube_namespace, "demo", gpu=1, gpuType=name)
-        await onlooker.ready(key)
-        (pod,) = scheduled(onlooker)
+        await observer.ready(key)
+        (pod,) = scheduled(observer)
 
         play(admin, name, None)
         say_of_node(admin, name, "Unknown", "NodeStatusUnknown")
         say(admin, kube_namespace, pod, "Running", ready=False, state=RUNNING)
-        lost = await onlooker.because(key, reasons.NODE_LOST, f"its node {name} is not ready: NodeStatusUnknown")
+        lost = await observer.because(key, reasons.NODE_LOST, f"its node {name} is not ready: NodeStatusUnknown")
         await settled(world.access, operator.controller)
     second = await world.writes_of_a_second_pass()
     async with world.operator() as operator:
         say_of_node(admin, name, "True", "KubeletReady")
-        await onlooker.because(key, reasons.UNIT_PROGRESSING)
+        await observer.because(key, reasons.UNIT_PROGRESSING)
         say(admin, kube_namespace, pod, "Running", ready=True, state=RUNNING)
-        await onlooker.ready(key)
+        await observer.ready(key)
         await settled(world.access, operator.controller)
 
     assert (lost.status.phase, lost.status.ready_replicas) == ("Failed", 0)
@@ -195,16 +195,16 @@ async def test_a_lost_node_is_named_until_it_is_back(
 
 @pytest.mark.soak
 async def test_a_node_that_stops_answering_is_named_as_soon_as_kubernetes_gives_it_up(
-    world: UnitWorld, onlooker: Onlooker, kube_namespace: str, silent_node: str
+    world: UnitWorld, observer: Observer, kube_namespace: str, silent_node: str
 ) -> None:
     admin = world.access.admin()
     async with world.operator() as operator:
         key = create_unit(admin, kube_namespace, "demo", gpu=1, gpuType=silent_node)
-        await onlooker.pods.until(lambda _: bool(scheduled(onlooker)))
-        say(admin, kube_namespace, scheduled(onlooker)[0], "Running", ready=True, state=RUNNING)
-        await onlooker.ready(key)
+        await observer.pods.until(lambda _: bool(scheduled(observer)))
+        say(admin, kube_namespace, scheduled(observer)[0], "Running", ready=True, state=RUNNING)
+        await observer.ready(key)
 
-        lost = await onlooker.because(key, reasons.NODE_LOST, f"its node {silent_node} is not ready", within=180)
+        lost = await observer.because(key, reasons.NODE_LOST, f"its node {silent_node} is not ready", within=180)
         await settled(world.access, operator.controller)
 
     assert lost.status.phase == "Failed"
@@ -212,18 +212,18 @@ async def test_a_node_that_stops_answering_is_named_as_soon_as_kubernetes_gives_
 
 
 async def test_what_the_last_template_left_behind_is_not_held_against_this_one(
-    world: UnitWorld, onlooker: Onlooker, kube_namespace: str, silent_node: str
+    world: UnitWorld, observer: Observer, kube_namespace: str, silent_node: str
 ) -> None:
     admin = world.access.admin()
     async with world.operator() as operator:
         key = create_unit(admin, kube_namespace, "demo", gpu=1, gpuType=silent_node, image="nowhere/x:1")
-        await onlooker.pods.until(lambda _: bool(scheduled(onlooker)))
-        (pod,) = scheduled(onlooker)
+        await observer.pods.until(lambda _: bool(scheduled(observer)))
+        (pod,) = scheduled(observer)
         say(admin, kube_namespace, pod, "Pending", ready=False, state={"waiting": {"reason": "ErrImagePull"}})
-        await onlooker.because(key, reasons.IMAGE_PULL_FAILED)
+        await observer.because(key, reasons.IMAGE_PULL_FAILED)
 
         admin.merge(f"{UNITS.format(kube_namespace)}/demo", {"spec": {"image": "somewhere/x:2"}})
-        waiting = await onlooker.because(key, reasons.UNIT_PROGRESSING, f"Waiting for pod {pod} to end.")
+        waiting = await observer.because(key, reasons.UNIT_PROGRESSING, f"Waiting for pod {pod} to end.")
         await settled(world.access, operator.controller)
 
     assert (waiting.status.phase, waiting.status.stages) == ("Progressing", None)

@@ -19,7 +19,7 @@ async def test_a_unit_s_life_uses_every_right_and_asks_for_no_other(
     admin, path = product.admin(), f"{UNITS.format(kube_namespace)}/demo"
     async with (
         unit_world(product, kube_audit, [kube_namespace], [], tmp_path) as world,
-        looking_on(product, kube_namespace) as onlooker,
+        looking_on(product, kube_namespace) as observer,
     ):
         planned = Manager(NOWHERE, ManagerOptions("planned"))
         install_gpuunit(planned, world.options)
@@ -27,11 +27,11 @@ async def test_a_unit_s_life_uses_every_right_and_asks_for_no_other(
         with kube_audit.recording() as seen:
             async with world.operator():
                 key = create_unit(admin, kube_namespace, "demo", template={"ports": PORTS})
-                await onlooker.ready(key)
+                await observer.ready(key)
                 admin.merge(path, {"spec": {"image": "nginx", "template": {"ports": PORTS[:1]}}})
-                await onlooker.ready(key, generation=2)
+                await observer.ready(key, generation=2)
                 admin.merge(path, {"spec": {"template": {"ports": []}}})
-                await onlooker.services.until(lambda store: child_of(key) not in store)
+                await observer.services.until(lambda store: child_of(key) not in store)
 
         found = usage(planned.rights, seen.requests, user=world.account.username)
     assert found.is_exact, found

@@ -7,7 +7,7 @@ import pytest
 from gpuruntime.api import reasons
 from gpuruntime.meta import ObjectKey
 from gpuruntime.testing import AdminClient
-from tests.product_scenes import UNITS, Onlooker, create_unit, settled
+from tests.product_scenes import UNITS, Observer, create_unit, settled
 from tests.reconcilers.unit_scenes import UnitWorld, child_of
 
 PORTS = [{"name": "http", "port": 8080}]
@@ -24,14 +24,14 @@ PATHS = {
 
 @pytest.mark.parametrize("kind", list(THEIRS))
 async def test_an_object_of_somebody_else_is_left_alone_and_named_until_it_is_gone(
-    kind: str, world: UnitWorld, onlooker: Onlooker, kube_namespace: str
+    kind: str, world: UnitWorld, observer: Observer, kube_namespace: str
 ) -> None:
     admin, path = world.access.admin(), PATHS[kind].format(kube_namespace)
     theirs = admin.create(path, {"metadata": {"name": "unit-demo"}, "spec": THEIRS[kind]})
     async with world.operator() as operator:
         key = create_unit(admin, kube_namespace, "demo", template={"ports": PORTS})
 
-        unit = await onlooker.because(
+        unit = await observer.because(
             key, reasons.FOREIGN_OBJECT, f"{kind} {kube_namespace}/unit-demo is controlled by"
         )
         await settled(world.access, operator.controller)
@@ -40,7 +40,7 @@ async def test_an_object_of_somebody_else_is_left_alone_and_named_until_it_is_go
     async with world.operator() as operator:
         admin.delete(f"{path}/unit-demo")
         touch(admin, key)
-        await onlooker.ready(key)
+        await observer.ready(key)
         await settled(world.access, operator.controller)
 
     assert unit.status.phase == "Failed"
@@ -50,7 +50,7 @@ async def test_an_object_of_somebody_else_is_left_alone_and_named_until_it_is_go
 
 
 async def test_an_object_of_somebody_else_is_looked_at_again_without_anybody_asking(
-    world: UnitWorld, onlooker: Onlooker, kube_namespace: str
+    world: UnitWorld, observer: Observer, kube_namespace: str
 ) -> None:
     admin = world.access.admin()
     theirs = {"metadata": {"name": "unit-demo"}, "spec": THEIRS["Deployment"]}
@@ -58,7 +58,7 @@ async def test_an_object_of_somebody_else_is_looked_at_again_without_anybody_ask
     async with world.operator() as operator:
         key = create_unit(admin, kube_namespace, "demo")
 
-        await onlooker.because(key, reasons.FOREIGN_OBJECT)
+        await observer.because(key, reasons.FOREIGN_OBJECT)
         await settled(world.access, operator.controller)
         waiting = [view.key for view in operator.controller.queue.snapshot()]
 
@@ -67,14 +67,14 @@ async def test_an_object_of_somebody_else_is_looked_at_again_without_anybody_ask
 
 
 async def test_a_service_of_somebody_else_is_left_alone_when_no_service_is_wanted(
-    world: UnitWorld, onlooker: Onlooker, kube_namespace: str
+    world: UnitWorld, observer: Observer, kube_namespace: str
 ) -> None:
     admin, path = world.access.admin(), PATHS["Service"].format(kube_namespace)
     theirs = admin.create(path, {"metadata": {"name": "unit-demo"}, "spec": THEIRS["Service"]})
     async with world.operator():
         key = create_unit(admin, kube_namespace, "demo")
 
-        unit = await onlooker.ready(key)
+        unit = await observer.ready(key)
 
     assert unit.status.service_name is None
     assert admin.get(f"{path}/unit-demo")["metadata"]["uid"] == theirs["metadata"]["uid"]
@@ -86,7 +86,7 @@ async def test_a_service_of_somebody_else_is_left_alone_when_no_service_is_wante
     [("count/deployments.apps", reasons.DEPLOYMENT_SYNC_FAILED), ("services", reasons.SERVICE_SYNC_FAILED)],
 )
 async def test_a_child_that_the_server_refuses_is_told_with_its_words_until_it_takes_it(
-    resource: str, reason: str, world: UnitWorld, onlooker: Onlooker, kube_namespace: str
+    resource: str, reason: str, world: UnitWorld, observer: Observer, kube_namespace: str
 ) -> None:
     admin = world.access.admin()
     quotas = f"/api/v1/namespaces/{kube_namespace}/resourcequotas"
@@ -94,13 +94,13 @@ async def test_a_child_that_the_server_refuses_is_told_with_its_words_until_it_t
     async with world.operator() as operator:
         key = create_unit(admin, kube_namespace, "demo", template={"ports": PORTS})
 
-        refused = await onlooker.because(key, reason, "exceeded quota: none")
+        refused = await observer.because(key, reason, "exceeded quota: none")
         await settled(world.access, operator.controller)
     second = await world.writes_of_a_second_pass()
     async with world.operator() as operator:
         admin.delete(f"{quotas}/none")
         touch(admin, key)
-        ready = await onlooker.ready(key)
+        ready = await observer.ready(key)
         await settled(world.access, operator.controller)
 
     assert (refused.status.phase, refused.status.observed_generation) == ("Failed", None)
@@ -110,23 +110,23 @@ async def test_a_child_that_the_server_refuses_is_told_with_its_words_until_it_t
 
 
 async def test_children_that_lost_their_label_are_found_and_given_it_back(
-    world: UnitWorld, onlooker: Onlooker, kube_namespace: str
+    world: UnitWorld, observer: Observer, kube_namespace: str
 ) -> None:
     admin, label = world.access.admin(), "runtime.lokiwager.io/unit"
     async with world.operator() as operator:
         key = create_unit(admin, kube_namespace, "demo", template={"ports": PORTS})
-        await onlooker.ready(key)
+        await observer.ready(key)
         await settled(world.access, operator.controller)
     for path in PATHS.values():
         admin.merge(f"{path.format(kube_namespace)}/unit-demo", {"metadata": {"labels": {label: None}}})
-    made = onlooker.deployments.store.version_of(child_of(key))
+    made = observer.deployments.store.version_of(child_of(key))
 
     async with world.operator(default_image="something/newer") as operator:
-        for informer in (onlooker.deployments, onlooker.services):
+        for informer in (observer.deployments, observer.services):
             await informer.until(lambda store: labels_of(store.get(child_of(key))).get(label) == "demo")
         await settled(world.access, operator.controller)
 
-    deployment = onlooker.deployments.store.get(child_of(key))
+    deployment = observer.deployments.store.get(child_of(key))
     assert made is not None
     assert deployment is not None
     assert (deployment.metadata.uid, deployment.metadata.generation) == (made[0], 1)

@@ -12,7 +12,7 @@ from gpuruntime.reconcilers.gpuunit import GPUUnitOptions
 from gpuruntime.testing import ClusterAccess
 from gpuruntime.testing.faults import DropRequests, FailRequests, Fault, LoseResponses
 from tests.control.scenes import proxied
-from tests.product_scenes import Onlooker, create_unit, looking_on, settled
+from tests.product_scenes import Observer, create_unit, looking_on, settled
 from tests.reconcilers.unit_scenes import operating
 
 PORTS = [{"name": "http", "port": 8080}]
@@ -30,24 +30,24 @@ class Phases:
 
 
 @pytest.fixture
-async def onlooker(product: ClusterAccess, kube_namespace: str) -> AsyncIterator[Onlooker]:
+async def observer(product: ClusterAccess, kube_namespace: str) -> AsyncIterator[Observer]:
     async with looking_on(product, kube_namespace) as somebody:
         yield somebody
 
 
 async def test_a_server_that_fails_is_told_as_what_the_unit_waits_for(
-    product: ClusterAccess, kube_namespace: str, onlooker: Onlooker, tmp_path: Path
+    product: ClusterAccess, kube_namespace: str, observer: Observer, tmp_path: Path
 ) -> None:
     phases = Phases()
-    await onlooker.units.subscribe(phases)
+    await observer.units.subscribe(phases)
     async with (
         proxied(product, tmp_path) as (proxy, credentials),
         operating(credentials, GPUUnitOptions(namespaces=[kube_namespace])),
     ):
         with proxy.inject(FailRequests(500), method="POST", path=".*/deployments"):
             key = create_unit(product.admin(), kube_namespace, "demo", template={"ports": PORTS})
-            waiting = await onlooker.because(key, reasons.UNIT_PROGRESSING, "cannot take the Deployment now")
-        ready = await onlooker.ready(key)
+            waiting = await observer.because(key, reasons.UNIT_PROGRESSING, "cannot take the Deployment now")
+        ready = await observer.ready(key)
 
     assert waiting.status.observed_generation is None
     assert waiting.status.service_name == "unit-demo"
@@ -72,19 +72,19 @@ async def test_a_call_that_fails_for_a_while_is_repeated_without_a_word_of_failu
     fault: Fault,
     product: ClusterAccess,
     kube_namespace: str,
-    onlooker: Onlooker,
+    observer: Observer,
     tmp_path: Path,
 ) -> None:
     phases, (method, path) = Phases(), call
-    await onlooker.units.subscribe(phases)
+    await observer.units.subscribe(phases)
     async with (
         proxied(product, tmp_path) as (proxy, credentials),
         operating(credentials, GPUUnitOptions(namespaces=[kube_namespace])) as operator,
     ):
         with proxy.inject(fault, method=method, path=path):
             key = create_unit(product.admin(), kube_namespace, "demo")
-            await onlooker.ready(key)
+            await observer.ready(key)
         await settled(product, operator.controller)
 
     assert "Failed" not in phases.seen
-    assert len(onlooker.deployments.store) == 1
+    assert len(observer.deployments.store) == 1

@@ -8,18 +8,18 @@ from gpuruntime.api.names import CLAIM_ID
 from gpuruntime.desired.provenance import CLAIMED_BY, CLAIMED_FOR, claim_of
 from gpuruntime.kube.patches import MergePatch
 from gpuruntime.meta import ObjectKey
-from tests.product_scenes import UNITS, Onlooker
-from tests.service.conftest import onlooker, world
+from tests.product_scenes import UNITS, Observer
+from tests.service.conftest import observer, world
 from tests.service.service_scenes import ServiceWorld, seeded
 
-__all__ = ["onlooker", "world"]
+__all__ = ["observer", "world"]
 
 POOLS = UNITS.replace("gpuunits", "stockpools")
 
 
 @pytest.mark.parametrize("status", [None, {"phase": "Failed", "conditions": []}], ids=["wiped", "edited"])
 async def test_a_status_that_somebody_else_wrote_is_written_again(
-    status: object, world: ServiceWorld, onlooker: Onlooker
+    status: object, world: ServiceWorld, observer: Observer
 ) -> None:
     admin = world.access.admin()
     async with world.product():
@@ -29,7 +29,7 @@ async def test_a_status_that_somebody_else_wrote_is_written_again(
 
         admin.merge(f"{UNITS.format(world.stock)}/{stock}/status", {"status": status})
         admin.merge(f"{POOLS.format(world.stock)}/warm/status", {"status": status})
-        unit = await onlooker.ready(ObjectKey(world.stock, stock))
+        unit = await observer.ready(ObjectKey(world.stock, stock))
         pool = await world.pool_because(reasons.POOL_READY)
 
     assert (unit.status.phase, unit.status.ready_replicas) == ("Ready", 1)
@@ -40,16 +40,16 @@ async def test_a_status_that_somebody_else_wrote_is_written_again(
 
 @pytest.mark.parametrize("claimed_for", ["nobody", "kube-system/nobody", "No Name/.."])
 async def test_a_claim_that_makes_no_sense_is_released(
-    claimed_for: str, world: ServiceWorld, onlooker: Onlooker
+    claimed_for: str, world: ServiceWorld, observer: Observer
 ) -> None:
     async with world.product() as product:
-        [name] = await seeded(world, product, onlooker, 1)
+        [name] = await seeded(world, product, observer, 1)
         key = ObjectKey(world.stock, name)
         claim = {CLAIM_ID: "nonsense", CLAIMED_BY: "No Operation", CLAIMED_FOR: claimed_for}
 
         await world.admin.patch(GPUUnit, name, world.stock, MergePatch({"metadata": {"annotations": claim}}))
-        await onlooker.because(key, reasons.STOCK_CLAIMED, "nonsense")
-        free = await onlooker.ready(key)
+        await observer.because(key, reasons.STOCK_CLAIMED, "nonsense")
+        free = await observer.ready(key)
 
     assert claim_of(free.metadata) is None
     assert await world.writes_of_a_second_pass() == []

@@ -13,7 +13,7 @@ from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import ConflictError, NotFoundError
 from gpuruntime.meta import FrozenDict, ObjectMeta
 from gpuruntime.meta.owners import set_controller
-from gpuruntime.reconcilers.orphans import MARKS, OrphanRemoval
+from gpuruntime.reconcilers.orphans import OWNERSHIP, OrphanRemoval
 from gpuruntime.testing import ClusterAccess
 from tests.control.writing_scenes import open_client
 
@@ -32,7 +32,7 @@ async def unit(client: Client, kube_namespace: str) -> GPUUnit:
 
 
 async def child(client: Client, unit: GPUUnit, uid: str, **changes: Any) -> Service:
-    marks = FrozenDict({MARKS.owner_uid_name: uid, MARKS.owner_name: "gpuunits.runtime.lokiwager.io/demo"})
+    marks = FrozenDict({OWNERSHIP.owner_uid_name: uid, OWNERSHIP.owner_name: "gpuunits.runtime.lokiwager.io/demo"})
     metadata = ObjectMeta(name="unit-demo", namespace=unit.metadata.namespace, annotations=marks)
     spec = ServiceSpec(ports=(ServicePort(port=1),))
     return await client.create(Service(evolve(metadata, **changes), spec))
@@ -74,7 +74,7 @@ async def test_a_kind_that_is_not_served_says_nothing_about_its_objects(client: 
 
 async def test_only_the_state_that_was_judged_is_removed(client: Client, unit: GPUUnit) -> None:
     former = await child(client, unit, "former")
-    marks = former.metadata.annotations | {MARKS.owner_uid_name: unit.metadata.uid}
+    marks = former.metadata.annotations | {OWNERSHIP.owner_uid_name: unit.metadata.uid}
     adopted = await client.update(evolve(former, metadata=evolve(former.metadata, annotations=marks)))
 
     with pytest.raises(ConflictError):
@@ -84,4 +84,4 @@ async def test_only_the_state_that_was_judged_is_removed(client: Client, unit: G
 
 
 def test_the_marks_are_the_annotations_that_the_product_documents() -> None:
-    assert (MARKS.owner_name, MARKS.owner_uid_name) == (names.OWNER, names.OWNER_UID)
+    assert (OWNERSHIP.owner_name, OWNERSHIP.owner_uid_name) == (names.OWNER, names.OWNER_UID)

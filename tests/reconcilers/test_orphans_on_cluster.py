@@ -9,7 +9,7 @@ import pytest
 from gpuruntime.api import reasons
 from gpuruntime.meta import ObjectKey
 from gpuruntime.testing import AdminClient
-from tests.product_scenes import UNITS, Onlooker, create_unit, rested, settled
+from tests.product_scenes import UNITS, Observer, create_unit, rested, settled
 from tests.reconcilers.unit_scenes import UnitWorld, child_of
 
 PATHS = {
@@ -34,37 +34,37 @@ NOBODY = "00000000-0000-0000-0000-000000000000"
 
 @pytest.mark.parametrize("when", ["while no operator runs", "after the deletion", "while the operator runs"])
 async def test_what_a_deleted_unit_made_goes_also_what_lost_its_owner_reference_or_its_labels(
-    when: str, world: UnitWorld, onlooker: Onlooker, kube_namespace: str
+    when: str, world: UnitWorld, observer: Observer, kube_namespace: str
 ) -> None:
     admin = world.access.admin()
     async with world.operator() as operator:
         keys = {name: create_unit(admin, kube_namespace, name, template=TEMPLATE) for name in LOSSES}
         for key in keys.values():
-            await onlooker.ready(key)
+            await observer.ready(key)
         await settled(world.access, operator.controller)
         if when == "while the operator runs":
             for name, key in keys.items():
                 strip(admin, key, LOSSES[name])
                 admin.delete(f"{UNITS.format(kube_namespace)}/{name}")
-            assert await left_over(onlooker) == []
+            assert await left_over(observer) == []
     if when != "while the operator runs":
         for name, key in keys.items():
             if when == "while no operator runs":
                 strip(admin, key, LOSSES[name])
             # Whoever deletes it like this asks Kubernetes to take the owner references off.
             admin.request("DELETE", f"{UNITS.format(kube_namespace)}/{name}?propagationPolicy=Orphan")
-        await onlooker.units.until(lambda store: not len(store))
+        await observer.units.until(lambda store: not len(store))
         async with world.operator():
-            assert await left_over(onlooker) == []
+            assert await left_over(observer) == []
 
 
 async def test_a_child_that_lost_its_owner_reference_and_labels_gets_them_back(
-    world: UnitWorld, onlooker: Onlooker, kube_namespace: str
+    world: UnitWorld, observer: Observer, kube_namespace: str
 ) -> None:
     admin = world.access.admin()
     async with world.operator() as operator:
         key = create_unit(admin, kube_namespace, "demo", template=TEMPLATE)
-        await onlooker.ready(key)
+        await observer.ready(key)
         before = {kind: read(admin, kind, child_of(key)) for kind in PATHS}
         strip(admin, key, LOSSES["both"])
         await settled(world.access, operator.controller)
@@ -78,7 +78,7 @@ async def test_a_child_that_lost_its_owner_reference_and_labels_gets_them_back(
 
 
 async def test_an_orphan_of_any_name_is_counted_and_removed(
-    world: UnitWorld, onlooker: Onlooker, kube_namespace: str
+    world: UnitWorld, observer: Observer, kube_namespace: str
 ) -> None:
     admin = world.access.admin()
     orphans = {
@@ -92,14 +92,14 @@ async def test_an_orphan_of_any_name_is_counted_and_removed(
             make(admin, kind, ObjectKey(kube_namespace, name), annotations=annotations)
     theirs = make(admin, "Deployment", ObjectKey(kube_namespace, "theirs"))
 
-    for informer in (onlooker.deployments, onlooker.services):
+    for informer in (observer.deployments, observer.services):
         await informer.until(lambda store: {key.name for key in store} >= orphans.keys())
 
     async with world.operator() as operator:
-        left = await left_over(onlooker, orphans.__contains__)
+        left = await left_over(observer, orphans.__contains__)
         await rested(operator.controller)
         counted = {
-            kind: operator.manager.operations.registry.get_sample_value(
+            kind: operator.manager.observability.registry.get_sample_value(
                 "gpuruntime_unit_orphans_removed_total", {"kind": kind}
             )
             for kind in PATHS
@@ -202,9 +202,9 @@ def version(obj: Any) -> tuple[Any, ...]:
     return metadata["uid"], obj["spec"], metadata.get("labels"), metadata.get("ownerReferences"), annotations
 
 
-async def left_over(onlooker: Onlooker, wanted: Callable[[str], bool] = bool) -> list[str]:
+async def left_over(observer: Observer, wanted: Callable[[str], bool] = bool) -> list[str]:
     """The children that are still there when it is clear that nobody removes them."""
-    informers = (onlooker.deployments, onlooker.services)
+    informers = (observer.deployments, observer.services)
     try:
         # A garbage collector that has only just heard of the kind takes half a minute.
         async with asyncio.timeout(60):

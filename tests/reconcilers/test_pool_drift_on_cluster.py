@@ -11,11 +11,11 @@ from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.stockpool import StockPool
 from gpuruntime.kube.patches import MergePatch
 from gpuruntime.meta.owners import controller_of
-from tests.product_scenes import Onlooker, rested, settled
-from tests.service.conftest import onlooker, world
+from tests.product_scenes import Observer, rested, settled
+from tests.service.conftest import observer, world
 from tests.service.service_scenes import ServiceWorld
 
-__all__ = ["onlooker", "world"]
+__all__ = ["observer", "world"]
 
 LOSSES: dict[str, dict[str, Any]] = {
     "owner": {"ownerReferences": None},
@@ -45,7 +45,7 @@ async def test_a_stock_unit_that_lost_its_owner_or_label_gets_them_back(loss: st
     assert await world.writes_of_a_second_pass() == []
 
 
-async def test_stock_that_outlived_its_pool_goes(world: ServiceWorld, onlooker: Onlooker) -> None:
+async def test_stock_that_outlived_its_pool_goes(world: ServiceWorld, observer: Observer) -> None:
     async with world.product() as product:
         await world.make_pool(2)
         await world.pool_because(reasons.POOL_READY)
@@ -57,9 +57,9 @@ async def test_stock_that_outlived_its_pool_goes(world: ServiceWorld, onlooker: 
     async with world.product() as product:
         with suppress(TimeoutError):
             async with asyncio.timeout(20):
-                await onlooker.units.until(lambda store: not len(store))
+                await observer.units.until(lambda store: not len(store))
                 await rested(product.pools)
-        counted = product.manager.operations.registry.get_sample_value(
+        counted = product.manager.observability.registry.get_sample_value(
             "gpuruntime_pool_orphans_removed_total", {"kind": "GPUUnit"}
         )
         left = await world.units(world.stock)

@@ -4,28 +4,28 @@ from gpuruntime.api import reasons
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.control import Store
 from gpuruntime.meta import find_condition
-from tests.product_scenes import Onlooker
+from tests.product_scenes import Observer
 from tests.reconcilers.pod_scenes import RUNNING, end, say, scheduled, silent_node
-from tests.service.conftest import onlooker, world
+from tests.service.conftest import observer, world
 from tests.service.service_scenes import ServiceWorld
 
-__all__ = ["onlooker", "silent_node", "world"]
+__all__ = ["observer", "silent_node", "world"]
 
 
 async def test_stock_that_fails_is_told_of_by_its_pool_and_another_unit_is_tried_in_its_place(
-    world: ServiceWorld, onlooker: Onlooker, silent_node: str
+    world: ServiceWorld, observer: Observer, silent_node: str
 ) -> None:
     admin = world.access.admin()
     async with world.product():
         await world.make_pool(1, gpu=1, gpu_type=silent_node)
-        await onlooker.pods.until(lambda _: bool(scheduled(onlooker)))
-        (first,), (pod,) = await world.units(world.stock), scheduled(onlooker)
+        await observer.pods.until(lambda _: bool(scheduled(observer)))
+        (first,), (pod,) = await world.units(world.stock), scheduled(observer)
 
         say(admin, world.stock, pod, "Pending", ready=False, state={"waiting": {"reason": "ErrImagePull"}})
         failed = await world.pool_because(reasons.POD_STARTUP_FAILED, "ErrImagePull")
-        await onlooker.units.until(lambda store: _names(store, world.stock) not in ([], [first]))
-        await onlooker.pods.until(lambda _: scheduled(onlooker) not in ([], [pod]))
-        (second,), (other,) = await world.units(world.stock), scheduled(onlooker)
+        await observer.units.until(lambda store: _names(store, world.stock) not in ([], [first]))
+        await observer.pods.until(lambda _: scheduled(observer) not in ([], [pod]))
+        (second,), (other,) = await world.units(world.stock), scheduled(observer)
         say(admin, world.stock, other, "Running", ready=True, state=RUNNING)
         filled = await world.pool_because(reasons.POOL_READY)
 
@@ -36,20 +36,20 @@ async def test_stock_that_fails_is_told_of_by_its_pool_and_another_unit_is_tried
 
 
 async def test_stock_that_fails_makes_room_for_stock_that_finds_no_node(
-    world: ServiceWorld, onlooker: Onlooker, silent_node: str
+    world: ServiceWorld, observer: Observer, silent_node: str
 ) -> None:
     admin = world.access.admin()
     async with world.product():
         await world.make_pool(2, gpu=8, gpu_type=silent_node)
-        await onlooker.pods.until(lambda _: bool(scheduled(onlooker)))
-        (pod,) = scheduled(onlooker)
+        await observer.pods.until(lambda _: bool(scheduled(observer)))
+        (pod,) = scheduled(observer)
 
         say(admin, world.stock, pod, "Pending", ready=False, state={"waiting": {"reason": "ErrImagePull"}})
         full = await world.pool_because(reasons.POD_STARTUP_FAILED, "1 find no node")
-        await onlooker.pods.until(lambda _: not scheduled(onlooker))
+        await observer.pods.until(lambda _: not scheduled(observer))
         end(admin, world.stock, pod)
-        await onlooker.pods.until(lambda _: bool(scheduled(onlooker)))
-        (other,) = scheduled(onlooker)
+        await observer.pods.until(lambda _: bool(scheduled(observer)))
+        (other,) = scheduled(observer)
         say(admin, world.stock, other, "Running", ready=True, state=RUNNING)
         better = await world.pool_because(reasons.POOL_PROGRESSING, "1 of 2 stock units are ready; 1 find no node")
 

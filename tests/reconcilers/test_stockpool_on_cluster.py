@@ -8,16 +8,16 @@ from gpuruntime.desired.pool_units import is_ready_stock
 from gpuruntime.desired.provenance import provenance_of
 from gpuruntime.kube.patches import MergePatch
 from gpuruntime.meta import ObjectKey
-from gpuruntime.service.requests import DeleteUnit
-from tests.product_scenes import Onlooker
-from tests.service.conftest import onlooker, world
+from gpuruntime.service.operations.requests import DeleteUnit
+from tests.product_scenes import Observer
+from tests.service.conftest import observer, world
 from tests.service.service_scenes import ServiceWorld, looking_at
 
-__all__ = ["onlooker", "world"]
+__all__ = ["observer", "world"]
 
 
 async def test_a_pool_fills_shrinks_empties_and_takes_its_stock_with_it(
-    world: ServiceWorld, onlooker: Onlooker
+    world: ServiceWorld, observer: Observer
 ) -> None:
     async with world.product():
         await world.make_pool(3)
@@ -25,10 +25,10 @@ async def test_a_pool_fills_shrinks_empties_and_takes_its_stock_with_it(
         names = sorted(await world.units(world.stock))
 
         world.access.kubectl("scale", "stockpools.runtime.lokiwager.io/warm", "--replicas=1", "-n", world.stock)
-        await onlooker.units.until(lambda store: len(store.list(world.stock).items) == 1)
+        await observer.units.until(lambda store: len(store.list(world.stock).items) == 1)
         kept = sorted(await world.units(world.stock))
         world.access.kubectl("scale", "stockpools.runtime.lokiwager.io/warm", "--replicas=0", "-n", world.stock)
-        await onlooker.units.until(lambda store: not store.list(world.stock).items)
+        await observer.units.until(lambda store: not store.list(world.stock).items)
         async with looking_at(world.access, StockPool, world.stock) as pools:
             await pools.until(lambda store: [pool.status.available for pool in store.list().items] == [0])
         empty = await world.pool_because(reasons.SCALED_TO_ZERO)
@@ -37,7 +37,7 @@ async def test_a_pool_fills_shrinks_empties_and_takes_its_stock_with_it(
         last = sorted(await world.units(world.stock))
         quiet = await world.writes_of_a_second_pass()
         await world.admin.delete(StockPool, "warm", world.stock)
-        await onlooker.units.until(lambda store: not store.list(world.stock).items)
+        await observer.units.until(lambda store: not store.list(world.stock).items)
 
     assert (full.status.phase, full.status.available, full.status.allocated) == ("Ready", 3, 0)
     assert (empty.status.phase, empty.status.available) == ("Empty", 0)
@@ -48,18 +48,18 @@ async def test_a_pool_fills_shrinks_empties_and_takes_its_stock_with_it(
 
 
 async def test_a_pool_refills_after_a_claim_and_counts_what_it_supplied(
-    world: ServiceWorld, onlooker: Onlooker
+    world: ServiceWorld, observer: Observer
 ) -> None:
     async with world.product() as product:
         pool = await world.make_pool(2)
         await world.pool_because(reasons.POOL_READY)
 
         made = await product.service.units.create("order-1", world.creates("demo"))
-        await onlooker.ready(ObjectKey(world.active, "demo"))
-        await onlooker.units.until(lambda store: len(store.list(world.stock).items) == 2)
+        await observer.ready(ObjectKey(world.active, "demo"))
+        await observer.units.until(lambda store: len(store.list(world.stock).items) == 2)
         refilled = await world.pool_because(reasons.POOL_READY)
         await product.service.units.delete("order-2", DeleteUnit("demo", world.active))
-        await onlooker.units.until(lambda store: not store.list(world.active).items)
+        await observer.units.until(lambda store: not store.list(world.active).items)
 
     source = None if made.unit is None else provenance_of(made.unit.metadata)
     stock = await world.units(world.stock)
@@ -72,25 +72,25 @@ async def test_a_pool_refills_after_a_claim_and_counts_what_it_supplied(
 
 
 async def test_units_of_an_old_spec_are_replaced_without_dropping_below_the_target(
-    world: ServiceWorld, onlooker: Onlooker
+    world: ServiceWorld, observer: Observer
 ) -> None:
     ready: list[int] = []
 
     def count(change: Change[GPUUnit]) -> None:
         if not change.initial and change.key.namespace == world.stock:
-            ready.append(sum(is_ready_stock(unit) for unit in onlooker.units.store.list(world.stock).items))
+            ready.append(sum(is_ready_stock(unit) for unit in observer.units.store.list(world.stock).items))
 
     async with world.product():
         await world.make_pool(2)
         await world.pool_because(reasons.POOL_READY)
         before = set(await world.units(world.stock))
-        await onlooker.units.subscribe(count)
+        await observer.units.subscribe(count)
 
         await world.admin.patch(StockPool, "warm", world.stock, MergePatch({"spec": {"memory": "32Mi"}}))
-        await onlooker.units.until(
+        await observer.units.until(
             lambda store: {unit.spec.memory for unit in store.list(world.stock).items} == {"32Mi"}
         )
-        onlooker.units.unsubscribe(count)
+        observer.units.unsubscribe(count)
         done = await world.pool_because(reasons.POOL_READY, "2 of 2 stock units are ready.")
 
     after = await world.units(world.stock)

@@ -5,8 +5,8 @@ import pytest
 from gpuruntime.api import reasons
 from gpuruntime.control import (
     BeingDeletedError,
-    FightError,
     ForeignObjectError,
+    HotLoopError,
     ImmutableDifferenceError,
     StaleOwnerError,
     WriteRefusedError,
@@ -47,7 +47,7 @@ def is_living(namespace: str, uid: str) -> bool:
         (BadRequestError(Status(400, "BadRequest")), "SyncFailed", 60, "BadRequest"),
         (ServerError(Status(500, message="failed calling webhook")), "", None, "failed calling webhook"),
         (TooManyRequestsError(Status(429, message="slow down")), "", None, "slow down"),
-        (FightError("changed back was spec.replicas", retry_after=30.0), "", None, "spec.replicas"),
+        (HotLoopError("changed back was spec.replicas", retry_after=30.0), "", None, "spec.replicas"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )

@@ -21,7 +21,7 @@ from gpuruntime.testing import AuditLog, ClusterAccess, NodeShape
 from gpuruntime.testing.accounts import Account
 from gpuruntime.testing.granted import granted_account
 from tests.control.scenes import managing
-from tests.product_scenes import Onlooker, rested
+from tests.product_scenes import Observer, rested
 
 __all__ = [
     "Operator",
@@ -100,16 +100,16 @@ def child_of(key: ObjectKey) -> ObjectKey:
     return ObjectKey(key.namespace, child_name(key.name))
 
 
-def deployment_of(onlooker: Onlooker, unit: ObjectKey) -> Deployment:
+def deployment_of(observer: Observer, unit: ObjectKey) -> Deployment:
     """The Deployment of a unit, as it was last seen."""
-    found = onlooker.deployments.store.get(child_of(unit))
+    found = observer.deployments.store.get(child_of(unit))
     assert found is not None
     return found
 
 
-def is_rolled_out(onlooker: Onlooker, unit: ObjectKey, generation: int) -> bool:
+def is_rolled_out(observer: Observer, unit: ObjectKey, generation: int) -> bool:
     """Whether this generation of the Deployment of a unit is rolled out."""
-    status = deployment_of(onlooker, unit).status
+    status = deployment_of(observer, unit).status
     return (status.observed_generation, status.replicas, status.available_replicas) == (generation, 1, 1)
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from gpuruntime.testing import AuditLog, ClusterAccess
-from tests.product_scenes import Onlooker, looking_on, product, stock_namespace
+from tests.product_scenes import Observer, looking_on, product, stock_namespace
 from tests.service.service_scenes import ServiceWorld, service_world
 
-__all__ = ["onlooker", "product", "stock_namespace", "world"]
+__all__ = ["observer", "product", "stock_namespace", "world"]
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ async def world(
 
 
 @pytest.fixture
-async def onlooker(world: ServiceWorld) -> AsyncIterator[Onlooker]:
+async def observer(world: ServiceWorld) -> AsyncIterator[Observer]:
     """Somebody who sees what becomes of units."""
     async with looking_on(world.access, world.active, world.stock) as somebody:
         yield somebody

@@ -13,16 +13,16 @@ from gpuruntime.desired.provenance import claim_of, provenance_of
 from gpuruntime.kube.errors import KubeError
 from gpuruntime.meta import ObjectMeta
 from gpuruntime.service.errors import ServiceError
-from gpuruntime.service.operation_hold import LostHoldError
-from gpuruntime.service.operation_record import HoldTiming, has_ended
-from gpuruntime.service.requests import CreateUnit, DeleteUnit, Envelope, SeedStock
+from gpuruntime.service.operations.lease import LostHoldError
+from gpuruntime.service.operations.record import LeaseTiming, has_ended
+from gpuruntime.service.operations.requests import CreateUnit, DeleteUnit, Envelope, SeedStock
 from gpuruntime.testing.crashing import Launch, Moment, Operator, Scenario, Stage, World
 from tests.service.service_scenes import Product, build_product
 
 __all__ = ["HAND_OVER", "serving", "shopping", "state_of_units"]
 
 Steps = Sequence[Callable[[], Awaitable[Any]]]
-_IMPATIENT = HoldTiming(lease=3.0, renew=2.5, period=0.8)
+_IMPATIENT = LeaseTiming(lease=3.0, renew=2.5, period=0.8)
 _SEEDED, _POOLED = "g2.1", "g1.1"
 
 

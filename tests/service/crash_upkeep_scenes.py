@@ -10,13 +10,13 @@ from gpuruntime.api.reasons import READY
 from gpuruntime.api.stockpool import StockPool, StockPoolSpec
 from gpuruntime.desired.pool_units import is_ready_stock
 from gpuruntime.meta.frozen_mapping import freeze
-from gpuruntime.service.changing import ChangeObject
-from gpuruntime.service.machines import DeleteStocks, NewStocks
-from gpuruntime.service.machines_on_cluster import ClusterMachines
-from gpuruntime.service.operation_record import has_ended
+from gpuruntime.service.compat.cluster import ClusterMachines
+from gpuruntime.service.compat.machines import DeleteStocks, NewStocks
+from gpuruntime.service.objects.update import ChangeObject
+from gpuruntime.service.operations.record import has_ended
+from gpuruntime.service.operations.requests import CreateUnit, Envelope
 from gpuruntime.service.pools import POOL_CHANGE, CreatePool
-from gpuruntime.service.requests import CreateUnit, Envelope
-from gpuruntime.service.unit_changes import UNIT_CHANGE
+from gpuruntime.service.units.update import UNIT_CHANGE
 from gpuruntime.testing.crashing import Moment, Stage, World
 from tests.service.crash_scenes import HAND_OVER, Steps
 from tests.service.service_scenes import Product

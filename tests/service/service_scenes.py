@@ -27,19 +27,19 @@ from gpuruntime.reconcilers.claims import ClaimOptions, install_claims
 from gpuruntime.reconcilers.gpuunit import GPUUnitOptions, install_gpuunit
 from gpuruntime.reconcilers.stockpool import StockPoolOptions, install_stockpool
 from gpuruntime.service.homes import Homes
-from gpuruntime.service.installation import Service, ServiceOptions, install_service, watch_operations
-from gpuruntime.service.operation_record import HoldTiming, has_ended, new_operation, request_hash
-from gpuruntime.service.requests import CreateUnit, Envelope, SeedStock
+from gpuruntime.service.operations.record import LeaseTiming, has_ended, new_operation, request_hash
+from gpuruntime.service.operations.requests import CreateUnit, Envelope, SeedStock
+from gpuruntime.service.wiring import Service, ServiceOptions, install_service, watch_operations
 from gpuruntime.testing import AuditLog, ClusterAccess
 from gpuruntime.testing.accounts import Account
 from gpuruntime.testing.granted import granted_account
 from tests.control.scenes import managing, running
-from tests.product_scenes import Onlooker, eventually
+from tests.product_scenes import Observer, eventually
 
 __all__ = ["QUICK", "SMALL", "Product", "ServiceWorld", "build_product", "looking_at", "seeded", "service_world"]
 
 T = TypeVar("T")
-QUICK = HoldTiming(lease=6.0, renew=5.0, period=1.0)
+QUICK = LeaseTiming(lease=6.0, renew=5.0, period=1.0)
 SMALL = Envelope("g1.1", cpu="10m", memory="16Mi")
 
 
@@ -64,7 +64,7 @@ def build_product(
     stock: str,
     *,
     name: str = "gpuruntime",
-    timing: HoldTiming = QUICK,
+    timing: LeaseTiming = QUICK,
     keep: timedelta = timedelta(days=1),
     patience: float = 15.0,
     refused_seconds: float = 60.0,
@@ -160,7 +160,7 @@ class ServiceWorld:
 @asynccontextmanager
 async def looking_at(access: ClusterAccess, kind: type[T], *namespaces: str) -> AsyncIterator[Informer[T]]:
     """An administrator's informer of one kind, for the length of the block."""
-    async with Transport(from_kubeconfig(access.kubeconfig), user_agent="onlooker") as transport:
+    async with Transport(from_kubeconfig(access.kubeconfig), user_agent="observer") as transport:
         cache = Cache(transport)
         informer = cache.informer(kind, namespaces=namespaces)
         async with running(cache):
@@ -168,14 +168,14 @@ async def looking_at(access: ClusterAccess, kind: type[T], *namespaces: str) -> 
 
 
 async def seeded(
-    world: ServiceWorld, product: Product, onlooker: Onlooker, replicas: int, name: str = "seed"
+    world: ServiceWorld, product: Product, observer: Observer, replicas: int, name: str = "seed"
 ) -> list[str]:
     """So many stock units, made by a request and ready; their names, in order."""
     await product.service.stock.seed(name, world.seeds(replicas))
-    await onlooker.units.until(lambda store: len(store.list(world.stock).items) >= replicas)
+    await observer.units.until(lambda store: len(store.list(world.stock).items) >= replicas)
     names = sorted(await world.units(world.stock))
     for unit in names:
-        await onlooker.ready(ObjectKey(world.stock, unit))
+        await observer.ready(ObjectKey(world.stock, unit))
         await claimable(world, product, ObjectKey(world.stock, unit))
     return names
 

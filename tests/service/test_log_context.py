@@ -4,8 +4,8 @@ import logging
 from gpuruntime.api.names import REQUEST_ID
 from gpuruntime.api.operation import CREATE_GPU_UNIT
 from gpuruntime.service.log_context import RequestFields, current_request_id, logged_as, logged_for
-from gpuruntime.service.operation_record import new_operation
-from gpuruntime.service.requests import CreateUnit
+from gpuruntime.service.operations.record import new_operation
+from gpuruntime.service.operations.requests import CreateUnit
 
 REQUEST = CreateUnit("demo", "g1.1", "nginx")
 

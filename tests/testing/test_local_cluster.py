@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpuruntime.testing import ClusterAccess, ClusterError, FakeNodes, LocalCluster, NodeShape, RefusedError
-from gpuruntime.testing.children import DirectoryInUseError
+from gpuruntime.testing.supervised import DirectoryInUseError
 
 
 def listening(server: str) -> bool:

@@ -9,14 +9,14 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 from attrs import field, frozen
 
-from gpuruntime.control.operations.http_site import HttpAddress, serving
+from gpuruntime.control.serving.site import HttpAddress, serving
 from gpuruntime.meta.frozen_mapping import EMPTY, FrozenDict
 from gpuruntime.meta.rules import Items, Length, Pattern, Range
 from gpuruntime.meta.structs import Struct, wire
-from gpuruntime.web.authentication import Access, Gate
-from gpuruntime.web.frame import mount
-from gpuruntime.web.routing import Answer, Call, Caller, Idempotency, Page, Reply, Route, Scope
-from gpuruntime.web.swagger_pages import mount_documentation
+from gpuruntime.web.auth.access_control import Access, AccessControl
+from gpuruntime.web.openapi.swagger_pages import mount_documentation
+from gpuruntime.web.server.endpoint import mount
+from gpuruntime.web.server.route import Answer, Call, Caller, Idempotency, Page, Reply, Route, Scope
 
 Client = TestClient[web.Request, web.Application]
 
@@ -166,7 +166,7 @@ _NO_WIDGET = (404, "widget_not_found")
 async def serving_widgets(widgets: Widgets, access: Access = Access.CREDENTIALS) -> AsyncIterator[Client]:
     """A client of the API; without headers of its own it has no credentials."""
     app = web.Application()
-    mount(app, widgets.routes(), Gate(access, TOKENS))
+    mount(app, widgets.routes(), AccessControl(access, TOKENS))
     mount_documentation(app, widgets.routes())
     async with TestClient(TestServer(app)) as client:
         yield client

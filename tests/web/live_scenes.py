@@ -15,10 +15,10 @@ from gpuruntime.control import Cache
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.credentials import Credentials
 from gpuruntime.kube.transport import Transport
-from gpuruntime.service.change_log import ChangeLog
-from gpuruntime.service.reading import Reads
-from gpuruntime.web.live import LiveUnits
-from gpuruntime.web.traffic import Traffic, TrafficCollector, measure
+from gpuruntime.service.reads.reader import Reads
+from gpuruntime.service.reads.watch_log import ChangeLog
+from gpuruntime.web.server.metrics import Traffic, TrafficCollector, measure
+from gpuruntime.web.sse.stream import LiveUnits
 from tests.product_scenes import eventually
 from tests.web.resource_scenes import Events
 

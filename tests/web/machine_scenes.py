@@ -9,10 +9,10 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client import CollectorRegistry
 
-from gpuruntime.service.memory import MemoryMachines
+from gpuruntime.service.compat.memory import MemoryMachines
 from gpuruntime.web.app import install, machine_routes
-from gpuruntime.web.authentication import Access, Gate
-from gpuruntime.web.health import HealthPages
+from gpuruntime.web.auth.access_control import Access, AccessControl
+from gpuruntime.web.resources.health import HealthPages
 
 Answer = tuple[int, Any]
 STARTED = datetime(2026, 1, 1, tzinfo=UTC)
@@ -47,6 +47,6 @@ async def api_without_cluster() -> AsyncIterator[Api]:
 
     health = HealthPages(machines.take, kube_error, lambda: datetime(2026, 1, 1, 0, 1, tzinfo=UTC), STARTED)
     app = web.Application()
-    install(app, machine_routes(health, machines), Gate(Access.DEVELOPMENT), CollectorRegistry())
+    install(app, machine_routes(health, machines), AccessControl(Access.DEVELOPMENT), CollectorRegistry())
     async with TestClient(TestServer(app)) as client:
         yield Api(client)

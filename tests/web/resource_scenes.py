@@ -10,9 +10,9 @@ from aiohttp.test_utils import TestClient, TestServer
 from attrs import field, frozen
 
 from gpuruntime.web.app import cluster_routes
-from gpuruntime.web.authentication import Access, Gate
-from gpuruntime.web.frame import mount
-from gpuruntime.web.routing import PREFIX
+from gpuruntime.web.auth.access_control import Access, AccessControl
+from gpuruntime.web.server.endpoint import mount
+from gpuruntime.web.server.route import PREFIX
 from tests.service.service_scenes import Product, ServiceWorld
 
 __all__ = ["Answered", "Api", "Event", "Events", "serving"]
@@ -127,9 +127,9 @@ class Api:
 
 
 @asynccontextmanager
-async def serving(product: Product, world: ServiceWorld, gate: Gate | None = None) -> AsyncIterator[Api]:
+async def serving(product: Product, world: ServiceWorld, gate: AccessControl | None = None) -> AsyncIterator[Api]:
     """The API of a product, on a port of its own, for the length of the block; open to this machine without a gate."""
     app = web.Application()
-    mount(app, cluster_routes(product.service), gate or Gate(Access.DEVELOPMENT))
+    mount(app, cluster_routes(product.service), gate or AccessControl(Access.DEVELOPMENT))
     async with TestClient(TestServer(app)) as client:
         yield Api(client, world)

@@ -12,9 +12,9 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from gpuruntime.kube.answers import Answer
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import KubeError
-from gpuruntime.web.authentication_kubernetes import TokenReviews
-from gpuruntime.web.identity import parse_grants
-from gpuruntime.web.routing import Caller, Scope
+from gpuruntime.web.auth.scopes import parse_grants
+from gpuruntime.web.auth.token_review import TokenReviews
+from gpuruntime.web.server.route import Caller, Scope
 
 __all__ = ["ALICE", "Reviewer", "reviews"]
 

@@ -4,8 +4,8 @@ from prometheus_client import CollectorRegistry
 
 from gpuruntime import __version__
 from gpuruntime.web.app import install, until_ready
-from gpuruntime.web.authentication import Access, Gate
-from gpuruntime.web.routing import Call, Reply, Route, Scope
+from gpuruntime.web.auth.access_control import Access, AccessControl
+from gpuruntime.web.server.route import Call, Reply, Route, Scope
 
 
 async def ready(_request: web.Request) -> web.Response:
@@ -25,7 +25,7 @@ def routes() -> tuple[Route, ...]:
 async def test_the_docs_page_lists_every_route_with_its_purpose() -> None:
     app = web.Application()
     app.router.add_get("/readyz", ready)
-    install(app, (), Gate(Access.DEVELOPMENT), CollectorRegistry())
+    install(app, (), AccessControl(Access.DEVELOPMENT), CollectorRegistry())
 
     async with TestClient(TestServer(app)) as client:
         page = await (await client.get("/")).text()
@@ -37,7 +37,9 @@ async def test_the_docs_page_lists_every_route_with_its_purpose() -> None:
 async def test_until_there_is_no_reason_any_more_only_health_is_served() -> None:
     reasons = ["the cluster has not been seen yet"]
     app = web.Application()
-    install(app, until_ready(routes(), lambda: "".join(reasons)), Gate(Access.DEVELOPMENT), CollectorRegistry())
+    install(
+        app, until_ready(routes(), lambda: "".join(reasons)), AccessControl(Access.DEVELOPMENT), CollectorRegistry()
+    )
 
     async with TestClient(TestServer(app)) as client:
         health, early = await client.get("/api/v1/health"), await client.get("/api/v1/units")

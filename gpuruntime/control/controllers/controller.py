@@ -20,11 +20,11 @@ from gpuruntime.control.controllers.sources import Source
 from gpuruntime.control.controllers.usage import check_answer, check_reads, check_reconciler, check_source
 from gpuruntime.control.informers.informer import Informer
 from gpuruntime.control.informers.store import reading_controller
-from gpuruntime.control.queueing.queue_item import Turn
+from gpuruntime.control.option_checks import above_zero, at_least_one, not_negative
 from gpuruntime.control.queueing.rate_limits import RateLimits
+from gpuruntime.control.queueing.work_item import WorkItem
 from gpuruntime.control.queueing.workqueue import QueueClosedError, WorkQueue
-from gpuruntime.control.sensible_numbers import above_zero, at_least_one, not_negative
-from gpuruntime.control.writing.fights import FightError
+from gpuruntime.control.writing.hot_loops import HotLoopError
 from gpuruntime.meta.identity import ObjectKey
 
 __all__ = ["Controller", "ControllerOptions", "ReconcileTimeoutError", "current_context", "run_fields"]
@@ -203,7 +203,7 @@ class Controller(Generic[K]):
             # for the renewal of its lease.
             await asyncio.sleep(0)
 
-    async def _run(self, turn: Turn[K]) -> None:
+    async def _run(self, turn: WorkItem[K]) -> None:
         loop, worker = asyncio.get_running_loop(), asyncio.current_task()
         started = loop.time()
         causes = tuple(cause for cause in turn.causes if isinstance(cause, Cause))
@@ -254,14 +254,14 @@ class Controller(Generic[K]):
             check_answer(run, self._reconciler.reconcile)
         return run
 
-    def _succeeded(self, turn: Turn[K], result: Result) -> ReconcileResult:
+    def _succeeded(self, turn: WorkItem[K], result: Result) -> ReconcileResult:
         self.queue.forget(turn.key)
         if result.seconds is None:
             return "success"
         self.queue.add_after(turn.key, result.seconds, priority=turn.priority)
         return "requeue_after"
 
-    def _failed(self, turn: Turn[K], error: BaseException) -> None:
+    def _failed(self, turn: WorkItem[K], error: BaseException) -> None:
         decision = decide(error)
         fields = {"verdict": decision.verdict, "attempt": turn.attempt, "error": f"{type(error).__name__}: {error}"}
         if decision.verdict == "conflict":
@@ -269,7 +269,7 @@ class Controller(Generic[K]):
             _LOG.info("reconcile met a conflict", extra=fields)
         else:
             _LOG.error("reconcile failed", extra=fields, exc_info=None if is_expected(error) else error)
-        if isinstance(error, FightError):
+        if isinstance(error, HotLoopError):
             self.counters.fights += 1
         if decision.verdict == "terminal":
             self.counters.terminal_errors += 1

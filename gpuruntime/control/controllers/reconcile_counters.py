@@ -2,7 +2,7 @@
 
 from typing import Final, Literal, get_args
 
-from gpuruntime.control.durations import Durations
+from gpuruntime.control.histogram import Histogram
 
 __all__ = ["RECONCILE_BUCKETS", "ReconcileCounters", "ReconcileResult"]
 
@@ -47,7 +47,7 @@ class ReconcileCounters:
         self.active_workers = 0
         """How many of them reconcile now."""
         self.results: dict[ReconcileResult, int] = dict.fromkeys(get_args(ReconcileResult), 0)
-        self.durations = Durations(RECONCILE_BUCKETS)
+        self.durations = Histogram(RECONCILE_BUCKETS)
         self.terminal_errors = 0
         """Those errors that are not tried again."""
         self.timeouts = 0

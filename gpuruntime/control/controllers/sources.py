@@ -15,9 +15,9 @@ from gpuruntime.control.controllers.usage import check_takes_change
 from gpuruntime.control.informers.changes import Change
 from gpuruntime.control.informers.informer import Informer
 from gpuruntime.control.informers.subscription import Subscription
-from gpuruntime.control.queueing.priorities import LOW
+from gpuruntime.control.option_checks import above_zero
+from gpuruntime.control.queueing.priorities import LOW_PRIORITY
 from gpuruntime.control.queueing.workqueue import WorkQueue
-from gpuruntime.control.sensible_numbers import above_zero
 
 __all__ = ["Channel", "Source", "Timer", "Watch"]
 
@@ -92,7 +92,7 @@ class Watch(Generic[K, T]):
             if all(predicate(change) for predicate in self._predicates):
                 cause = Cause(self._name, change.type, str(change.key), now())
                 for key in checked_keys(self._trigger(change), self._trigger, queue.key_type):
-                    queue.add(key, priority=LOW if change.initial else 0, cause=cause)
+                    queue.add(key, priority=LOW_PRIORITY if change.initial else 0, cause=cause)
 
         name = f"the trigger or a predicate of controller {queue.name}"
         self._subscription = await self._informer.subscribe(handle, name=name)
@@ -207,7 +207,7 @@ class Timer(Generic[K]):
             cause = Cause(self.name, "tick", at=asyncio.get_running_loop().time())
             try:
                 for key in checked_keys(self.keys(), self.keys, queue.key_type):
-                    queue.add(key, priority=LOW, cause=cause)
+                    queue.add(key, priority=LOW_PRIORITY, cause=cause)
             except BaseException as error:
                 # Other people's code must not stop the controller, and a plain function is never cancelled.
                 if isinstance(error, KeyboardInterrupt | SystemExit):

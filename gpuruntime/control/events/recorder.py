@@ -18,11 +18,11 @@ from datetime import UTC, datetime
 from random import Random
 from typing import Final
 
-from gpuruntime.control.events.event_counters import DropCause, EventCounters
-from gpuruntime.control.events.event_delivery import EventDelivery, EventWriter
-from gpuruntime.control.events.event_ledger import EventLedger
-from gpuruntime.control.events.event_occurrence import EventType, Occurrence, cut
-from gpuruntime.control.recently_used import RecentlyUsed
+from gpuruntime.control.events.counters import DropCause, EventCounters
+from gpuruntime.control.events.delivery import EventDelivery, EventWriter
+from gpuruntime.control.events.ledger import EventLedger
+from gpuruntime.control.events.occurrence import EventType, Occurrence, cut
+from gpuruntime.control.lru import LRU
 from gpuruntime.kube.builtin.events import ObjectReference
 from gpuruntime.meta import KubeObject, is_dns_subdomain
 
@@ -108,7 +108,7 @@ class Recorder:
         )
         self._is_started = False
         self._is_stopped = False
-        self._mistakes: RecentlyUsed[str, bool] = RecentlyUsed(_MISTAKES_KEPT)
+        self._mistakes: LRU[str, bool] = LRU(_MISTAKES_KEPT)
 
     @property
     def depth(self) -> int:

@@ -93,7 +93,7 @@ def _watched(kind: ResourceKind, scopes: Sequence[InformerScope[Any]]) -> tuple[
 def _asking(right: Right, scopes: Sequence[InformerScope[Any]]) -> Iterator[Right]:
     """What the client of a manager may read because of a write."""
     resource, _, subresource = right.resource.partition("/")
-    # `FightGuard` looks at what was written; statuses are written by JSON patches, which it does not look behind.
+    # `HotLoopGuard` looks at what was written; statuses are written by JSON patches, which it does not look behind.
     # Finalizers are no requests: admission asks for the right to them.
     is_looked_behind = right.verb == "update" or (right.verb == "patch" and not subresource)
     if is_looked_behind and subresource != "finalizers":

@@ -5,8 +5,8 @@ import math
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
-from gpuruntime.control.queueing.queue_item import QueueItem
 from gpuruntime.control.queueing.revisable_heap import RevisableHeap
+from gpuruntime.control.queueing.work_item import QueueItem
 
 __all__ = ["DelayedItems"]
 

@@ -2,12 +2,12 @@
 
 from typing import Final
 
-__all__ = ["AGEING", "LOW", "rank"]
+__all__ = ["AGEING", "LOW_PRIORITY", "rank"]
 
 AGEING: Final = 0.3
 """The seconds of waiting that weigh as much as one point of priority."""
 
-LOW: Final = -100
+LOW_PRIORITY: Final = -100
 """The priority of what nobody waits for, such as the initial sync and resyncs: it yields to normal keys for 30 s."""
 
 

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from gpuruntime.control.durations import Durations
+from gpuruntime.control.histogram import Histogram
 
 __all__ = ["DURATION_BUCKETS", "MeasuredQueue", "QueueCollector", "QueueCounters"]
 
@@ -39,8 +39,8 @@ class QueueCounters:
         self.retries = 0
         self.depth = {0: 0}
         self.depth_of_others = 0
-        self.waited = Durations(DURATION_BUCKETS)
-        self.worked = Durations(DURATION_BUCKETS)
+        self.waited = Histogram(DURATION_BUCKETS)
+        self.worked = Histogram(DURATION_BUCKETS)
 
     def count_depth(self, priority: int, change: int) -> None:
         """Note that a key of this priority began (1) or ceased (-1) to be ready."""

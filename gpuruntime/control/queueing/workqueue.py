@@ -9,13 +9,13 @@ from typing import Final, Generic, TypeVar
 
 from gpuruntime.aio.loops import require_loop
 from gpuruntime.control.queueing.delayed_items import DelayedItems
-from gpuruntime.control.queueing.key_survey import Survey, first_items
+from gpuruntime.control.queueing.idle_workers import SleepingWorkers
+from gpuruntime.control.queueing.key_sample import Survey, first_items
 from gpuruntime.control.queueing.priorities import rank
-from gpuruntime.control.queueing.queue_item import KeyState, KeyView, QueueItem, Turn
 from gpuruntime.control.queueing.queue_metrics import QueueCounters
 from gpuruntime.control.queueing.rate_limits import RateLimits
 from gpuruntime.control.queueing.revisable_heap import RevisableHeap
-from gpuruntime.control.queueing.sleeping_workers import SleepingWorkers
+from gpuruntime.control.queueing.work_item import KeyState, KeyView, QueueItem, WorkItem
 
 __all__ = ["QueueClosedError", "WorkQueue"]
 
@@ -187,7 +187,7 @@ class WorkQueue(Generic[K]):
             item.take_causes()
         return item.key
 
-    async def get_with_causes(self) -> Turn[K]:
+    async def get_with_causes(self) -> WorkItem[K]:
         """The next key as `get` gives it, with the story of how it came to be next.
 
         Raises:
@@ -199,7 +199,7 @@ class WorkQueue(Generic[K]):
         item = self._take(now)
         causes, dropped = item.take_causes()
         attempt = self._failures.get(item.key, 0) + 1
-        return Turn(item.key, item.priority, attempt, now - item.ready_at, causes, dropped)
+        return WorkItem(item.key, item.priority, attempt, now - item.ready_at, causes, dropped)
 
     def done(self, key: K) -> None:
         """Give back a key, which may be run again from now on. To be called once for each `get`, closed or not.

@@ -15,7 +15,7 @@ from gpuruntime.meta.names import is_dns_subdomain
 from gpuruntime.meta.objects import KubeObject, ObjectMeta, TypedObject
 from gpuruntime.meta.owners import set_controller
 
-__all__ = ["SHARED_MAPS", "Marks", "desired_body", "inner"]
+__all__ = ["SHARED_MAPS", "OwnershipAnnotations", "desired_body", "inner"]
 
 Json = dict[str, Any]
 
@@ -25,7 +25,7 @@ _HASH_LENGTH: Final = 16
 
 
 @frozen
-class Marks:
+class OwnershipAnnotations:
     """The annotations that a manager leaves on what it writes.
 
     "<manager>/desired-hash" is the hash of what was desired: it differs when anything is desired otherwise, also when

@@ -1,14 +1,14 @@
 """Whose object is this? The rules by which a write is refused before it is tried."""
 
-from gpuruntime.control.writing.desired_state import Marks
-from gpuruntime.control.writing.refusals import BeingDeletedError, ForeignObjectError, StaleOwnerError
+from gpuruntime.control.writing.desired_state import OwnershipAnnotations
+from gpuruntime.control.writing.write_errors import BeingDeletedError, ForeignObjectError, StaleOwnerError
 from gpuruntime.meta.objects import KubeObject, OwnerReference
 from gpuruntime.meta.owners import controller_of
 
 __all__ = ["check_ours", "check_writable"]
 
 
-def check_ours(live: KubeObject, owner: KubeObject | None, marks: Marks, *, adopt: bool = False) -> None:
+def check_ours(live: KubeObject, owner: KubeObject | None, marks: OwnershipAnnotations, *, adopt: bool = False) -> None:
     """Pass if the object carries the mark of `owner` and nobody else controls it; without an owner, if nobody does.
 
     With `adopt`, one without a mark that nobody or the owner controls passes as well. Owner references and labels are

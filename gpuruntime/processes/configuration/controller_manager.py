@@ -6,8 +6,7 @@ from typing import Final
 
 from attrs import frozen
 
-from gpuruntime.control.leadership.election_terms import ElectionTiming
-from gpuruntime.control.operations.http_site import HttpAddress
+from gpuruntime.control import ElectionTiming, HttpAddress
 from gpuruntime.processes.configuration.keys import Fault, key, section
 from gpuruntime.processes.configuration.notations import (
     ADDRESS,

@@ -9,8 +9,8 @@ from typing import Final, Generic, TypeVar
 
 from attrs import frozen
 
-from gpuruntime.control.operations.http_site import HttpAddress
-from gpuruntime.meta.names import is_dns_label, is_dns_subdomain
+from gpuruntime.control import HttpAddress
+from gpuruntime.meta import is_dns_label, is_dns_subdomain
 
 __all__ = [
     "ADDRESS",

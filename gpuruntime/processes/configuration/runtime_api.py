@@ -5,8 +5,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from gpuruntime.control.operations.http_limits import HttpLimits
-from gpuruntime.control.operations.http_site import HttpAddress
+from gpuruntime.control import HttpAddress, HttpLimits
 from gpuruntime.processes.cluster_access import KubeMode
 from gpuruntime.processes.configuration.keys import Fault, key, keys, section
 from gpuruntime.processes.configuration.notations import (
@@ -21,7 +20,7 @@ from gpuruntime.processes.configuration.notations import (
     show_seconds,
 )
 from gpuruntime.processes.configuration.sections import Logging, Namespaces
-from gpuruntime.web.identity import GrantError, parse_grants
+from gpuruntime.web.auth.scopes import GrantError, parse_grants
 
 __all__ = ["Auth", "Connections", "RuntimeApiConfig", "Tls"]
 

@@ -8,7 +8,7 @@ from typing import Final
 from attrs import frozen
 
 from gpuruntime.api.roles import INSTANCE_NAMESPACE, STOCK_NAMESPACE, SYSTEM_NAMESPACE
-from gpuruntime.control.operations.log_lines import LogFormat
+from gpuruntime.control import LogFormat
 from gpuruntime.processes.configuration.keys import Fault, key, keys
 from gpuruntime.processes.configuration.notations import NAMESPACE, choice
 from gpuruntime.processes.places import Places

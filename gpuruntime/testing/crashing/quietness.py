@@ -3,8 +3,8 @@
 import asyncio
 from contextlib import suppress
 
+from gpuruntime.testing.crashing.recording import ChangeRecorder
 from gpuruntime.testing.crashing.supervision import Supervisor
-from gpuruntime.testing.crashing.witness import Witness
 from gpuruntime.testing.fault_proxy import FaultProxy
 
 __all__ = ["Quietness"]
@@ -15,7 +15,9 @@ class Quietness:
     by anybody, and no watch was opened. Reads do not count: some operators look at something now and then.
     """
 
-    def __init__(self, proxy: FaultProxy, witness: Witness, supervisor: Supervisor, aside: tuple[str, ...]) -> None:
+    def __init__(
+        self, proxy: FaultProxy, witness: ChangeRecorder, supervisor: Supervisor, aside: tuple[str, ...]
+    ) -> None:
         self._proxy = proxy
         self._witness = witness
         self._supervisor = supervisor

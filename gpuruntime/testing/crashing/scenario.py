@@ -10,7 +10,7 @@ from gpuruntime.kube.client import Client
 from gpuruntime.kube.forms import as_form
 from gpuruntime.meta import ResourceKind
 from gpuruntime.testing.access import ClusterAccess
-from gpuruntime.testing.crashing.witness import Witness
+from gpuruntime.testing.crashing.recording import ChangeRecorder
 from gpuruntime.testing.crashing.world import Moment, World
 
 __all__ = ["Scenario", "Stage"]
@@ -22,7 +22,7 @@ class Stage:
 
     access: ClusterAccess
     client: Client
-    witness: Witness
+    witness: ChangeRecorder
 
     def namespace(self, role: str = "main") -> str:
         """The name that the namespace of this role has in this run.

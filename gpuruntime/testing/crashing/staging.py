@@ -17,8 +17,8 @@ from gpuruntime.testing.access import ClusterAccess, kubeconfig_document
 from gpuruntime.testing.accounts import Account, create_account, delete_account
 from gpuruntime.testing.admin import AdminClient
 from gpuruntime.testing.crashing.operators import Launch
+from gpuruntime.testing.crashing.recording import recording_changes
 from gpuruntime.testing.crashing.scenario import Scenario, Stage
-from gpuruntime.testing.crashing.witness import witnessing
 from gpuruntime.testing.fault_proxy import BearerToken, FaultProxy
 from gpuruntime.testing.namespaces import create_namespace
 
@@ -51,7 +51,7 @@ async def staging(scenario: Scenario, access: ClusterAccess, directory: Path, ru
         proxy = await stack.enter_async_context(FaultProxy(access.server, access.authority, identity=identity))
         kubeconfig = kubeconfig_document(proxy.url, b"", {}, namespaces[scenario.namespaces[0]])
         account.kubeconfig.write_text(json.dumps(kubeconfig))
-        witness = await stack.enter_async_context(witnessing(access, scenario.kinds, namespaces, proxy.changes))
+        witness = await stack.enter_async_context(recording_changes(access, scenario.kinds, namespaces, proxy.changes))
         administrator = from_kubeconfig(access.kubeconfig)
         client = await stack.enter_async_context(connect(administrator, field_manager="gpuruntime-testing-user"))
         yield Setting(Stage(access, client, witness), proxy, Launch(account.kubeconfig, namespaces))

@@ -8,7 +8,7 @@ from gpuruntime.control.controllers.error_policy import Decision, decide, is_exp
 from gpuruntime.control.controllers.freshness import StaleCacheError
 from gpuruntime.control.controllers.reconcile import TerminalError
 from gpuruntime.control.informers.store import QuarantinedError
-from gpuruntime.control.writing.fights import FightError
+from gpuruntime.control.writing.hot_loops import HotLoopError
 from gpuruntime.kube.errors import CredentialsError, KubeError, UnavailableError, error_from_watch_status
 
 
@@ -28,7 +28,7 @@ def status(code: int, reason: str = "", **details: Any) -> KubeError:
         (status(503, "ServiceUnavailable", retryAfterSeconds=5), Decision("wait", 5)),
         (UnavailableError("now", code=503, retry_after=0.0), Decision("retry")),
         (UnavailableError("no answer"), Decision("retry")),
-        (FightError("somebody undoes it", retry_after=30), Decision("wait", 30)),
+        (HotLoopError("somebody undoes it", retry_after=30), Decision("wait", 30)),
         (status(403, "Forbidden"), Decision("wait", 60)),
         (status(422, "Invalid"), Decision("terminal")),
         (TerminalError("no use"), Decision("terminal")),

@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuruntime.control.controllers.reconcile_counters import RECONCILE_BUCKETS, ReconcileCounters
-from gpuruntime.control.durations import Durations
+from gpuruntime.control.histogram import Histogram
 
 
 def test_every_result_has_its_figure_from_the_start() -> None:
@@ -26,7 +26,7 @@ def test_an_error_is_a_result_and_the_other_results_are_none() -> None:
 
 @given(st.lists(st.floats(0, 100)))
 def test_a_bucket_counts_what_is_not_above_its_bound(observed: list[float]) -> None:
-    durations = Durations(RECONCILE_BUCKETS)
+    durations = Histogram(RECONCILE_BUCKETS)
 
     for seconds in observed:
         durations.observe(seconds)

@@ -10,8 +10,8 @@ from gpuruntime.control.controllers.reconcile import Cause
 from gpuruntime.control.controllers.sources import Channel, Timer, Watch
 from gpuruntime.control.controllers.triggers import itself
 from gpuruntime.control.informers.cache import Cache
-from gpuruntime.control.queueing.priorities import LOW
-from gpuruntime.control.queueing.queue_item import Turn
+from gpuruntime.control.queueing.priorities import LOW_PRIORITY
+from gpuruntime.control.queueing.work_item import WorkItem
 from gpuruntime.control.queueing.workqueue import WorkQueue
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.meta.identity import ObjectKey
@@ -20,9 +20,9 @@ from tests.control.map_server import MapServer
 from tests.control.scenes import running
 
 
-async def drained(queue: WorkQueue[str]) -> list[Turn[str]]:
+async def drained(queue: WorkQueue[str]) -> list[WorkItem[str]]:
     """Everything that is ready now, in the order in which it is handed out."""
-    turns: list[Turn[str]] = []
+    turns: list[WorkItem[str]] = []
     while queue.counters.total_depth():
         turns.append(await queue.get_with_causes())
         queue.done(turns[-1].key)
@@ -44,7 +44,7 @@ class Watching:
 
 
 def test_a_watch_turns_changes_into_keys_with_what_was_there_from_the_start_at_low_priority() -> None:
-    async def story() -> list[Turn[str]]:
+    async def story() -> list[WorkItem[str]]:
         scene = Watching()
         await scene.source(refused="refused").prepare(scene.queue)
         async with running(scene.cache):
@@ -61,7 +61,7 @@ def test_a_watch_turns_changes_into_keys_with_what_was_there_from_the_start_at_l
     kind = "v1 ConfigMap"
     assert (late.key, late.priority) == ("late", 0)
     assert late.causes == (Cause(kind, "added", "a/late"), Cause(kind, "deleted", "a/late"))
-    assert (early.key, early.priority, early.causes) == ("early", LOW, (Cause(kind, "added", "a/early"),))
+    assert (early.key, early.priority, early.causes) == ("early", LOW_PRIORITY, (Cause(kind, "added", "a/early"),))
     assert [getattr(cause, "at", None) for cause in late.causes] == [5, 5]
 
 
@@ -112,7 +112,7 @@ def test_a_watch_must_be_complete_before_the_first_run_and_the_others_need_not_b
 
 
 def test_a_channel_keeps_what_is_sent_before_the_start_at_its_highest_priority() -> None:
-    async def story() -> list[Turn[str]]:
+    async def story() -> list[WorkItem[str]]:
         channel, queue = Channel[str]("bell"), WorkQueue[str]("tests")
         channel.send("a", priority=3, why="first")
         channel.send("a", priority=-5, why="second")
@@ -140,11 +140,11 @@ def test_a_channel_sends_to_the_queue_while_the_controller_runs_and_keeps_keys_a
     assert run_virtual(story()) == [["now"], ["later"]]
 
 
-def tick(timer: Timer[str], seconds: float) -> list[tuple[float, Turn[str]]]:
+def tick(timer: Timer[str], seconds: float) -> list[tuple[float, WorkItem[str]]]:
     """What a timer puts on a queue in so many seconds, and when."""
 
-    async def story() -> list[tuple[float, Turn[str]]]:
-        queue, turns = WorkQueue[str]("tests"), list[tuple[float, Turn[str]]]()
+    async def story() -> list[tuple[float, WorkItem[str]]]:
+        queue, turns = WorkQueue[str]("tests"), list[tuple[float, WorkItem[str]]]()
 
         async def work() -> None:
             while True:
@@ -168,7 +168,7 @@ def test_a_timer_gives_all_its_keys_each_time_at_low_priority_and_not_at_the_sta
     turns = tick(Timer(10.0, lambda: ["a", "b"], "clock"), 25)
 
     assert [(at, turn.key) for at, turn in turns] == [(10, "a"), (10, "b"), (20, "a"), (20, "b")]
-    assert {turn.priority for _, turn in turns} == {LOW}
+    assert {turn.priority for _, turn in turns} == {LOW_PRIORITY}
     assert turns[0][1].causes == (Cause("clock", "tick"),)
 
 

@@ -34,7 +34,7 @@ class Mode(Enum):
 
 
 class Level(IntEnum):
-    LOW = 1
+    LOW_PRIORITY = 1
     HIGH = 2
 
 

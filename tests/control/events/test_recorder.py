@@ -12,7 +12,7 @@ from attrs import evolve, frozen
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuruntime.control.events.event_counters import DropCause
+from gpuruntime.control.events.counters import DropCause
 from gpuruntime.control.events.recorder import Recorder
 from gpuruntime.kube.builtin.events import Event, EventSeries, ObjectReference
 from gpuruntime.kube.errors import AlreadyExistsError, Status, UnavailableError

@@ -7,7 +7,7 @@ import pytest
 
 from gpuruntime.control.permissions.declarations import owns, uses
 from gpuruntime.control.permissions.resolving import rights_of
-from gpuruntime.control.writing.writing import Writer
+from gpuruntime.control.writing.writer import Writer
 from gpuruntime.kube.builtin.core import ConfigMap, Secret
 from gpuruntime.kube.client import connect
 from gpuruntime.kube.errors import ForbiddenError

@@ -12,8 +12,8 @@ from gpuruntime.control.informers.store import Store
 from gpuruntime.control.leadership.election_terms import ElectionTiming
 from gpuruntime.control.manager import Election, Manager, ManagerOptions
 from gpuruntime.control.permissions.declarations import Declaration, owns, records_events, uses, writes_status
-from gpuruntime.control.writing.status_writing import write_status
-from gpuruntime.control.writing.writing import Writer
+from gpuruntime.control.writing.status import write_status
+from gpuruntime.control.writing.writer import Writer
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.credentials import Credentials

@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from gpuruntime.control.queueing.delayed_items import DelayedItems
-from gpuruntime.control.queueing.queue_item import QueueItem
+from gpuruntime.control.queueing.work_item import QueueItem
 from gpuruntime.testing.virtual_time import NothingCanHappenError, run_virtual
 
 

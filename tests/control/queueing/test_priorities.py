@@ -1,14 +1,14 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuruntime.control.queueing.priorities import AGEING, LOW, rank
+from gpuruntime.control.queueing.priorities import AGEING, LOW_PRIORITY, rank
 
 TIMES = st.floats(0, 1e9)
 PRIORITIES = st.integers(-(10**6), 10**6)
 
 
 def test_a_low_key_goes_before_normal_ones_that_come_thirty_seconds_later() -> None:
-    low = rank(1000.0, LOW)
+    low = rank(1000.0, LOW_PRIORITY)
 
     assert rank(1029.9, 0) < low < rank(1030.1, 0)
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from gpuruntime.control.durations import Durations
-from gpuruntime.control.queueing.priorities import LOW
+from gpuruntime.control.histogram import Histogram
+from gpuruntime.control.queueing.priorities import LOW_PRIORITY
 from gpuruntime.control.queueing.queue_metrics import DURATION_BUCKETS, QueueCollector, QueueCounters
 from gpuruntime.control.queueing.workqueue import WorkQueue
 from gpuruntime.testing.virtual_time import run_virtual
@@ -18,7 +18,7 @@ def value(registry: CollectorRegistry, name: str, **labels: str) -> float | None
 
 
 def test_buckets_carry_the_labels_that_go_writes() -> None:
-    bounds = [bound for bound, _ in Durations(DURATION_BUCKETS).cumulative()]
+    bounds = [bound for bound, _ in Histogram(DURATION_BUCKETS).cumulative()]
 
     assert bounds[:6] == ["1e-08", "1e-07", "1e-06", "9.999999999999999e-06", "9.999999999999999e-05", "0.001"]
     assert bounds[6:] == ["0.01", "0.1", "1.0", "10.0", "100.0", "1000.0", "+Inf"]
@@ -27,7 +27,7 @@ def test_buckets_carry_the_labels_that_go_writes() -> None:
 @given(st.lists(st.floats(0, 1e5)))
 @settings(deadline=None)
 def test_a_bucket_counts_what_is_not_above_its_bound(observed: list[float]) -> None:
-    durations = Durations(DURATION_BUCKETS)
+    durations = Histogram(DURATION_BUCKETS)
 
     for seconds in observed:
         durations.observe(seconds)
@@ -73,7 +73,7 @@ def test_a_queue_shows_what_happened_in_it() -> None:
         queue.add("first")
         queue.add("first")
         queue.add("held")
-        queue.add("queued", priority=LOW)
+        queue.add("queued", priority=LOW_PRIORITY)
         queue.add_after("later", 60)
         await asyncio.sleep(2)
         await queue.get()

@@ -6,9 +6,9 @@ import math
 
 import pytest
 
-from gpuruntime.control.queueing.priorities import LOW
-from gpuruntime.control.queueing.queue_item import KeyState, Turn
+from gpuruntime.control.queueing.priorities import LOW_PRIORITY
 from gpuruntime.control.queueing.rate_limits import RateLimits
+from gpuruntime.control.queueing.work_item import KeyState, WorkItem
 from gpuruntime.control.queueing.workqueue import WorkQueue
 from gpuruntime.testing.virtual_time import run_virtual
 
@@ -39,7 +39,7 @@ async def test_adds_of_a_running_key_lead_to_one_more_run_with_the_highest_prior
     queue.add("a")
     await queue.get()
 
-    for priority in (1, 5, LOW):
+    for priority in (1, 5, LOW_PRIORITY):
         queue.add("a", priority=priority)
     queue.add("b", priority=2)
     first = await queue.get_with_causes()
@@ -68,7 +68,7 @@ def test_a_running_key_runs_again_at_the_earliest_time_asked_for() -> None:
 async def test_a_higher_priority_goes_first_and_equals_in_the_order_they_came() -> None:
     queue = WorkQueue[str]("units")
 
-    for key, priority in (("low", LOW), ("a", 0), ("high", 7), ("b", 0), ("high too", 7)):
+    for key, priority in (("low", LOW_PRIORITY), ("a", 0), ("high", 7), ("b", 0), ("high too", 7)):
         queue.add(key, priority=priority)
 
     assert await serve(queue, 5) == ["high", "high too", "a", "b", "low"]
@@ -80,7 +80,7 @@ async def test_a_raised_priority_counts_at_once_and_a_lower_one_never() -> None:
         queue.add(key)
 
     queue.add("b", priority=3)
-    queue.add("b", priority=LOW)
+    queue.add("b", priority=LOW_PRIORITY)
     queue.add("c", priority=1)
 
     assert await serve(queue, 3) == ["b", "c", "a"]
@@ -90,7 +90,7 @@ def test_a_low_key_waits_thirty_seconds_behind_steady_traffic_and_no_longer() ->
     async def story() -> float:
         queue = WorkQueue[str]("units")
         names = (f"normal {number}" for number in itertools.count())
-        queue.add("low", priority=LOW)
+        queue.add("low", priority=LOW_PRIORITY)
         # Never empty: each key that is served has been replaced.
         for _ in range(2):
             queue.add(next(names))
@@ -119,7 +119,7 @@ def test_a_delayed_key_joins_its_class_at_the_end_when_its_delay_has_passed() ->
 
 
 def test_a_plain_add_pulls_a_delayed_key_forward_and_keeps_the_higher_priority() -> None:
-    async def story() -> tuple[Turn[str], int]:
+    async def story() -> tuple[WorkItem[str], int]:
         queue = WorkQueue[str]("units")
         queue.add_after("a", 3600, priority=4)
         await asyncio.sleep(1)
@@ -195,7 +195,7 @@ def test_chance_shortens_a_delay_by_the_jitter() -> None:
 
 
 def test_a_turn_tells_how_it_came_about() -> None:
-    async def story() -> tuple[Turn[str], Turn[str]]:
+    async def story() -> tuple[WorkItem[str], WorkItem[str]]:
         queue = WorkQueue[str]("units", limits=RateLimits(base=1))
         queue.add_rate_limited("a", cause="error")
         queue.add_after("a", 9, cause="resync")
@@ -208,8 +208,8 @@ def test_a_turn_tells_how_it_came_about() -> None:
 
     first, second = run_virtual(story())
 
-    assert first == Turn("a", 2, 2, 2.0, ("error", "resync"), 0)
-    assert second == Turn("a", 0, 2, 0.0, ("spec",), 0)
+    assert first == WorkItem("a", 2, 2, 2.0, ("error", "resync"), 0)
+    assert second == WorkItem("a", 0, 2, 0.0, ("spec",), 0)
 
 
 async def test_causes_of_a_run_that_asked_for_none_are_not_those_of_the_next() -> None:
@@ -275,7 +275,7 @@ def test_a_snapshot_shows_every_key_and_where_it_stands() -> None:
         queue.add("running", priority=9)
         await asyncio.sleep(1)
         await queue.get()
-        queue.add("ready", priority=LOW)
+        queue.add("ready", priority=LOW_PRIORITY)
         queue.add_rate_limited("waiting")
         await asyncio.sleep(2)
         views = queue.snapshot()
@@ -285,7 +285,7 @@ def test_a_snapshot_shows_every_key_and_where_it_stands() -> None:
 
     assert run_virtual(story()) == {
         "running": (KeyState.RUNNING, 9, 3.0, None, 2.0),
-        "ready": (KeyState.READY, LOW, 2.0, -2.0, None),
+        "ready": (KeyState.READY, LOW_PRIORITY, 2.0, -2.0, None),
         "waiting": (KeyState.WAITING, 0, 2.0, 62.0, None),
         "paused": (KeyState.IDLE, 0, 0.0, None, None),
     }

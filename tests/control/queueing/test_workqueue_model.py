@@ -13,9 +13,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from gpuruntime.control.queueing.priorities import AGEING, LOW
-from gpuruntime.control.queueing.queue_item import KeyState, Turn
+from gpuruntime.control.queueing.priorities import AGEING, LOW_PRIORITY
 from gpuruntime.control.queueing.rate_limits import RateLimits
+from gpuruntime.control.queueing.work_item import KeyState, WorkItem
 from gpuruntime.control.queueing.workqueue import QueueClosedError, WorkQueue
 from gpuruntime.testing.virtual_time import VirtualTimeLoop
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 LIMITS = RateLimits(base=1 / 64, cap=16.0)
 KEYS = st.sampled_from("abcdef")
-PRIORITIES = st.sampled_from([LOW, -3, 0, 0, 0, 1, 2, 50])
+PRIORITIES = st.sampled_from([LOW_PRIORITY, -3, 0, 0, 0, 1, 2, 50])
 CAUSES = st.none() | st.sampled_from(["spec", "child", "resync"])
 DELAYS = st.integers(-2, 64 * 40).map(lambda ticks: ticks / 64)
 INDEX = st.integers(0, 10)
@@ -77,7 +77,7 @@ class NaiveQueue:
         free = [ask for ask in self.asks.values() if ask.ready and ask.key not in held]
         return sorted(free, key=lambda ask: (ask.at - ask.priority * AGEING, ask.number))
 
-    def take(self) -> Turn[str]:
+    def take(self) -> WorkItem[str]:
         first, *others = self.candidates()
         for other in others:
             # The bound that starvation has, in its own words.
@@ -85,16 +85,16 @@ class NaiveQueue:
         del self.asks[first.key]
         self.running[first.key] = self.now
         attempt = self.failures.get(first.key, 0) + 1
-        return Turn(first.key, first.priority, attempt, self.now - first.at, tuple(first.causes), 0)
+        return WorkItem(first.key, first.priority, attempt, self.now - first.at, tuple(first.causes), 0)
 
-    def hand_to_sleepers(self) -> list[Turn[str]]:
+    def hand_to_sleepers(self) -> list[WorkItem[str]]:
         turns = []
         while self.sleepers and self.candidates():
             self.sleepers -= 1
             turns.append(self.take())
         return turns
 
-    def pass_time(self, until: float) -> list[Turn[str]]:
+    def pass_time(self, until: float) -> list[WorkItem[str]]:
         turns = []
         for moment in sorted({ask.at for ask in self.asks.values() if self.now < ask.at <= until} | {until}):
             self.now = moment
@@ -109,7 +109,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.loop = VirtualTimeLoop()
         self.model = NaiveQueue()
         self.sleepers: list[asyncio.Task[None]] = []
-        self.taken: list[Turn[str]] = []
+        self.taken: list[WorkItem[str]] = []
 
     @initialize()
     def open(self) -> None:
@@ -125,7 +125,7 @@ class QueueMachine(RuleBasedStateMachine):
         turn = await self.queue.get_with_causes()
         self.taken.append(turn)
 
-    def settle(self, expected: list[Turn[str]]) -> None:
+    def settle(self, expected: list[WorkItem[str]]) -> None:
         """Let every worker run that can, and compare what they took with what the model gave."""
 
         async def a_few_rounds() -> None:

@@ -11,7 +11,7 @@ from attrs import define
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-from gpuruntime.control.queueing.priorities import LOW
+from gpuruntime.control.queueing.priorities import LOW_PRIORITY
 from gpuruntime.control.queueing.rate_limits import RateLimits
 from gpuruntime.control.queueing.workqueue import QueueClosedError, WorkQueue
 from gpuruntime.testing.virtual_time import NothingCanHappenError, run_virtual
@@ -265,7 +265,7 @@ class Fuzz:
     async def produce(self) -> None:
         for _ in range(40):
             await asyncio.sleep(self.random.expovariate(20))
-            key, priority = self.random.choice("abcdefgh"), self.random.choice([LOW, 0, 7])
+            key, priority = self.random.choice("abcdefgh"), self.random.choice([LOW_PRIORITY, 0, 7])
             self.ledgers[key].owed += 1
             if self.random.random() < 0.3:
                 self.queue.add_after(key, self.random.uniform(0, 5), priority=priority)

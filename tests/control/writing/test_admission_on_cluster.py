@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from attrs import evolve
 
-from gpuruntime.control.writing.writing import Writer
+from gpuruntime.control.writing.writer import Writer
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.client import Client, connect
 from gpuruntime.kube.errors import ForbiddenError

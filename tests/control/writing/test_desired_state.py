@@ -8,7 +8,7 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuruntime.control.writing.desired_state import Marks, desired_body
+from gpuruntime.control.writing.desired_state import OwnershipAnnotations, desired_body
 from gpuruntime.kube.builtin.core import ConfigMap, Namespace, Secret
 from gpuruntime.meta.codec import decode
 from gpuruntime.meta.dynamic import DynamicObject
@@ -17,7 +17,7 @@ from gpuruntime.meta.identity import ObjectKey, ResourceKind
 from gpuruntime.meta.objects import KubeObject, ObjectMeta
 
 WIDGET = ResourceKind("x.org", "v1", "Widget", "widgets", namespaced=True)
-MARKS = Marks("tests.example.org")
+OWNERSHIP = OwnershipAnnotations("tests.example.org")
 HASH, KEYS = "tests.example.org/desired-hash", "tests.example.org/desired-keys"
 OWNER, OWNER_UID = "tests.example.org/owner", "tests.example.org/owner-uid"
 
@@ -27,7 +27,7 @@ def config(**metadata: Any) -> ConfigMap:
 
 
 def marked(obj: ConfigMap) -> dict[str, Any]:
-    return MARKS.put_on(desired_body(obj, None))
+    return OWNERSHIP.put_on(desired_body(obj, None))
 
 
 def hash_of(obj: ConfigMap) -> str:
@@ -90,15 +90,15 @@ def test_the_order_of_fields_does_not_matter_to_the_hash(names: list[str]) -> No
 def test_the_marks_name_our_entries_and_leave_the_given_body_alone() -> None:
     body = desired_body(config(labels={"b": "", "a": ""}, annotations={"x/y": "z"}), None)
 
-    result = MARKS.put_on(body)
+    result = OWNERSHIP.put_on(body)
 
     assert body["metadata"]["annotations"] == {"x/y": "z"}
     assert orjson.loads(result["metadata"]["annotations"][KEYS]) == {
         "metadata.annotations": ["x/y"],
         "metadata.labels": ["a", "b"],
     }
-    assert MARKS.ours(result, ("metadata", "labels")) == {"a", "b"}
-    assert MARKS.ours(result, ("metadata", "annotations")) == {"x/y", HASH, KEYS, OWNER, OWNER_UID}
+    assert OWNERSHIP.ours(result, ("metadata", "labels")) == {"a", "b"}
+    assert OWNERSHIP.ours(result, ("metadata", "annotations")) == {"x/y", HASH, KEYS, OWNER, OWNER_UID}
     assert KEYS not in marked(config())["metadata"]["annotations"]
 
 
@@ -114,12 +114,12 @@ def test_the_marks_name_our_entries_and_leave_the_given_body_alone() -> None:
     ],
 )
 def test_the_marks_say_for_whom_an_object_was_written_and_the_hash_does_not(owner: KubeObject, text: str) -> None:
-    body = MARKS.put_on(desired_body(config(), owner), owner)
+    body = OWNERSHIP.put_on(desired_body(config(), owner), owner)
 
     meta = decode(ConfigMap, body).metadata
     assert (meta.annotations[OWNER], meta.annotations[OWNER_UID]) == (text, "u")
-    assert (MARKS.owner_uid(meta), MARKS.owner_key(meta, owner.kind)) == ("u", owner.key)
-    assert MARKS.owner_key(meta, ResourceKind("y.org", "v1", "Widget", "widgets", namespaced=True)) is None
+    assert (OWNERSHIP.owner_uid(meta), OWNERSHIP.owner_key(meta, owner.kind)) == ("u", owner.key)
+    assert OWNERSHIP.owner_key(meta, ResourceKind("y.org", "v1", "Widget", "widgets", namespaced=True)) is None
     assert meta.annotations[HASH] == hash_of(config())
 
 
@@ -127,8 +127,8 @@ def test_the_marks_say_for_whom_an_object_was_written_and_the_hash_does_not(owne
 def test_marks_that_somebody_broke_are_no_marks(text: str) -> None:
     live = {"metadata": {"annotations": {KEYS: text}}}
 
-    assert MARKS.ours(live, ("metadata", "labels")) == frozenset()
-    assert MARKS.ours({}, ("metadata", "labels")) == frozenset()
+    assert OWNERSHIP.ours(live, ("metadata", "labels")) == frozenset()
+    assert OWNERSHIP.ours({}, ("metadata", "labels")) == frozenset()
 
 
 def test_a_name_is_needed_and_a_manager_is_a_dns_name() -> None:
@@ -136,4 +136,4 @@ def test_a_name_is_needed_and_a_manager_is_a_dns_name() -> None:
     with pytest.raises(ValueError, match="expected a name for the desired v1 ConfigMap"):
         desired_body(config(name=""), None)
     with pytest.raises(ValueError, match="expected a DNS name such as"):
-        Marks("a/b")
+        OwnershipAnnotations("a/b")

@@ -6,7 +6,7 @@ import pytest
 from attrs import evolve
 
 from gpuruntime.control.writing.finalizers import add_finalizer, remove_finalizer, with_finalizer
-from gpuruntime.control.writing.refusals import BeingDeletedError
+from gpuruntime.control.writing.write_errors import BeingDeletedError
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import ConflictError, InvalidError, NotFoundError

@@ -10,7 +10,7 @@ from attrs import evolve
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from gpuruntime.control.writing.writing import Writer
+from gpuruntime.control.writing.writer import Writer
 from gpuruntime.kube.client import Client
 from gpuruntime.meta.codec import encode
 from gpuruntime.meta.frozen_mapping import FrozenDict

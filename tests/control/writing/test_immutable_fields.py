@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from gpuruntime.control.writing.immutable_fields import immutable_among, immutable_causes
-from gpuruntime.control.writing.refusals import ImmutableDifferenceError
-from gpuruntime.control.writing.writing import Writer
+from gpuruntime.control.writing.write_errors import ImmutableDifferenceError
+from gpuruntime.control.writing.writer import Writer
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.builtin.batch import Job
 from gpuruntime.kube.builtin.core import ConfigMap, ResourceQuota

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from gpuruntime.control.writing.desired_state import Marks
+from gpuruntime.control.writing.desired_state import OwnershipAnnotations
 from gpuruntime.control.writing.ownership import check_ours, check_writable
-from gpuruntime.control.writing.refusals import (
+from gpuruntime.control.writing.write_errors import (
     BeingDeletedError,
     ForeignObjectError,
     StaleOwnerError,
@@ -22,7 +22,7 @@ def config(name: str = "x", **metadata: Any) -> ConfigMap:
     return decode(ConfigMap, {"metadata": {"name": name, "namespace": "a", **metadata}})
 
 
-MARKS = Marks("tests.example.org")
+OWNERSHIP = OwnershipAnnotations("tests.example.org")
 OWNER = config("owner", uid="u1")
 
 
@@ -31,7 +31,7 @@ def owned_by(**changes: Any) -> ConfigMap:
 
 
 def made_for(uid: str, owner: str = "configmaps/owner", **metadata: Any) -> ConfigMap:
-    marks = {MARKS.owner_uid_name: uid, MARKS.owner_name: owner}
+    marks = {OWNERSHIP.owner_uid_name: uid, OWNERSHIP.owner_name: owner}
     return config(annotations={name: value for name, value in marks.items() if value}, **metadata)
 
 
@@ -47,17 +47,17 @@ def made_for(uid: str, owner: str = "configmaps/owner", **metadata: Any) -> Conf
 )
 @pytest.mark.parametrize("adopt", [True, False])
 def test_what_we_made_for_the_owner_is_ours_whatever_it_lost(live: ConfigMap, adopt: bool) -> None:
-    check_ours(live, OWNER, MARKS, adopt=adopt)
+    check_ours(live, OWNER, OWNERSHIP, adopt=adopt)
 
 
 def test_what_nobody_else_controls_may_be_adopted() -> None:
     for live in (config(), owned_by(), owned_by(apiVersion="v2"), owned_by(controller=False)):
-        check_ours(live, OWNER, MARKS, adopt=True)
+        check_ours(live, OWNER, OWNERSHIP, adopt=True)
 
 
 def test_without_an_owner_what_nobody_controls_may_be_touched() -> None:
     for live in (config(), owned_by(controller=False)):
-        check_ours(live, None, MARKS)
+        check_ours(live, None, OWNERSHIP)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_without_an_owner_what_nobody_controls_may_be_touched() -> None:
 )
 def test_an_object_without_the_mark_is_not_ours_whoever_it_names(live: ConfigMap, who: str) -> None:
     with pytest.raises(ForeignObjectError) as caught:
-        check_ours(live, OWNER, MARKS)
+        check_ours(live, OWNER, OWNERSHIP)
 
     assert str(caught.value) == (
         f"ConfigMap a/x is controlled by {who} and has nothing in its annotation tests.example.org/owner-uid, expected "
@@ -83,7 +83,7 @@ def test_an_object_without_the_mark_is_not_ours_whoever_it_names(live: ConfigMap
 @pytest.mark.parametrize("adopt", [True, False])
 def test_an_object_with_the_mark_of_another_owner_is_not_ours(live: ConfigMap, adopt: bool) -> None:
     with pytest.raises(ForeignObjectError, match=r"has u2 in its annotation .* it is left alone: delete it, or use"):
-        check_ours(live, OWNER, MARKS, adopt=adopt)
+        check_ours(live, OWNER, OWNERSHIP, adopt=adopt)
 
 
 @pytest.mark.parametrize(
@@ -96,12 +96,12 @@ def test_an_object_of_another_controller_is_not_ours(changes: dict[str, str], ad
 
     for live in (owned_by(**changes), marked):
         with pytest.raises(ForeignObjectError, match=r"\(uid u2\), expected ConfigMap a/owner; it is left alone"):
-            check_ours(live, OWNER, MARKS, adopt=adopt)
+            check_ours(live, OWNER, OWNERSHIP, adopt=adopt)
 
 
 def test_an_object_with_an_owner_is_not_ours_where_we_expect_none() -> None:
     with pytest.raises(ForeignObjectError, match=r"controlled by ConfigMap owner .* expected nobody") as caught:
-        check_ours(owned_by(), None, MARKS)
+        check_ours(owned_by(), None, OWNERSHIP)
 
     assert caught.value.found is not None
     assert isinstance(caught.value, WriteRefusedError)
@@ -111,7 +111,7 @@ def test_an_object_with_an_owner_is_not_ours_where_we_expect_none() -> None:
 @pytest.mark.parametrize("adopt", [True, False])
 def test_an_object_of_an_earlier_owner_of_the_name_is_stale(live: ConfigMap, adopt: bool) -> None:
     with pytest.raises(StaleOwnerError) as caught:
-        check_ours(live, OWNER, MARKS, adopt=adopt)
+        check_ours(live, OWNER, OWNERSHIP, adopt=adopt)
 
     assert caught.value.uid == "u0"
     assert str(caught.value) == (

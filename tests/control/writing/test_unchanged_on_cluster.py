@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gpuruntime.control.writing.comparing import differences
-from gpuruntime.control.writing.writing import Writer
+from gpuruntime.control.writing.comparison import differences
+from gpuruntime.control.writing.writer import Writer
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.forms import dynamic, form_of
 from gpuruntime.meta.codec import encode

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuruntime.control.operations.http_site import HttpAddress
+from gpuruntime.control.serving.site import HttpAddress
 from gpuruntime.processes.configuration.notations import (
     ADDRESS,
     DURATION,

@@ -6,7 +6,7 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuruntime.control.operations.http_site import HttpAddress
+from gpuruntime.control.serving.site import HttpAddress
 from gpuruntime.processes.cluster_access import KubeMode
 from gpuruntime.processes.configuration.controller_manager import ControllerManagerConfig
 from gpuruntime.processes.configuration.printing import printed

@@ -10,7 +10,7 @@ from gpuruntime.processes.configuration.keys import layout
 from gpuruntime.processes.configuration.reading import ConfigError, read_config
 from gpuruntime.processes.configuration.runtime_api import RuntimeApiConfig
 
-LOCAL = Path(__file__).resolve().parents[3] / "hack" / "local"
+LOCAL = Path(__file__).resolve().parents[3] / "hack" / "dev" / "local"
 ALL = [("controller-manager.yaml", ControllerManagerConfig), ("runtime-api.yaml", RuntimeApiConfig)]
 
 

@@ -1,0 +1,138 @@
+"""What is in the cluster, seen with the official client by somebody who may see and do everything."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from attrs import evolve
+from kubernetes import client, config
+from kubernetes.client.exceptions import ApiException
+
+from e2e.names import GPUS, GROUP, INSTANCES, STOCK, SYSTEM, UNIT_LABEL, VERSION
+from gpuruntime.testing import NodeShape
+
+__all__ = ["ClusterView", "condition", "eventually"]
+
+_PATIENCE_SECONDS: Final = 90.0
+_POLL_SECONDS: Final = 0.2
+
+T = TypeVar("T")
+
+
+def eventually(read: Callable[[], T | None], what: str, patience: float = _PATIENCE_SECONDS) -> T:
+    """What `read` gives once it gives something that is true. Nothing tells a story of it: it looks again and again."""
+    deadline = time.monotonic() + patience
+    while True:
+        found = read()
+        if found:
+            return found
+        assert time.monotonic() < deadline, f"within {patience:.0f} s there was never: {what}"
+        time.sleep(_POLL_SECONDS)
+
+
+def condition(item: Any, kind: str = "Ready") -> dict[str, Any]:
+    """The condition of this type, {} where there is none."""
+    conditions = item.get("status", {}).get("conditions", [])
+    return next((dict(one) for one in conditions if one["type"] == kind), {})
+
+
+class ClusterView:
+    """Reads objects as the API server shows them. What is not there is None."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        self.api = config.new_client_from_config(str(kubeconfig))
+        # Its annotations say less than is true: every field of every model may be None.
+        self.core: Any = client.CoreV1Api(self.api)
+        self.apps: Any = client.AppsV1Api(self.api)
+        self.custom: Any = client.CustomObjectsApi(self.api)
+        self.leases: Any = client.CoordinationV1Api(self.api)
+
+    def unit(self, name: str, namespace: str = INSTANCES) -> Any:
+        return self._or_none(partial(self.custom.get_namespaced_custom_object, *self._units(namespace), name))
+
+    def units(self, namespace: str, **spec: Any) -> list[Any]:
+        """The units of a namespace that have these fields in their spec."""
+        items = self.custom.list_namespaced_custom_object(*self._units(namespace))["items"]
+        return [item for item in items if spec.items() <= item["spec"].items()]
+
+    def pool(self, name: str) -> Any:
+        place = (GROUP, VERSION, STOCK, "stockpools")
+        return self._or_none(partial(self.custom.get_namespaced_custom_object, *place, name))
+
+    def operations(self) -> list[Any]:
+        return list(self.custom.list_namespaced_custom_object(GROUP, VERSION, SYSTEM, "operations")["items"])
+
+    def deployment(self, unit: str, namespace: str = INSTANCES) -> Any:
+        return self._or_none(partial(self.apps.read_namespaced_deployment, f"unit-{unit}", namespace))
+
+    def service(self, unit: str) -> Any:
+        return self._or_none(partial(self.core.read_namespaced_service, f"unit-{unit}", INSTANCES))
+
+    def pods(self, unit: str, namespace: str = INSTANCES) -> list[Any]:
+        """The pods of a unit that nobody has deleted."""
+        found = self.core.list_namespaced_pod(namespace, label_selector=f"{UNIT_LABEL}={unit}").items
+        return [pod for pod in found if pod.metadata.deletion_timestamp is None]
+
+    def ready(self, name: str, namespace: str = INSTANCES) -> Any:
+        """The unit, once it is ready as its newest spec says."""
+
+        def read() -> Any:
+            unit = self.unit(name, namespace)
+            found = condition(unit or {})
+            is_new = unit is not None and found.get("observedGeneration") == unit["metadata"]["generation"]
+            return unit if is_new and found.get("status") == "True" else None
+
+        return eventually(read, f"unit {name} that is ready")
+
+    def stock(self, spec_name: str, number: int) -> list[Any]:
+        """The stock of a spec, once there is so much of it and all of it is ready and free."""
+
+        def read() -> Any:
+            units = self.units(STOCK, specName=spec_name)
+            free = [unit for unit in units if condition(unit).get("reason") == "StockReady"]
+            return units if len(units) == len(free) == number else None
+
+        return eventually(read, f"{number} free stock units of {spec_name}") if number else []
+
+    def change_unit(self, name: str, change: Any, namespace: str = INSTANCES) -> Any:
+        """A merge patch by hand."""
+        return self.custom.patch_namespaced_custom_object(*self._units(namespace), name, change)
+
+    def remove_all(self, mark: str) -> None:
+        """Delete the pools and units whose specName ends so; they go later."""
+        for namespace, plural in ((STOCK, "stockpools"), (INSTANCES, "gpuunits"), (STOCK, "gpuunits")):
+            place = (GROUP, VERSION, namespace, plural)
+            for item in self.custom.list_namespaced_custom_object(*place)["items"]:
+                if item["spec"]["specName"].endswith(mark):
+                    name = item["metadata"]["name"]
+                    self._or_none(partial(self.custom.delete_namespaced_custom_object, *place, name))
+
+    @contextmanager
+    def node(self, shape: NodeShape, *, played: bool = True) -> Iterator[None]:
+        """A further fake node for the length of the block, for pods that need GPUs.
+
+        On one that is not played, pods do what a story writes.
+        """
+        manifest = evolve(shape, taints={GPUS: "NoSchedule"}).manifest()
+        if not played:
+            manifest["metadata"]["annotations"] = {}
+            manifest["status"]["conditions"] = [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]
+        self.core.create_node(manifest)
+        try:
+            yield
+        finally:
+            self.core.delete_node(shape.name)
+
+    def _units(self, namespace: str) -> tuple[str, str, str, str]:
+        return GROUP, VERSION, namespace, "gpuunits"
+
+    def _or_none(self, read: Callable[[], Any]) -> Any:
+        try:
+            return read()
+        except ApiException as error:
+            if error.status != 404:
+                raise
+            return None

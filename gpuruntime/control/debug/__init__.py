@@ -1,0 +1,1 @@
+"""Debug pages: queues, informers and tasks."""

@@ -1,0 +1,114 @@
+"""What the debug pages show of queues and informers, ready to be written as JSON."""
+
+import math
+from collections.abc import Callable, Hashable
+from typing import Any, Protocol
+
+from gpuruntime.control.controllers.reconcile_counters import ReconcileCounters
+from gpuruntime.control.informers.informer import Informer
+from gpuruntime.control.informers.reflection import ReflectorHealth
+from gpuruntime.control.metrics.informers import InformerLabels
+from gpuruntime.control.queueing.key_sample import Survey
+from gpuruntime.control.queueing.work_item import KeyView
+from gpuruntime.control.queueing.workqueue import WorkQueue
+
+__all__ = ["InspectedController", "informer_page", "key_page", "queue_page"]
+
+_FAULTS_SHOWN = 10
+_LONGEST_FAULT = 300
+
+
+class InspectedController(Protocol):
+    """What the debug pages need of a controller."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def queue(self) -> WorkQueue[Any]: ...
+
+    @property
+    def counters(self) -> ReconcileCounters: ...
+
+    @property
+    def parse_key(self) -> Callable[[str], Any]:
+        """The key that a text stands for, the inverse of `str`; raises ValueError where it stands for none."""
+
+
+def queue_page(controller: InspectedController, survey: Survey[Any]) -> dict[str, Any]:
+    """A controller and the first of its keys: those with workers, then in the order in which they are due, idle ones
+    last. `total` says of how many.
+    """
+    counters = controller.counters
+    return {
+        "controller": controller.name,
+        "workers": counters.max_concurrent,
+        "active_workers": counters.active_workers,
+        "results": dict(counters.results),
+        "total": survey.total,
+        "keys": [key_page(view) for view in sorted(survey.first, key=_position)],
+    }
+
+
+def key_page(view: KeyView[Hashable]) -> dict[str, Any]:
+    """One key. Times are in seconds from now; `due_in_seconds` is when its next run may start, null if none is asked
+    for and negative if one is overdue.
+    """
+    return {
+        "key": str(view.key),
+        "state": view.state.value,
+        "paused": view.paused,
+        "priority": view.priority,
+        "failures": view.failures,
+        "age_seconds": _rounded(view.age),
+        "due_in_seconds": _rounded(view.due_in),
+        "running_seconds": _rounded(view.running_for),
+    }
+
+
+def informer_page(informer: Informer[Any], now: float) -> dict[str, Any]:
+    """One informer; `now` in loop time. Ages are null where there was no contact yet.
+
+    Of the objects that cannot be read a few are named.
+    """
+    store = informer.store
+    return {
+        **InformerLabels.of(informer.scope)._asdict(),
+        "form": type(informer.scope.storage).__name__.lower(),
+        "synced": informer.has_synced,
+        "objects": len(store),
+        "bytes": store.size,
+        "quarantined": store.quarantined,
+        "quarantined_objects": [
+            {"key": str(key), "error": fault[:_LONGEST_FAULT]} for key, fault in store.faults(_FAULTS_SHOWN)
+        ],
+        "resource_version": store.resource_version,
+        "age_seconds": _rounded(informer.age(now)),
+        "events": informer.events,
+        "handler_failures": informer.handler_failures,
+        "index_failures": informer.index_failures,
+        "retrying": informer.retrying,
+        "failing": list(informer.failing),
+        "watches": [
+            _watch_page(part, health, now) for part, health in zip(informer.scope.parts, informer.health, strict=True)
+        ],
+    }
+
+
+def _watch_page(namespace: str | None, health: ReflectorHealth, now: float) -> dict[str, Any]:
+    return {
+        "namespace": namespace or "",
+        "age_seconds": _rounded(now - health.last_contact),
+        "requests": health.requests,
+        "relists": dict(health.relists),
+        "last_error": health.trouble or None,
+    }
+
+
+def _position(view: KeyView[Any]) -> tuple[bool, float, str]:
+    due_in = math.inf if view.due_in is None else view.due_in
+    return view.running_for is None, due_in, str(view.key)
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None or math.isinf(seconds) else round(seconds, 3)

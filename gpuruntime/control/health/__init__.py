@@ -1,0 +1,1 @@
+"""Health and readiness checks, and their HTTP probes."""

@@ -1,0 +1,104 @@
+"""What people who run a manager see of it: probes, metrics and debug pages, put together."""
+
+import asyncio
+from typing import Any
+
+from aiohttp import web
+from attrs import frozen
+from prometheus_client import CollectorRegistry
+
+from gpuruntime.control.controllers.controller import Controller
+from gpuruntime.control.controllers.reconcile_counters import ReconcileCounters
+from gpuruntime.control.debug.pages import debug_application
+from gpuruntime.control.events.recorder import Recorder
+from gpuruntime.control.health.checks import HealthChecks, caches_synced, handlers_well, loop_alive
+from gpuruntime.control.health.probes import build_application
+from gpuruntime.control.informers.cache import Cache
+from gpuruntime.control.leadership.election import LeaseElection
+from gpuruntime.control.metrics.client import ClientCollector
+from gpuruntime.control.metrics.controllers import ControllerCollector
+from gpuruntime.control.metrics.election import ElectionCollector
+from gpuruntime.control.metrics.events import EventCollector
+from gpuruntime.control.metrics.informers import InformerCollector
+from gpuruntime.control.metrics.loop import LoopCollector
+from gpuruntime.control.metrics.sources import SourceCollector
+from gpuruntime.control.queueing.queue_metrics import QueueCollector, QueueCounters
+from gpuruntime.control.serving.connection_counters import ConnectionCollector, CountedSite
+from gpuruntime.control.watchdog.loop_watchdog import LoopWatchdog
+from gpuruntime.kube.transport import Transport
+
+__all__ = ["Observability"]
+
+
+class Observability:
+    """The figures and pages of one manager. `live` and `ready` take further checks at any time."""
+
+    def __init__(self, cache: Cache, *transports: Transport) -> None:
+        self.registry = CollectorRegistry()
+        self.live = HealthChecks()
+        self.ready = HealthChecks()
+        self.ready.add("caches", caches_synced(cache))
+        self._counters: dict[str, ReconcileCounters] = {}
+        self._controllers: list[Controller[Any]] = []
+        self.ready.add("handlers", handlers_well(cache, self._controllers))
+        self._queues = QueueCollector(self.registry)
+        self._elections = ElectionCollector(self.registry)
+        ControllerCollector(self.registry, self._counters)
+        SourceCollector(self.registry, self._controllers)
+        InformerCollector(self.registry, cache, asyncio.get_running_loop().time)
+        self._sites: list[CountedSite] = []
+        ConnectionCollector(self.registry, self._sites)
+        self._clients = ClientCollector(self.registry)
+        for transport in transports:
+            self.watch_transport(transport)
+        self.app: web.Application = build_application(
+            live=self.live,
+            ready=self.ready,
+            registry=self.registry,
+            debug=debug_application(self._controllers, cache),
+        )
+
+    def watch_controller(self, controller: Controller[Any]) -> None:
+        """Show a controller and its queue."""
+        self._controllers.append(controller)
+        self._counters[controller.name] = controller.counters
+        self._queues.add(_CurrentQueue(controller))
+
+    def watch_site(self, site: CountedSite) -> None:
+        """Show what becomes of the connections of a site."""
+        self._sites.append(site)
+
+    def watch_transport(self, transport: Transport) -> None:
+        """Show what a transport sends."""
+        self._clients.add(transport)
+
+    def watch_recorder(self, recorder: Recorder) -> None:
+        """Show what becomes of recorded events."""
+        EventCollector(self.registry, recorder)
+
+    def watch_election(self, lease: str, election: LeaseElection) -> None:
+        """Show who leads."""
+        self._elections.add(lease, election)
+
+    def watch_loop(self, watchdog: LoopWatchdog) -> None:
+        """Be alive only while the loop turns, and count its stalls."""
+        LoopCollector(self.registry, watchdog)
+        self.live.add("loop", loop_alive(watchdog))
+
+
+@frozen
+class _CurrentQueue:
+    """The queue that a controller has now: it gets a new one in each term of leadership."""
+
+    controller: Controller[Any]
+
+    @property
+    def name(self) -> str:
+        return self.controller.name
+
+    @property
+    def counters(self) -> QueueCounters:
+        return self.controller.queue.counters
+
+    def running_seconds(self) -> list[float]:
+        return self.controller.queue.running_seconds()

@@ -1,0 +1,1 @@
+"""The HTTP server in the manager's loop: listener, connections, limits."""

@@ -1,0 +1,1 @@
+"""The event loop watchdog: notices what blocks the loop, and names it."""

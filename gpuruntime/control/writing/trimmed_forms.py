@@ -1,0 +1,23 @@
+"""Objects without their history, as answers to writes are read; what kubectl noted stays, to be written again."""
+
+from typing import Any, TypeVar
+
+from attrs import frozen
+
+from gpuruntime.control.informers.storage import OfForm, drop_history
+from gpuruntime.kube.forms import Form
+
+__all__ = ["without_managed_fields"]
+
+T = TypeVar("T")
+
+
+@frozen
+class _Lean(OfForm[T]):
+    def decode(self, raw: dict[str, Any]) -> T:
+        return self.form.decode(self.transform(raw))
+
+
+def without_managed_fields(form: Form[T]) -> Form[T]:
+    """The form without managed_fields."""
+    return _Lean(form, drop_history)

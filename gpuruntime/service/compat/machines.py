@@ -1,0 +1,264 @@
+"""Stocks and VMs: reserved capacity and what runs on it, in the plain words of a caller who knows no Kubernetes.
+
+A stock is a stock unit, or the capacity that an active unit took over from one. A VM is an active unit with the default
+image. `machines_on_cluster` finds both in the cluster, `memory` keeps them in the process.
+"""
+
+from hashlib import sha256
+from typing import Annotated, Final, Protocol
+
+from attrs import field, frozen
+
+from gpuruntime.api.envelope import Amount, GpuCount, GpuType, SpecName
+from gpuruntime.api.names import GROUP
+from gpuruntime.meta import Format, FrozenDict, Length, Pattern, Range, Struct, wire
+from gpuruntime.service.errors import InsufficientCapacityError, InvalidRequestError
+from gpuruntime.service.stock.names import LARGEST_BATCH
+
+__all__ = [
+    "ALLOCATED",
+    "AVAILABLE",
+    "CREATING",
+    "DELETED",
+    "FAILED",
+    "RUNNING",
+    "TENANT_ID",
+    "TENANT_NAME",
+    "VM",
+    "CreatedStocks",
+    "CreatedVM",
+    "DeleteStocks",
+    "DeletedStocks",
+    "Machines",
+    "NewStocks",
+    "NewVM",
+    "Stock",
+    "check_vm",
+    "no_stock",
+    "tenant_labels",
+    "vm_name",
+]
+
+CREATING: Final = "creating"
+AVAILABLE: Final = "available"
+ALLOCATED: Final = "allocated"
+RUNNING: Final = "running"
+FAILED: Final = "failed"
+DELETED: Final = "deleted"
+
+TENANT_ID: Final = f"{GROUP}/tenant-id"
+TENANT_NAME: Final = f"{GROUP}/tenant-name"
+
+_HASH_LENGTH: Final = 10
+_LABEL_VALUE: Final = Pattern("^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$")
+_Tenant = Annotated[str | None, Length(maximum=63), _LABEL_VALUE]
+
+
+@frozen
+class NewStocks(Struct):
+    """Reserve capacity: so many pieces of one flavour."""
+
+    spec_name: SpecName
+    """Name of the flavour, such as g1.1."""
+    number: Annotated[int, Range(minimum=1, maximum=LARGEST_BATCH)]
+    """How many."""
+    cpu: Amount = None
+    """CPUs of each, such as 4."""
+    memory: Amount = None
+    """Memory of each, such as 16Gi."""
+    gpu_type: GpuType = None
+    """Model of the GPUs: what label nvidia.com/gpu.product of the node must say."""
+    gpu_num: GpuCount = 0
+    """GPUs of each."""
+
+
+@frozen
+class DeleteStocks(Struct):
+    """Give up reserved capacity: so many pieces of one flavour that nobody uses."""
+
+    spec_name: SpecName
+    """Name of the flavour."""
+    number: Annotated[int, Range(minimum=1, maximum=LARGEST_BATCH)]
+    """How many."""
+
+
+@frozen
+class NewVM(Struct):
+    """A VM on reserved capacity: on one that is named, or on the oldest of a flavour."""
+
+    tenant_id: _Tenant = field(default=None, metadata=wire("tenantID"))
+    """Whose it is. It becomes a label, so it has the form of one."""
+    tenant_name: _Tenant = None
+    """What the tenant is called, in the form of a label."""
+    spec_name: Annotated[str | None, Length(maximum=63)] = None
+    """Name of the flavour; needed unless stockID is given."""
+    stock_id: Annotated[str | None, Length(maximum=253)] = field(default=None, metadata=wire("stockID"))
+    """The stock to use, and no other."""
+
+
+@frozen
+class Stock(Struct):
+    """A piece of reserved capacity."""
+
+    id: str
+    """Its name."""
+    spec_name: str
+    """Name of the flavour."""
+    status: str
+    """creating, available, allocated (a VM has it, or is about to), failed, or deleted in the answer to a request that
+    is sent again after its end.
+    """
+    gpu_num: int
+    """GPUs."""
+    gpu_type: str | None = None
+    """Model of the GPUs."""
+    cpu: int | str | None = None
+    """CPUs."""
+    memory: int | str | None = None
+    """Memory."""
+    vm_id: str | None = field(default=None, metadata=wire("vmID"))
+    """The VM that has it."""
+    message: str | None = None
+    """Why it is not available, where that is known."""
+    created_at: Annotated[str | None, Format("date-time")] = None
+    """When it was made."""
+    deleted: bool = False
+    """Whether it is gone by now."""
+
+
+@frozen
+class VM(Struct):
+    """A VM, as far as there are VMs here: a container with GPUs of its own."""
+
+    id: str
+    """Its name."""
+    spec_name: str
+    """Name of the flavour."""
+    status: str
+    """creating, running, failed, or deleted in the answer to a request that is sent again after its end."""
+    gpu_num: int
+    """GPUs."""
+    gpu_type: str | None = None
+    """Model of the GPUs."""
+    tenant_id: str | None = field(default=None, metadata=wire("tenantID"))
+    """Whose it is."""
+    tenant_name: str | None = None
+    """What the tenant is called."""
+    stock_id: str | None = field(default=None, metadata=wire("stockID"))
+    """The stock that it took; it is given back when the VM is deleted."""
+    cpu: int | str | None = None
+    """CPUs."""
+    memory: int | str | None = None
+    """Memory."""
+    message: str | None = None
+    """Why it does not run, where that is known."""
+    created_at: Annotated[str | None, Format("date-time")] = None
+    """When it was made."""
+    deleted: bool = False
+    """Whether it is gone by now."""
+
+
+@frozen
+class CreatedStocks:
+    """What came of a request: the stocks as they are now, whether all can be used, whether it had been sent before."""
+
+    stocks: tuple[Stock, ...]
+    is_ready: bool
+    is_replay: bool = False
+
+
+@frozen
+class CreatedVM:
+    """What came of a request: the VM as it is now, whether the request had been sent before, and which version of the
+    cluster shows it ("" if there is none).
+    """
+
+    vm: VM
+    is_replay: bool = False
+    version: str = ""
+
+
+@frozen
+class DeletedStocks(Struct):
+    """What was given up."""
+
+    spec_name: str
+    """Name of the flavour."""
+    number: int
+    """How many."""
+    status: str
+    """deleted."""
+
+
+class Machines(Protocol):
+    """Who keeps stocks and VMs. A write that is sent again with the same operationID happens once.
+
+    Raises, from every method:
+        ServiceError: it said no, or is not finished.
+        KubeError: the cluster cannot be asked now.
+    """
+
+    async def create_stocks(self, operation_id: str, request: NewStocks) -> CreatedStocks:
+        """Reserve capacity, and wait a while until it can be used."""
+
+    async def delete_stocks(self, operation_id: str, request: DeleteStocks) -> DeletedStocks:
+        """Give up capacity that nobody uses: all of what is asked for, or nothing."""
+
+    def age(self) -> float:
+        """How many seconds ago what is told here was last known to be so."""
+
+    def stocks(self) -> tuple[Stock, ...]:
+        """All stocks, by id."""
+
+    async def create_vm(self, operation_id: str, request: NewVM) -> CreatedVM:
+        """Make a VM on reserved capacity."""
+
+    async def delete_vm(self, operation_id: str, vm_id: str, version: str = "") -> None:
+        """Delete a VM, and give its stock back; only if it is in the state of this version ("": any)."""
+
+    def vms(self) -> tuple[VM, ...]:
+        """All VMs, by id."""
+
+    async def vm(self, vm_id: str, at_least: str = "") -> VM:
+        """One VM, in the state of this version of the cluster or newer ("": any)."""
+
+
+def check_vm(request: NewVM) -> None:
+    """Pass if a VM can be made by this request.
+
+    Raises:
+        InvalidRequestError: it cannot.
+    """
+    if not request.spec_name and not request.stock_id:
+        raise InvalidRequestError(("specName: expected a flavour, or a stockID, got neither",))
+
+
+def no_stock(request: NewVM) -> InsufficientCapacityError:
+    """What is said when there is no stock for a VM."""
+    wanted = f"stockID {request.stock_id!r}" if request.stock_id else f"spec {request.spec_name!r}"
+    return InsufficientCapacityError(f"no available stock for {wanted}; create stocks first")
+
+
+def gone_stock(name: str, request: NewStocks) -> Stock:
+    """A stock that a request made and that is gone by now."""
+    return Stock(
+        name,
+        request.spec_name,
+        DELETED,
+        request.gpu_num,
+        gpu_type=request.gpu_type,
+        cpu=request.cpu,
+        memory=request.memory,
+        deleted=True,
+    )
+
+
+def tenant_labels(request: NewVM) -> FrozenDict[str, str]:
+    """The labels that say whose a VM is."""
+    named = {TENANT_ID: request.tenant_id, TENANT_NAME: request.tenant_name}
+    return FrozenDict({label: value for label, value in named.items() if value})
+
+
+def vm_name(operation_id: str) -> str:
+    """The id of the VM that a request makes: a function of the operationID, so that it is not made twice."""
+    return f"vm-{sha256(operation_id.encode()).hexdigest()[:_HASH_LENGTH]}"

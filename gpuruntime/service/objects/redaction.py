@@ -1,0 +1,67 @@
+"""Messages about an object that may quote what it holds: a kubelet quotes the command that it cannot start."""
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from attrs import fields
+
+from gpuruntime.meta import FrozenDict, Struct
+from gpuruntime.meta.structs import MASK, is_sensitive, wire_name
+
+__all__ = ["concealed", "secret_texts"]
+
+# A word of three letters is in many sentences, and is no secret.
+_SHORTEST: Final = 4
+_CUT: Final = "…"
+
+
+def secret_texts(value: Any, path: str = "", *, sensitive: bool = False) -> Iterator[tuple[str, str]]:
+    """Every text of a field that may be secret, with its path."""
+    match value:
+        case str() if sensitive:
+            yield path, value
+        case Struct():
+            for attribute in fields(type(value)):
+                here = f"{path}.{wire_name(attribute)}" if path else wire_name(attribute)
+                inner = getattr(value, attribute.name)
+                yield from secret_texts(inner, here, sensitive=sensitive or is_sensitive(attribute))
+        case tuple():
+            for index, item in enumerate(value):
+                yield from secret_texts(item, f"{path}[{index}]", sensitive=sensitive)
+        case FrozenDict() if sensitive:
+            for key, item in value.items():
+                yield from secret_texts(item, f"{path}.{key}", sensitive=True)
+
+
+def concealed(message: str | None, holder: Struct, *, is_current: bool) -> str | None:
+    """A message without the secrets of what it is about, also where it quotes them with escapes, on one line, or cut
+    off. One that is about an earlier state may quote what is not known any more: it is hidden whole.
+    """
+    if not message:
+        return message
+    if not is_current:
+        return MASK
+    forms = sorted({form for _, text in secret_texts(holder) for form in _forms(text)}, key=len, reverse=True)
+    # A secret may be a part of another one, so the longest goes first.
+    for form in forms:
+        message = message.replace(form, MASK)
+    before, is_cut, after = message.partition(_CUT)
+    return f"{_without_beginning(before, forms)}{is_cut}{after}" if is_cut else message
+
+
+def _forms(text: str) -> Iterator[str]:
+    if len(text) >= _SHORTEST:
+        yield text
+        yield " ".join(text.split())
+        for ascii_only in (True, False):
+            yield json.dumps(text, ensure_ascii=ascii_only)[1:-1]
+
+
+def _without_beginning(message: str, forms: Iterable[str]) -> str:
+    """A message that was cut off, without the beginning of a secret at its end."""
+    for form in forms:
+        for length in range(min(len(form), len(message)), _SHORTEST - 1, -1):
+            if message.endswith(form[:length]):
+                return message[:-length] + MASK
+    return message

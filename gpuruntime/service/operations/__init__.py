@@ -1,0 +1,1 @@
+"""Operations: idempotent writes, executed once however often a request is sent and to whichever replica."""

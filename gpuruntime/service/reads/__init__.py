@@ -1,0 +1,1 @@
+"""Reads: the cache with live fallback, pages, the watch log, the inventory."""

@@ -1,0 +1,103 @@
+"""What there is: nodes, GPUs by product, units, stock, and how old that knowledge is."""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Final
+
+from attrs import frozen
+
+from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.roles import Roles
+from gpuruntime.api.stockpool import StockPool
+from gpuruntime.control import Cache, Informer
+from gpuruntime.desired.pool_units import is_ready_stock
+from gpuruntime.service.reads.node_summary import NodeSummary, watch_nodes
+from gpuruntime.service.reads.unit_index import watch_units
+
+__all__ = ["GpuTotal", "Inventory", "InventorySnapshot", "totals_by_product"]
+
+_UNKNOWN: Final = "unknown"
+
+
+@frozen
+class GpuTotal:
+    """The GPUs of one product."""
+
+    product: str
+    nodes: int
+    capacity: int
+    allocatable: int
+
+
+@frozen
+class InventorySnapshot:
+    """What there was at one moment. `age` is how long ago the API server was last heard of, None if it never was."""
+
+    nodes: tuple[NodeSummary, ...] = ()
+    active_units: int = 0
+    stock_units: int = 0
+    ready_stock_units: int = 0
+    pools: int = 0
+    age: float | None = None
+
+    @property
+    def products(self) -> tuple[GpuTotal, ...]:
+        return totals_by_product(self.nodes)
+
+
+def totals_by_product(nodes: Iterable[NodeSummary]) -> tuple[GpuTotal, ...]:
+    """The GPUs of nodes that have any, by product, sorted by its name; "unknown" where a node names none."""
+    found: dict[str, list[NodeSummary]] = {}
+    for node in nodes:
+        if node.capacity or node.product:
+            found.setdefault(node.product or _UNKNOWN, []).append(node)
+    return tuple(
+        GpuTotal(
+            product,
+            len(having),
+            sum(node.capacity for node in having),
+            sum(node.allocatable for node in having),
+        )
+        for product, having in sorted(found.items())
+    )
+
+
+class Inventory:
+    """Counts what the caches of a process show."""
+
+    def __init__(
+        self, units: Informer[GPUUnit], pools: Informer[StockPool], nodes: Informer[NodeSummary], roles: Roles
+    ) -> None:
+        self.units = units
+        self.pools = pools
+        self.nodes = nodes
+        self.roles = roles
+
+    @classmethod
+    def of(cls, cache: Cache, namespaces: tuple[str, ...], roles: Roles) -> "Inventory":
+        """The inventory of units and pools in these namespaces, and of all nodes."""
+        return cls(
+            watch_units(cache, namespaces),
+            cache.informer(StockPool, namespaces=namespaces),
+            watch_nodes(cache),
+            roles,
+        )
+
+    def take(self) -> InventorySnapshot:
+        """What there is, as far as it is known now."""
+        units = self.units.store.list().items
+        stock = [unit for unit in units if self.roles.is_stock(unit.metadata.namespace)]
+        return InventorySnapshot(
+            nodes=self.nodes.store.list().items,
+            active_units=len(units) - len(stock),
+            stock_units=len(stock),
+            ready_stock_units=sum(map(is_ready_stock, stock)),
+            pools=len(self.pools.store.list().items),
+            age=self._age(),
+        )
+
+    def _age(self) -> float | None:
+        """Of the three caches the one that waited longest counts; a cache that heard of nothing yet has no age."""
+        now = asyncio.get_running_loop().time()
+        oldest = max(informer.age(now) for informer in (self.units, self.pools, self.nodes))
+        return None if oldest == float("inf") else oldest

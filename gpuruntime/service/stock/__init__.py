@@ -1,0 +1,1 @@
+"""Stock on request: seed, claim, release, shrink."""

@@ -1,0 +1,1 @@
+"""Active units on request: create, update, delete."""

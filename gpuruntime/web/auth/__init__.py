@@ -1,0 +1,1 @@
+"""Authentication and authorisation of callers, and the serving certificate."""

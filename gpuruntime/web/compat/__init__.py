@@ -1,0 +1,1 @@
+"""/stocks and /vms: the simplified view of stock units and active units."""

@@ -1,0 +1,1 @@
+"""REST resources, one file each, with their bodies and views."""

@@ -1,0 +1,1 @@
+"""What every route shares: routing, the envelope, headers, query, body, errors, metrics, audit."""

@@ -1,0 +1,64 @@
+"""The command line of `hack/bench`."""
+
+import argparse
+import json
+import signal
+import sys
+
+from gpuruntime.testing import ClusterError
+from gpuruntime.testing.building import BuildError
+from gpuruntime.testing.progress import Progress
+from gpuruntime.testing.supervised import ChildrenError
+from gpuruntime.testing.toolchain import ToolchainError
+from hack.benchmarks.api_bench import add_api
+from hack.benchmarks.cache import SetUpError
+from hack.benchmarks.creating import ObjectsError
+from hack.benchmarks.library_bench import add_library
+from hack.benchmarks.operator_bench import add_operator
+from hack.benchmarks.report import as_json, as_table
+
+__all__ = ["main"]
+
+_FAULTS = (SetUpError, ObjectsError, ClusterError, ChildrenError, BuildError, ToolchainError, OSError)
+
+
+def main(argv: list[str]) -> int:
+    """Measure; exit code 0 if every bar is met, 1 if one is not or something is in the way, 130 after Ctrl-C."""
+    arguments = _parser().parse_args(argv)
+    # Whoever ends the bench politely gets the same clean end as with Ctrl-C, which a shell disables in the background.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    progress = Progress(sys.stderr)
+    try:
+        report = arguments.measure(arguments, progress)
+    except _FAULTS as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted: nothing is left running", file=sys.stderr)
+        return 130
+    finally:
+        progress.close()
+    print(as_table(report))
+    if arguments.json is not None:
+        arguments.json.write_text(json.dumps(as_json(report), indent=2) + "\n")
+    return 0 if report.all_met else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="hack/bench",
+        description="Measure ours beside Go's controller-runtime and the Python peers: on this machine, in turns, each"
+        " run in a fresh process.",
+        epilog="`hack/bench KIND --help` tells what is measured and what it takes. Quiet the machine first: everything"
+        " that is measured shares its cores with the control plane of a cluster.",
+    )
+    kinds = parser.add_subparsers(dest="kind", required=True, metavar="KIND")
+    add_library(kinds)
+    add_operator(kinds)
+    add_api(kinds)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,61 @@
+"""What every kind of bench does around its scenarios: make room, run them in turn, say under which conditions."""
+
+import importlib.util
+import os
+import platform
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from gpuruntime.testing.progress import Progress
+from gpuruntime.testing.supervised import Children
+from hack.benchmarks.cache import bench_cache
+from hack.benchmarks.catalogue import Catalogue
+from hack.benchmarks.contenders import Contender, Runner
+from hack.benchmarks.report import ScenarioReport
+from hack.benchmarks.scenario import Bench, Scenario
+
+__all__ = ["conditions", "everybody", "run_all", "workshop"]
+
+B = TypeVar("B", bound=Bench)
+Contenders = Mapping[str, tuple[Contender, ...]]
+
+
+def everybody(scenarios: Sequence[Scenario[B]], progress: Progress) -> Contenders:
+    """The contenders of each scenario, set up."""
+    catalogue = Catalogue(bench_cache(), progress)
+    return {scenario.name: scenario.contenders(catalogue) for scenario in scenarios}
+
+
+@contextmanager
+def workshop() -> Iterator[tuple[Path, Runner]]:
+    """A directory that is gone afterwards, and a runner whose contenders are."""
+    with tempfile.TemporaryDirectory(prefix="gpuruntime-bench-") as name:
+        directory = Path(name)
+        with Children(directory / "contenders") as children:
+            yield directory, Runner(children, directory)
+
+
+async def run_all(bench: B, scenarios: Sequence[Scenario[B]], contenders: Contenders) -> tuple[ScenarioReport, ...]:
+    reports = []
+    for scenario in scenarios:
+        bench.progress.step(f"{scenario.name}: {scenario.title}")
+        taking_part = contenders[scenario.name]
+        figures = await scenario.run(bench, taking_part)
+        reports.append(ScenarioReport(scenario.name, scenario.title, taking_part, figures))
+    return tuple(reports)
+
+
+def conditions(*, quick: bool, repeat: int, **more: Any) -> dict[str, Any]:
+    """What a reader of the figures has to know about the run."""
+    return {
+        "run:": "quick, too small to judge by" if quick else "full",
+        **more,
+        "rounds": repeat,
+        "cores": os.cpu_count(),
+        "load": f"{os.getloadavg()[0]:.1f}",
+        "Python": platform.python_version(),
+        "uvloop": "yes" if importlib.util.find_spec("uvloop") else "no",
+    }

@@ -1,0 +1,69 @@
+"""Ours: the product's GPUUnit reconciler in a manager, from its start until the bench has seen enough."""
+
+import asyncio
+import os
+import time
+from typing import Any
+
+from attrs import frozen
+
+from gpuruntime.aio.collector import collect_rarely
+from gpuruntime.control import Controller, Manager, ManagerOptions
+from gpuruntime.kube import find
+from gpuruntime.reconcilers.gpuunit import GPUUnitOptions, install_gpuunit
+from hack.benchmarks.contending import Meter, Order, contend, resident_kb, say_ready, until_done
+
+_WORKERS = 16
+_LOOK_SECONDS = 0.05
+_QUIET_SECONDS = 1.0
+
+
+@frozen
+class Rest:
+    """The last run before a second without any: what the process had taken by then, and when that was."""
+
+    runs: int
+    cpu_seconds: float
+    at: float
+
+
+def runs_of(controller: Controller[Any]) -> int:
+    return sum(controller.counters.results.values())
+
+
+async def at_rest(controller: Controller[Any], runs: int) -> Rest:
+    """Returns when a controller that has made at least so many runs has had nothing to do for a second."""
+    last = Rest(0, time.process_time(), time.time())
+    while True:
+        busy = controller.counters.active_workers or controller.queue.counters.total_depth()
+        if busy or runs_of(controller) != last.runs:
+            last = Rest(runs_of(controller), time.process_time(), time.time())
+        elif last.runs >= runs and time.time() - last.at >= _QUIET_SECONDS:
+            return last
+        await asyncio.sleep(_LOOK_SECONDS)
+
+
+async def operator(order: Order) -> None:
+    before = resident_kb()
+    manager = Manager(find(), ManagerOptions("gpu-runtime-operator"))
+    controller = install_gpuunit(manager, GPUUnitOptions(concurrency=_WORKERS))
+    async with asyncio.TaskGroup() as group:
+        group.create_task(manager.run())
+        await manager.cache.synced()
+        rest = await at_rest(controller, order.objects)
+        meter = Meter()
+        await say_ready()
+        await until_done()
+        meter.finish(
+            runs_of(controller) - rest.runs,
+            rest_seconds=rest.at - float(os.environ["BEGAN"]),
+            rest_cpu_seconds=rest.cpu_seconds,
+            rest_runs=rest.runs,
+            rss_empty_kb=before,
+        )
+
+
+if __name__ == "__main__":
+    # As `gpuruntime manager` does.
+    collect_rarely()
+    contend({"operator": operator})

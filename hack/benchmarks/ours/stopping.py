@@ -1,0 +1,89 @@
+"""Ours: a manager in a loop that is not its own, stopped when it has nothing to do."""
+
+import asyncio
+import json
+import time
+import uuid
+
+import aiohttp
+from attrs import frozen
+
+from gpuruntime.control import (
+    Context,
+    Election,
+    HttpAddress,
+    Manager,
+    ManagerOptions,
+    Result,
+    Watch,
+    compact,
+    itself,
+)
+from gpuruntime.kube import find
+from gpuruntime.kube.builtin.core import ConfigMap, Secret
+from gpuruntime.kube.builtin.pods import Pod
+from gpuruntime.meta import ObjectKey
+from hack.benchmarks.contending import Order, contend
+
+_TICK_SECONDS = 0.01
+_ALIVE_SECONDS = 5.0
+
+
+@frozen
+class Passive:
+    """A reconciler that has nothing to do."""
+
+    async def reconcile(self, _key: ObjectKey, _context: Context) -> Result:
+        return Result.done()
+
+
+async def tick(ticks: asyncio.Queue[float]) -> None:
+    """A task that has nothing to do with the manager."""
+    while True:
+        await asyncio.sleep(_TICK_SECONDS)
+        ticks.put_nowait(time.perf_counter())
+
+
+async def until_quiet(manager: Manager, pods: int, seconds: float) -> None:
+    """Everything is there, ready by its own account, and has had time to calm down."""
+    await manager.cache.synced()
+    known = {str(informer.scope.storage.kind): len(informer.store) for informer in manager.cache.informers}
+    if len(known) != 3 or max(known.values()) < pods:
+        raise RuntimeError(f"the caches hold {known}, expected three kinds and {pods} pods")
+    await asyncio.sleep(seconds)
+    if manager.election is None or not manager.election.is_leader:
+        raise RuntimeError("the manager does not lead: expected it to have won an election with nobody else in it")
+
+
+async def stopping(order: Order) -> None:
+    election = Election("default", f"bench-{uuid.uuid4().hex[:8]}")
+    manager = Manager(find(), ManagerOptions("gpuruntime-bench", http=HttpAddress(), election=election))
+    pods, maps = manager.cache.informer(compact(Pod)), manager.cache.informer(ConfigMap)
+    manager.cache.informer(Secret)
+    manager.add_controller("pods", Passive(), [Watch(pods, itself())])
+    manager.add_controller("maps", Passive(), [Watch(maps, itself())])
+    ticks: asyncio.Queue[float] = asyncio.Queue()
+    async with asyncio.TaskGroup() as group:
+        foreign = group.create_task(tick(ticks))
+        running = group.create_task(manager.run())
+        await manager.sites[0].listening()
+        async with aiohttp.ClientSession(manager.sites[0].bound.url) as probes:
+            await until_quiet(manager, order.objects, order.seconds)
+            # Whoever probes keeps the connection, and must not hold up the stop.
+            async with probes.get("/readyz") as answer:
+                answer.raise_for_status()
+            began = time.perf_counter()
+            manager.stop()
+            await running
+            ended = time.perf_counter()
+        async with asyncio.timeout(_ALIVE_SECONDS):
+            while not foreign.done() and await ticks.get() < ended:
+                pass
+        if foreign.done():
+            raise RuntimeError("the foreign task was ended by the stop of the manager")
+        foreign.cancel()
+    print(json.dumps({"stop_seconds": ended - began}))
+
+
+if __name__ == "__main__":
+    contend({"stopping": stopping})

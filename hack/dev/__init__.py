@@ -1,0 +1,1 @@
+"""The local stack, kind, e2e stories and the docs site."""

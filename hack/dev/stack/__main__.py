@@ -1,0 +1,121 @@
+"""The command line of `hack/up`, `hack/down` and `hack/env`."""
+
+import argparse
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+from gpuruntime.testing import ClusterError, assets, default_nodes
+from gpuruntime.testing.building import BuildError
+from gpuruntime.testing.supervised import ChildrenError
+from gpuruntime.testing.toolchain import ToolchainError
+from hack.dev.stack.clusters import StackError, given, kind, local
+from hack.dev.stack.running import Interrupted, StackOptions, choose_port, run_stack, stop_stack
+from hack.dev.stack.state import AlreadyUpError, RunningStack, owner_of, state_directory
+
+__all__ = ["main"]
+
+
+def main(argv: list[str]) -> int:
+    """Run one of the three commands; what the user can mend is one line on standard error and exit code 1."""
+    command, *rest = argv
+    try:
+        if command == "up":
+            _up(rest)
+        elif command == "down":
+            argparse.ArgumentParser(prog="hack/down", description="End the stack that hack/up started.").parse_args(
+                rest
+            )
+            print(stop_stack(state_directory()))
+        else:
+            _env(rest)
+    except (StackError, AlreadyUpError, ClusterError, ChildrenError, BuildError, ToolchainError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except (Interrupted, KeyboardInterrupt):
+        return 0
+    return 0
+
+
+def _up(argv: list[str]) -> None:
+    arguments = _up_parser().parse_args(argv)
+    directory = state_directory()
+    nodes = default_nodes(arguments.nodes, arguments.gpus, arguments.node_cpu, arguments.node_memory)
+    if arguments.detach:
+        _detach([argument for argument in argv if argument != "--detach"], arguments, directory)
+        return
+    if arguments.kubeconfig is not None:
+        cluster = partial(given, arguments.kubeconfig, directory)
+    elif arguments.kind:
+        cluster = partial(kind, directory, nodes)
+    else:
+        cluster = partial(local, directory / "cluster", nodes, audit=arguments.audit)
+    run_stack(StackOptions(directory, cluster, arguments.port))
+
+
+def _detach(argv: list[str], arguments: argparse.Namespace, directory: Path) -> None:
+    if arguments.kubeconfig is None:
+        assets.ensure()  # a long build belongs where its progress can be seen
+    choose_port(arguments.port)
+    directory.mkdir(parents=True, exist_ok=True)
+    log = directory / "up.log"
+    with log.open("wb") as output:
+        owner = subprocess.Popen(
+            [sys.executable, "-m", "hack.dev.stack", "up", *argv],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    shown = 0
+    while True:
+        running = RunningStack.load(directory)
+        words = log.read_text()
+        print(words[shown:], end="", flush=True)
+        shown = len(words)
+        if running is not None and running.pid == owner.pid:
+            return
+        if owner.poll() is not None:
+            raise StackError(f"the stack did not come up; log: {log}")
+        time.sleep(0.1)  # the file appears when it is ready: there is no event to await
+
+
+def _env(argv: list[str]) -> None:
+    parser = argparse.ArgumentParser(
+        prog="hack/env", description='Print what a shell needs to use the running stack: eval "$(./hack/env)".'
+    )
+    parser.parse_args(argv)
+    running = RunningStack.load(state_directory())
+    if running is None or owner_of(state_directory()) != running.pid:
+        raise StackError("nothing is up: start it with ./hack/up")
+    print(running.exports())
+
+
+def _up_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="hack/up",
+        allow_abbrev=False,  # an abbreviated --detach would be handed on to the child, which detaches again
+        description="Start a cluster and the product in it, in the foreground; Ctrl-C ends both. The cluster is a real"
+        " Kubernetes control plane on this machine with fake GPU nodes, unless you name another.",
+    )
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--kubeconfig", type=Path, metavar="FILE", help="use the cluster that this kubeconfig leads to")
+    where.add_argument("--kind", action="store_true", help="make a kind cluster (needs Docker and kind)")
+    parser.add_argument(
+        "--port", type=int, help="port of the API on 127.0.0.1 (default: 8080, or any if that is taken)"
+    )
+    parser.add_argument("--nodes", type=int, default=4, help="number of fake GPU nodes (default: %(default)s)")
+    parser.add_argument("--gpus", type=int, default=8, help="GPUs of each node (default: %(default)s)")
+    parser.add_argument("--node-cpu", default="128", metavar="QUANTITY", help="cpus of each (default: %(default)s)")
+    parser.add_argument(
+        "--node-memory", default="1Ti", metavar="QUANTITY", help="memory of each (default: %(default)s)"
+    )
+    parser.add_argument("--audit", action="store_true", help="log every request to the local API server")
+    parser.add_argument("--detach", action="store_true", help="return when all is ready; hack/down ends it")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

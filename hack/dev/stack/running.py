@@ -1,0 +1,173 @@
+"""Bringing the stack up, keeping it, taking it down."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import sys
+import time
+import urllib.request
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
+from types import FrameType
+
+from attrs import frozen
+
+from gpuruntime.testing.supervised import Children, DirectoryInUseError
+from hack.dev.stack.clusters import Cluster, StackError, delete_leftover_kind
+from hack.dev.stack.install import account_kubeconfig, account_token, install
+from hack.dev.stack.state import RunningStack, owner_of, ownership
+
+__all__ = ["Interrupted", "choose_port", "run_stack", "stop_stack"]
+
+_HOST = "127.0.0.1"
+_START_SECONDS = 60.0
+_STOP_SECONDS = 90.0
+_BANNER = """
+The stack is up.
+
+  API          {url}
+  API docs     {url}/swagger/index.html
+  kubeconfig   {kubeconfig}
+
+Try, in another terminal:
+
+  eval "$(./hack/env)"
+  kubectl get nodes -L nvidia.com/gpu.product
+  kubectl apply -f manifests/samples/gpuunit.yaml
+  kubectl get gpuunits -A
+  curl $GPURUNTIME_URL/api/v1/health
+
+{ending} ends it all. Logs: {directory}"""
+
+
+class Interrupted(Exception):  # noqa: N818 - not a fault: the user wants it to end
+    """SIGINT or SIGTERM."""
+
+
+@frozen
+class StackOptions:
+    """What to bring up."""
+
+    directory: Path
+    cluster: Callable[[], AbstractContextManager[Cluster]]
+    port: int | None
+
+
+def run_stack(options: StackOptions) -> None:
+    """Bring everything up, tell the user, and keep it until a signal comes; then take it down in reverse order."""
+    options.directory.mkdir(parents=True, exist_ok=True)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
+    # Processes of an owner that was killed are about to end; ours start after them.
+    with ownership(options.directory), Children(options.directory / "processes", _STOP_SECONDS) as children:
+        try:
+            _keep(options, children)
+        finally:
+            RunningStack.withdraw(options.directory)
+
+
+def _keep(options: StackOptions, children: Children) -> None:
+    port = choose_port(options.port)
+    _say("starting the cluster ...")
+    with options.cluster() as cluster:
+        _say("installing the manifests ...")
+        install(cluster)
+        identity = options.directory / "manager.kubeconfig"
+        identity.touch(mode=0o600)
+        identity.write_text(json.dumps(account_kubeconfig(cluster, account_token(cluster, "gpuruntime-manager"))))
+        _say("starting the manager ...")
+        url = f"http://{_HOST}:{port}"
+        log = options.directory / "manager.log"
+        log.unlink(missing_ok=True)
+        flags = ["--http-addr", f"{_HOST}:{port}", "--kube-mode", "required"]
+        command = [sys.executable, "-m", "gpuruntime.processes.command", "manager", *flags]
+        children.start("manager", command, log, {"KUBECONFIG": str(identity)})
+        _await_ready(children, url, log)
+        token = account_token(cluster, "gpuruntime-developer", "gpuruntime")
+        paths = (str(cluster.binaries), str(cluster.kubectl_cache))
+        RunningStack(os.getpid(), url, str(cluster.kubeconfig), token, *paths).save(options.directory)
+        ending = "Ctrl-C" if sys.stdin.isatty() else "./hack/down"
+        _say(_BANNER.format(url=url, kubeconfig=cluster.kubeconfig, ending=ending, directory=options.directory))
+        try:
+            while not children.exits():
+                time.sleep(1.0)
+        finally:
+            _say("stopping ...")
+            # The manager goes first: it must not see its cluster vanish.
+            if "manager" not in children.exits():
+                children.stop("manager")
+        raise StackError(f"the manager ended by itself: {_last_line(log)}; log: {log}")
+
+
+def _await_ready(children: Children, url: str, log: Path) -> None:
+    deadline = time.monotonic() + _START_SECONDS
+    while True:
+        try:
+            with urllib.request.urlopen(f"{url}/readyz", timeout=2):
+                return
+        except OSError as error:
+            if children.exits():
+                raise StackError(f"the manager did not start: {_last_line(log)}; log: {log}") from error
+            if time.monotonic() > deadline:
+                raise StackError(
+                    f"the manager is not ready after {_START_SECONDS:.0f} s ({error}); log: {log}"
+                ) from error
+            time.sleep(0.1)  # a starting server announces nothing that could be awaited
+
+
+def stop_stack(directory: Path) -> str:
+    """End the stack of `directory` however it was left, and wait until nothing of it runs; gives what to tell."""
+    owner = owner_of(directory)
+    if owner is not None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(owner, signal.SIGTERM)
+    # The lock is free when the last process has ended, those of an owner that was killed included.
+    try:
+        with ExitStack() as ended:
+            for name in ("processes", "cluster", "kwok"):
+                ended.enter_context(Children(directory / name, _STOP_SECONDS))
+            RunningStack.withdraw(directory)
+            delete_leftover_kind(directory)
+            for name in ("cluster", "kwok"):
+                shutil.rmtree(directory / name, ignore_errors=True)
+    except DirectoryInUseError as error:
+        raise StackError(f"{error}, and did not end within {_STOP_SECONDS:.0f} s") from None
+    return "Nothing was up." if owner is None else "The stack is down."
+
+
+def choose_port(wanted: int | None) -> int:
+    """The port for the API: the one asked for or a clear error; else 8080 if it is free; else any free one."""
+    for port in (8080, 0) if wanted is None else (wanted,):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((_HOST, port))
+            except OSError as error:
+                if wanted is not None:
+                    reason = (error.strerror or str(error)).lower()
+                    raise StackError(
+                        f"--port {wanted} cannot be used: {reason}; choose another or leave it out"
+                    ) from None
+                continue
+            return int(probe.getsockname()[1])
+    raise StackError("no port is free on 127.0.0.1")
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    # A second signal must not break off the clean-up that the first one starts.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    raise Interrupted
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(errors="replace").strip().splitlines()
+    return lines[-1] if lines else "it printed nothing"
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)

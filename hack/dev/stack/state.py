@@ -1,0 +1,99 @@
+"""What is known about the running stack of this checkout."""
+
+import fcntl
+import json
+import os
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Self
+
+from attrs import asdict, frozen
+
+__all__ = ["AlreadyUpError", "RunningStack", "owner_of", "ownership", "state_directory"]
+
+_FILE = "running.json"
+
+
+def state_directory() -> Path:
+    """Where this checkout keeps its state; GPURUNTIME_STATE names another place, so that tests disturb nobody."""
+    given = os.environ.get("GPURUNTIME_STATE")
+    return Path(given).resolve() if given else Path(__file__).resolve().parents[3] / ".gpuruntime"
+
+
+class AlreadyUpError(Exception):
+    """Another process owns the stack of this checkout."""
+
+
+@contextmanager
+def ownership(directory: Path) -> Iterator[None]:
+    """Be the one process that owns the stack of `directory`. Death in any way ends the ownership."""
+    with (directory / "owner").open("a+") as record:
+        try:
+            fcntl.flock(record, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise AlreadyUpError("the stack of this checkout is up already: ./hack/down ends it") from None
+        record.truncate(0)
+        record.write(str(os.getpid()))
+        record.flush()
+        try:
+            yield
+        finally:
+            record.truncate(0)
+
+
+def owner_of(directory: Path) -> int | None:
+    """The id of the process that owns the stack of `directory`, if there is one now."""
+    try:
+        with (directory / "owner").open() as record:
+            try:
+                fcntl.flock(record, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                text = record.read()
+                return int(text) if text else None  # it has just taken the lock, and not yet signed
+    except FileNotFoundError:
+        pass
+    return None
+
+
+@frozen
+class RunningStack:
+    """A stack that is up: the process that owns it and what its users need."""
+
+    pid: int
+    url: str
+    kubeconfig: str
+    token: str
+    binaries: str
+    kubectl_cache: str
+
+    def save(self, directory: Path) -> None:
+        """Publish all at once, for the user's eyes only: it holds a token."""
+        draft = directory / f"{_FILE}.draft"
+        draft.unlink(missing_ok=True)
+        draft.touch(mode=0o600)
+        draft.write_text(json.dumps(asdict(self), indent=2))
+        draft.replace(directory / _FILE)
+
+    @classmethod
+    def load(cls, directory: Path) -> Self | None:
+        try:
+            return cls(**json.loads((directory / _FILE).read_text()))
+        except FileNotFoundError:
+            return None
+
+    @staticmethod
+    def withdraw(directory: Path) -> None:
+        (directory / _FILE).unlink(missing_ok=True)
+
+    def exports(self) -> str:
+        """Lines for a shell to evaluate."""
+        variables = {
+            "KUBECONFIG": self.kubeconfig,
+            "KUBECACHEDIR": self.kubectl_cache,
+            "GPURUNTIME_URL": self.url,
+            "GPURUNTIME_TOKEN": self.token,
+        }
+        lines = [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
+        return "\n".join([*lines, f'export PATH={shlex.quote(self.binaries)}:"$PATH"'])

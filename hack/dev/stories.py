@@ -1,0 +1,76 @@
+"""What `hack/e2e` does: runs the user stories of e2e/, all or some, here or against another cluster."""
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+__all__ = ["main"]
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+FILES: Final = {path.stem.removeprefix("test_"): path for path in sorted((ROOT / "e2e").rglob("test_*.py"))}
+ASSETS: Final = [sys.executable, "-m", "gpuruntime.testing", "assets"]
+PYTEST: Final = [sys.executable, "-m", "pytest", "--durations=5"]
+
+
+def main(argv: list[str]) -> int:
+    """Run the stories; gives the exit code of pytest, or 1 with one line if there is nothing to run."""
+    arguments = _parser().parse_args(argv)
+    if arguments.list:
+        for name, path in FILES.items():
+            print(f"{name:24} {_first_line(path)}")
+        return 0
+    unknown = [name for name in arguments.stories if name not in FILES]
+    if unknown:
+        print(f"error: there is no story {unknown[0]}: `hack/e2e --list` names all", file=sys.stderr)
+        return 1
+    kubeconfig: Path | None = arguments.kubeconfig
+    if kubeconfig is not None and not kubeconfig.is_file():
+        print(f"error: --kubeconfig {kubeconfig}: there is no such file", file=sys.stderr)
+        return 1
+    environment = dict(os.environ)
+    if kubeconfig is None:
+        # Two stories that run at the same time share one installation.
+        chosen = [str(FILES[name]) for name in arguments.stories] or ["e2e"]
+        flags = ["--numprocesses", "auto"]
+    else:
+        chosen = [str(FILES[name]) for name in arguments.stories] or ["e2e/stories"]
+        flags = ["--numprocesses", "0"]
+        environment["E2E_KUBECONFIG"] = str(kubeconfig.resolve())
+    marks = ["-m", "soak or not soak"] if arguments.soak else []
+    if subprocess.run(ASSETS, cwd=ROOT, stdout=subprocess.DEVNULL, check=False).returncode != 0:
+        return 1
+    return subprocess.run([*PYTEST, *flags, *marks, *chosen], cwd=ROOT, env=environment, check=False).returncode
+
+
+def _first_line(path: Path) -> str:
+    return path.read_text().split("\n", 1)[0].strip('"')
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="hack/e2e",
+        description="Run the user stories of e2e/: black-box tests of the installed product, over HTTP and with the"
+        " official Kubernetes client. Without --kubeconfig each run has a control plane of its own on this machine; the"
+        " processes of the product run beside it under tokens of their own accounts, behind a round-robin front.",
+        epilog="Examples: `hack/e2e` runs all; `hack/e2e claim failover` two of them; `hack/kind` and then"
+        " `hack/e2e --kubeconfig FILE` runs them against pods in a kind cluster.",
+    )
+    parser.add_argument("stories", nargs="*", metavar="STORY", help="run these alone; --list names them")
+    parser.add_argument("--list", action="store_true", help="name all stories, and run none")
+    parser.add_argument(
+        "--kubeconfig",
+        type=Path,
+        metavar="FILE",
+        help="install the product into this cluster (manifests/overlays/dev, whose image it must have) and run the"
+        " stories of e2e/stories there, one after the other; those that need a cluster of their own, the audit log or"
+        " another image are skipped. What was installed stays.",
+    )
+    parser.add_argument("--soak", action="store_true", help="run the long variants, too")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""Generated files: OpenAPI, metrics page, public surface."""

@@ -1,0 +1,150 @@
+"""The tables of docs/metrics.md: written from the registries of our processes, which are built, but not run.
+
+A table stands between two comments; the first says which names belong into it::
+
+    <!-- metrics: gpuruntime_claim_* gpuruntime_operation* -->
+    <!-- end of metrics -->
+"""
+
+import asyncio
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from fnmatch import fnmatchcase
+from html import escape
+from pathlib import Path
+from typing import Final
+
+from aiohttp import web
+from attrs import frozen
+from prometheus_client import CollectorRegistry
+
+from gpuruntime.control.manager import Manager
+from gpuruntime.control.permissions.nowhere import NOWHERE
+from gpuruntime.control.watchdog.loop_watchdog import LoopWatchdog
+from gpuruntime.processes.api import api_of_desk
+from gpuruntime.processes.controller_manager import build_controller_manager
+from gpuruntime.processes.desk import Desk
+from gpuruntime.processes.generated_files import Generated
+from gpuruntime.processes.product import build_product
+from gpuruntime.processes.runtime_api import build_runtime_api
+from gpuruntime.web.app import install
+from gpuruntime.web.auth.access_control import Access, AccessControl
+
+__all__ = ["PAGE", "MetricsPageError", "Shown", "filled", "served", "shown_in", "update"]
+
+PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
+_TABLE: Final = re.compile(
+    r"(?P<begin><!-- metrics: (?P<patterns>.*?) -->\n)(?P<rows>.*?)(?P<end><!-- end of metrics -->\n)", re.DOTALL
+)
+_HEAD: Final = "| Name | Type | Labels | Served by | Meaning |\n|---|---|---|---|---|\n"
+_EVERY: Final = "every process"
+
+
+class MetricsPageError(Exception):
+    """The page has no place for a metric, or more than one."""
+
+
+@frozen(order=True)
+class Shown:
+    """A metric as a scrape shows it."""
+
+    name: str
+    type: str
+    labels: tuple[str, ...]
+    help: str
+
+
+def shown_in(registry: CollectorRegistry) -> set[Shown]:
+    """What a scrape shows."""
+    return {
+        Shown(
+            f"{family.name}_total" if family.type == "counter" else family.name,
+            family.type,
+            # All our metrics are of the classes that have it; samples tell the labels only where there are some.
+            tuple(family._labelnames),  # type: ignore[attr-defined]  # noqa: SLF001 - see above
+            family.documentation,
+        )
+        for family in registry.collect()
+    }
+
+
+def served() -> dict[Shown, frozenset[str]]:
+    """What our processes show, and which of them do."""
+
+    async def registries() -> dict[str, CollectorRegistry]:
+        return {name: _complete(build()) for name, build in _PROCESSES.items()}
+
+    found: dict[Shown, frozenset[str]] = {}
+    for name, registry in asyncio.run(registries()).items():
+        for shown in shown_in(registry):
+            found[shown] = found.get(shown, frozenset()) | {name}
+    return found
+
+
+def filled(page: str, metrics: Mapping[Shown, frozenset[str]]) -> str:
+    """The page with its tables filled.
+
+    Raises:
+        MetricsPageError: the page has not exactly one place for each metric.
+    """
+    tables = [match["patterns"].split() for match in _TABLE.finditer(page)]
+    for shown in sorted(metrics):
+        places = sum(_belongs(shown, patterns) for patterns in tables)
+        if places != 1:
+            raise MetricsPageError(f"{shown.name}: expected one table whose patterns match, found {places}")
+
+    def fill(match: re.Match[str]) -> str:
+        mine = [shown for shown in sorted(metrics) if _belongs(shown, match["patterns"].split())]
+        return f"{match['begin']}{_HEAD}{''.join(_row(shown, metrics[shown]) for shown in mine)}{match['end']}"
+
+    return _TABLE.sub(fill, page)
+
+
+def update(*, check: bool) -> int:
+    """Write the tables, or with `check` only look at them: 1 if one is stale, or there is none for a metric."""
+    try:
+        text = filled(PAGE.read_text(encoding="utf-8"), served())
+    except MetricsPageError as error:
+        print(f"{PAGE.name}: {error}; put its name into a comment of the page", file=sys.stderr)
+        return 1
+    generated = Generated("", {PAGE: text})
+    lines = generated.stale() if check else generated.write()
+    for line in lines:
+        print(line, file=sys.stderr if check else sys.stdout)
+    return 1 if check and lines else 0
+
+
+def _with_api(desk: Desk) -> Manager:
+    install(
+        web.Application(),
+        api_of_desk(desk).routes,
+        AccessControl(Access.DEVELOPMENT),
+        desk.manager.observability.registry,
+    )
+    return desk.manager
+
+
+def _complete(manager: Manager) -> CollectorRegistry:
+    """The registry of a manager, with what it shows of its loop once it runs."""
+    manager.observability.watch_loop(LoopWatchdog())
+    return manager.observability.registry
+
+
+_PROCESSES: Final[Mapping[str, Callable[[], Manager]]] = {
+    "manager": lambda: _with_api(build_product(NOWHERE)),
+    "controller-manager": lambda: build_controller_manager(NOWHERE),
+    "runtime-api": lambda: _with_api(build_runtime_api(NOWHERE)),
+}
+
+
+def _belongs(shown: Shown, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(shown.name, pattern) for pattern in patterns)
+
+
+def _row(shown: Shown, processes: frozenset[str]) -> str:
+    names = [f"`{name}`" for name in _PROCESSES if name in processes]
+    where = _EVERY if len(names) == len(_PROCESSES) else ", ".join(names)
+    labels = ", ".join(f"`{label}`" for label in shown.labels)
+    cells = (f"`{shown.name}`", shown.type, labels, where, escape(shown.help, quote=False))
+    return f"|{'|'.join(f' {cell} ' if cell else ' ' for cell in cells)}|\n"

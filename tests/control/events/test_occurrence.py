@@ -1,0 +1,105 @@
+from datetime import UTC, datetime
+from random import Random
+from typing import Any, cast
+
+import pytest
+from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuruntime.control.events.occurrence import InvalidEventError, Occurrence, cut, event_name, reference_to
+from gpuruntime.kube.builtin.events import ObjectReference
+from gpuruntime.meta import ObjectMeta, PartialObject, ResourceKind, is_dns_subdomain
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+WIDGETS = ResourceKind("example.org", "v1", "Widget", "widgets", namespaced=True)
+WIDGET = PartialObject(WIDGETS, ObjectMeta(name="web", namespace="shop", uid="u-1", resource_version="7"))
+
+
+def occurrence(**changes: Any) -> Occurrence:
+    given: dict[str, Any] = {
+        "regarding": WIDGET,
+        "type_": "Normal",
+        "reason": "Created",
+        "action": "Create",
+        "note": "made it",
+        "related": None,
+        "at": NOW,
+    }
+    return Occurrence.of(**(given | changes))
+
+
+def test_an_object_is_referred_to_by_all_that_identifies_it() -> None:
+    assert reference_to(WIDGET) == ObjectReference(
+        api_version="example.org/v1", kind="Widget", namespace="shop", name="web", uid="u-1", resource_version="7"
+    )
+
+
+def test_a_change_of_the_object_leaves_the_key_as_it_is() -> None:
+    newer = evolve(WIDGET, metadata=evolve(WIDGET.metadata, resource_version="8"))
+
+    before, after = occurrence(related=WIDGET), occurrence(regarding=newer, related=newer)
+
+    assert before.key == after.key
+    assert (before.regarding.resource_version, after.regarding.resource_version) == ("7", "8")
+
+
+def test_an_object_of_the_same_name_made_anew_has_another_key() -> None:
+    anew = evolve(WIDGET, metadata=evolve(WIDGET.metadata, uid="u-2"))
+
+    assert occurrence().key != occurrence(regarding=anew).key
+
+
+def test_words_and_notes_are_cut_to_what_the_server_takes() -> None:
+    made = occurrence(reason="R" * 200, action="é" * 200, note="日" * 2000)
+
+    assert made.key.reason == "R" * 128
+    assert made.key.action == "é" * 64
+    assert made.note == "日" * 341
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"reason": ""}, "expected a word for the reason, got ''"),
+        ({"action": " "}, "expected a word for the action, got ' '"),
+        ({"type_": "Error"}, "expected type Normal or Warning, got 'Error'"),
+        ({"regarding": ObjectReference(kind="Widget")}, "expected an object with a kind and a name"),
+        ({"regarding": ObjectReference(name="web")}, "expected an object with a kind and a name"),
+        ({"regarding": ObjectReference(kind="Widget", name="web", namespace="../x")}, "expected the name of a namesp"),
+    ],
+)
+def test_what_the_server_would_refuse_is_refused_here(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidEventError, match=message):
+        occurrence(**changes)
+
+
+@given(text=st.text(st.characters(exclude_categories=())), limit=st.integers(0, 40))
+def test_a_cut_text_fits_and_is_a_beginning(text: str, limit: int) -> None:
+    sayable = text.encode("utf-8", "replace").decode()
+
+    short = cut(text, limit)
+
+    assert sayable.startswith(short)
+    assert len(short.encode()) <= limit
+    if len(short) < len(sayable):
+        assert len(sayable[: len(short) + 1].encode()) > limit
+
+
+@given(name=st.one_of(st.text(max_size=400), st.from_regex(r"[-.a-zA-Z0-9:]{0,400}", fullmatch=True)))
+def test_an_event_about_any_name_has_a_valid_one(name: str) -> None:
+    assert is_dns_subdomain(event_name(ObjectReference(name=name), NOW, Random(1)))
+
+
+def test_names_of_events_begin_with_that_of_the_object_and_differ() -> None:
+    random, about = Random(1), reference_to(WIDGET)
+
+    names = {event_name(about, NOW, random) for _ in range(1000)}
+
+    assert len(names) == 1000
+    assert all(name.startswith("web.") for name in names)
+
+
+def test_an_object_whose_metadata_make_no_sense_is_no_event() -> None:
+    with pytest.raises(AttributeError):
+        occurrence(regarding=cast("Any", "web"))

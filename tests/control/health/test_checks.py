@@ -1,0 +1,218 @@
+import asyncio
+
+import pytest
+
+from gpuruntime.control.health.checks import (
+    Check,
+    HealthChecks,
+    NotHealthyError,
+    UnknownCheckError,
+    Verdict,
+    caches_fresh,
+    caches_synced,
+    loop_alive,
+)
+from gpuruntime.control.watchdog.loop_watchdog import LoopWatchdog
+from gpuruntime.kube.builtin.core import ConfigMap
+from gpuruntime.testing.scripted_answers import kube_status
+from gpuruntime.testing.virtual_time import run_virtual
+from tests.control.operator_scenes import MAPS, scripted_cache, serve_two_maps
+from tests.control.scenes import running
+
+
+def well() -> None:
+    pass
+
+
+async def also_well() -> None:
+    await asyncio.sleep(0.5)
+
+
+def ill() -> None:
+    raise NotHealthyError("the disk is full")
+
+
+async def hanging() -> None:
+    await asyncio.Event().wait()
+
+
+async def impatient() -> None:
+    raise TimeoutError("of its own")
+
+
+def broken() -> None:
+    raise KeyError("key")
+
+
+def verdicts_on(**checks: Check) -> list[tuple[str, str, str]]:
+    async def story() -> tuple[Verdict, ...]:
+        health = HealthChecks()
+        for name, check in checks.items():
+            health.add(name, check)
+        return await health.run()
+
+    return [(verdict.name, verdict.status, verdict.reason) for verdict in run_virtual(story())]
+
+
+def test_plain_functions_and_coroutines_are_asked_alike_and_answer_in_order() -> None:
+    verdicts = verdicts_on(slow=also_well, quick=well, ill=ill)
+
+    assert verdicts == [("slow", "ok", ""), ("quick", "ok", ""), ("ill", "failed", "the disk is full")]
+
+
+def test_a_check_that_hangs_is_given_up_after_a_second_and_holds_up_no_other() -> None:
+    async def story() -> tuple[float, tuple[Verdict, ...]]:
+        health = HealthChecks()
+        for name, check in {"stuck": hanging, "too": hanging, "slow": also_well}.items():
+            health.add(name, check)
+        verdicts = await health.run()
+        return asyncio.get_running_loop().time(), verdicts
+
+    seconds, verdicts = run_virtual(story())
+
+    assert seconds == 1.0
+    assert verdicts[0] == Verdict("stuck", "failed", "no answer within 1 s")
+    assert [verdict.status for verdict in verdicts] == ["failed", "failed", "ok"]
+
+
+def test_whatever_a_check_raises_it_has_failed_and_no_other_with_it() -> None:
+    verdicts = verdicts_on(broken=broken, impatient=impatient, well=well)
+
+    assert verdicts == [
+        ("broken", "failed", "KeyError: 'key'"),
+        ("impatient", "failed", "TimeoutError: of its own"),
+        ("well", "ok", ""),
+    ]
+
+
+async def test_an_excluded_check_is_not_asked() -> None:
+    health = HealthChecks()
+    health.add("ill", ill)
+    health.add("well", well)
+
+    verdicts = await health.run(exclude=["ill", "unknown"])
+
+    assert verdicts == (Verdict("ill", "excluded"), Verdict("well", "ok"))
+
+
+async def test_a_check_added_later_is_asked_from_then_on() -> None:
+    health = HealthChecks()
+    assert await health.run() == ()
+
+    health.add("ill", ill)
+
+    assert await health.run() == (Verdict("ill", "failed", "the disk is full"),)
+
+
+async def test_one_check_can_be_asked_alone() -> None:
+    health = HealthChecks()
+    health.add("ill", ill)
+    health.add("well", well)
+
+    assert await health.run_one("well") == Verdict("well", "ok")
+    with pytest.raises(UnknownCheckError, match="no check 'other': there are ill, well"):
+        await health.run_one("other")
+
+
+@pytest.mark.parametrize("name", ["", "a/b"])
+def test_a_name_must_fit_into_a_path(name: str) -> None:
+    with pytest.raises(ValueError, match="a health check without '/'"):
+        HealthChecks().add(name, well)
+
+
+def test_a_name_is_given_once() -> None:
+    health = HealthChecks()
+    health.add("ping", well)
+
+    with pytest.raises(ValueError, match="a health check 'ping' already"):
+        health.add("ping", ill)
+
+
+async def test_failing_and_recovering_are_logged_once_each(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "gpuruntime")
+    states = iter([ill, ill, well, well])
+
+    def changing() -> None:
+        next(states)()
+
+    health = HealthChecks()
+    health.add("disk", changing)
+
+    for _ in range(4):
+        await health.run()
+
+    told = [(record.message, record.__dict__.get("reason")) for record in caplog.records]
+    assert told == [("health check failed", "the disk is full"), ("health check recovered", None)]
+
+
+async def test_caches_are_synced_once_they_hold_a_full_state() -> None:
+    async with scripted_cache() as (server, cache):
+        serve_two_maps(server)
+        cache.informer(ConfigMap)
+        health = HealthChecks()
+        health.add("caches", caches_synced(cache))
+        before = await health.run_one("caches")
+        async with running(cache):
+            await cache.synced()
+
+            after = await health.run_one("caches")
+
+    assert before.reason == "not synced: v1 ConfigMap (no error)"
+    assert after.status == "ok"
+
+
+async def test_a_cache_that_the_server_turns_away_says_why_it_is_not_synced() -> None:
+    async with scripted_cache() as (server, cache):
+        server.on("GET", MAPS).answer(kube_status(403, "Forbidden", "configmaps is forbidden"))
+        cache.informer(ConfigMap)
+        check = caches_synced(cache)
+        async with running(cache):
+            await server.seen(2)
+
+            with pytest.raises(NotHealthyError, match=r"v1 ConfigMap .*configmaps is forbidden"):
+                check()
+
+
+async def test_a_cache_of_a_kind_that_is_not_served_says_what_to_do() -> None:
+    async with scripted_cache() as (server, cache):
+        server.on("GET", MAPS).answer(kube_status(404, "NotFound"))
+        cache.informer(ConfigMap)
+        checks = HealthChecks()
+        checks.add("caches", caches_synced(cache))
+        async with running(cache):
+            await server.seen(2, path=MAPS)
+
+            verdict = await checks.run_one("caches")
+
+    assert "404 NotFound" in verdict.reason
+    assert "is its CRD installed?" in verdict.reason
+
+
+async def test_caches_are_fresh_while_the_server_is_heard_of() -> None:
+    async with scripted_cache() as (server, cache):
+        serve_two_maps(server)
+        informer = cache.informer(ConfigMap)
+        with pytest.raises(NotHealthyError, match=r"within 90 s: v1 ConfigMap \(none yet; no error\)"):
+            caches_fresh(cache, 90)()
+        async with running(cache):
+            await cache.synced()
+            caches_fresh(cache, 90)()
+
+            informer.health[0].last_contact -= 100
+
+            with pytest.raises(NotHealthyError, match=r"v1 ConfigMap \(100 s ago; no error\)"):
+                caches_fresh(cache, 90)()
+
+
+async def test_a_loop_is_alive_while_it_is_watched_and_not_blocked_for_long() -> None:
+    moment = 0.0
+    watchdog = LoopWatchdog(threshold=0.5, now=lambda: moment)
+    check = loop_alive(watchdog)
+    with pytest.raises(NotHealthyError, match="not watched"):
+        check()
+
+    async with watchdog:
+        check()
+        moment = 9.25
+        with pytest.raises(NotHealthyError, match=r"blocked for 9\.0 s"):
+            check()

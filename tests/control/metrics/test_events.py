@@ -1,0 +1,36 @@
+from attrs import field, frozen
+from prometheus_client import CollectorRegistry
+
+from gpuruntime.control.events.counters import DropCause, EventCounters
+from gpuruntime.control.metrics.events import EventCollector
+
+
+@frozen
+class Recording:
+    """A recorder at one moment."""
+
+    depth: int = 0
+    counters: EventCounters = field(factory=EventCounters)
+
+
+def test_what_became_of_events_is_shown_under_names_of_its_own() -> None:
+    registry, recording = CollectorRegistry(), Recording(depth=4)
+    EventCollector(registry, recording)
+
+    recording.counters.sent, recording.counters.patched, recording.counters.failed = 1, 2, 3
+    recording.counters.dropped[DropCause.BUDGET] = 5
+
+    names = ("sent_total", "patched_total", "failed_total", "waiting")
+    assert [registry.get_sample_value(f"gpuruntime_events_{name}") for name in names] == [1, 2, 3, 4]
+    assert registry.get_sample_value("gpuruntime_events_dropped_total", {"cause": "budget"}) == 5
+
+
+def test_every_cause_of_a_drop_is_there_from_the_start() -> None:
+    registry = CollectorRegistry()
+    EventCollector(registry, Recording())
+
+    shown = {
+        cause: registry.get_sample_value("gpuruntime_events_dropped_total", {"cause": cause}) for cause in DropCause
+    }
+
+    assert shown == dict.fromkeys(DropCause, 0)

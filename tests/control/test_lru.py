@@ -1,0 +1,48 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuruntime.control.lru import LRU
+
+
+def test_the_entry_used_least_recently_makes_room() -> None:
+    memory: LRU[str, int] = LRU(2)
+    memory.put("a", 1)
+    memory.put("b", 2)
+    memory.get("a")
+
+    evicted = memory.put("c", 3)
+
+    assert evicted == 2
+    assert memory.values() == (1, 3)
+
+
+def test_a_new_value_of_a_known_key_evicts_nobody() -> None:
+    memory: LRU[str, int] = LRU(1)
+    memory.put("a", 1)
+
+    evicted = memory.put("a", 2)
+
+    assert evicted is None
+    assert (memory.get("a"), len(memory)) == (2, 1)
+
+
+def test_what_is_discarded_is_gone_and_may_be_discarded_again() -> None:
+    memory: LRU[str, int] = LRU(1)
+    memory.put("a", 1)
+
+    memory.discard("a")
+    memory.discard("a")
+
+    assert "a" not in memory
+    assert memory.get("a") is None
+
+
+@given(keys=st.lists(st.integers(0, 9)), limit=st.integers(1, 5))
+def test_any_uses_leave_exactly_the_latest(keys: list[int], limit: int) -> None:
+    memory: LRU[int, int] = LRU(limit)
+
+    for key in keys:
+        memory.put(key, key)
+
+    latest = list(dict.fromkeys(reversed(keys)))[:limit]
+    assert list(memory.values()) == latest[::-1]

@@ -1,0 +1,156 @@
+"""Somebody with kubectl undoes what a controller writes: who is named for it, and for which field."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from gpuruntime.control.writing.hot_loops import FightSettings, HotLoopError, HotLoopGuard
+from gpuruntime.kube.builtin.apps import Deployment
+from gpuruntime.kube.builtin.core import ConfigMap
+from gpuruntime.kube.client import Client
+from gpuruntime.kube.forms import typed
+from gpuruntime.meta import FrozenDict, ObjectMeta, TypedObject
+from gpuruntime.testing import ClusterAccess
+from tests.control.scenes import open_transport
+from tests.control.writing_scenes import MANAGER, ensure_as_a_controller_does, make_owner
+
+# The name that a manager has, beside that of its Writer.
+PROCESS = "widget-operator"
+PAGE = ("configmap", "page")
+WEB = ("deployment", "web")
+THEIRS = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "page"}, "data": {"text": "theirs"}}
+EDIT = "sed -i 's/: ours/: theirs/'"
+EDIT_AWAY = "sed -i '/text: ours/d'"
+MERGE = '{"data": {"text": "theirs"}}'
+JSON_PATCH = '[{"op": "replace", "path": "/data/text", "value": "theirs"}]'
+
+
+def desired(kind: str, namespace: str) -> TypedObject:
+    metadata = ObjectMeta(name="page", namespace=namespace, labels=FrozenDict(team="ours"))
+    if kind == "configmap":
+        return ConfigMap(metadata, data=FrozenDict(text="ours", other="ours too"))
+    labels = {"app": "web"}
+    body: dict[str, Any] = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": namespace},
+        "spec": {
+            "replicas": 0,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    "containers": [
+                        {"name": "web", "image": "example.org/ours:1"},
+                        {"name": "side", "image": "example.org/ours:1"},
+                    ]
+                },
+            },
+        },
+    }
+    return typed(Deployment).decode(body)
+
+
+async def write(client: Client, child: TypedObject, owner: ConfigMap) -> str:
+    """What a write is held back with; empty if it is made."""
+    try:
+        await ensure_as_a_controller_does(client, child, owner, adopt=True)
+    except HotLoopError as error:
+        return str(error)
+    return ""
+
+
+async def fought(
+    access: ClusterAccess, namespace: str, kind: str, undo: tuple[str, ...], given: str | None = None
+) -> str:
+    """What the guard says about the second write that kubectl undoes."""
+    async with open_transport(access) as transport:
+        guard = HotLoopGuard(transport, PROCESS, FightSettings(writes=1))
+        client = Client(guard, field_manager=PROCESS)
+        owner, child = await make_owner(client, namespace), desired(kind, namespace)
+        await client.create(child, field_manager=MANAGER)
+
+        await asyncio.to_thread(access.kubectl, "-n", namespace, *undo, input_text=given)
+        assert not await write(client, child, owner)
+        await asyncio.to_thread(access.kubectl, "-n", namespace, *undo, input_text=given)
+        return await write(client, child, owner)
+
+
+@pytest.mark.parametrize(
+    ("object_", "undo", "named"),
+    [
+        (PAGE, ("edit",), "data.text (set by kubectl-edit)"),
+        (PAGE, ("patch", "--type=merge", "-p", MERGE), "data.text (set by kubectl-patch)"),
+        (PAGE, ("patch", "--type=json", "-p", JSON_PATCH), "data.text (set by kubectl-patch)"),
+        (PAGE, ("patch", "-p", MERGE, "--field-manager=gitops"), "data.text (set by gitops)"),
+        (PAGE, ("label", "--overwrite", "team=theirs"), "metadata.labels.team (set by kubectl-label)"),
+        (WEB, ("scale", "--replicas=1"), "spec.replicas (set by kubectl)"),
+        (
+            WEB,
+            ("set", "image", "side=example.org/theirs:1"),
+            "spec.template.spec.containers[name=side].image (set by kubectl-set)",
+        ),
+        (
+            PAGE,
+            ("patch", "--type=merge", "-p", '{"data": {"text": null}, "metadata": {"labels": {"x": "y"}}}'),
+            "data.text (removed, most likely by kubectl-patch, which wrote the object last)",
+        ),
+        (
+            PAGE,
+            ("patch", "-p", MERGE, f"--field-manager={MANAGER}"),
+            f"data.text (set under our own field manager {MANAGER}: by an admission webhook that changes our write, or",
+        ),
+        (
+            PAGE,
+            ("patch", "-p", MERGE, f"--field-manager={PROCESS}"),
+            f"data.text (set under {PROCESS}, which is a field manager of this program too: look for a second contro",
+        ),
+    ],
+    ids=lambda value: " ".join(value[:2]) if isinstance(value, tuple) else None,
+)
+async def test_the_other_is_named_and_never_we_ourselves(
+    kube_cluster: ClusterAccess,
+    kube_namespace: str,
+    monkeypatch: pytest.MonkeyPatch,
+    object_: tuple[str, str],
+    undo: tuple[str, ...],
+    named: str,
+) -> None:
+    monkeypatch.setenv("KUBE_EDITOR", EDIT)
+    place = 2 if undo[0] == "set" else 1
+    command = (*undo[:place], *object_, *undo[place:])
+
+    said = await fought(kube_cluster, kube_namespace, object_[0], command)
+
+    assert named in said
+    assert f"set by {MANAGER}" not in said
+    assert f"set by {PROCESS}" not in said
+
+
+async def test_what_is_removed_in_an_editor_is_not_said_to_be_set_by_us(
+    kube_cluster: ClusterAccess, kube_namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBE_EDITOR", EDIT_AWAY)
+
+    said = await fought(kube_cluster, kube_namespace, "configmap", ("edit", *PAGE))
+
+    assert "data.text (set by nobody known)" in said
+
+
+@pytest.mark.parametrize(
+    ("apply", "name"),
+    [
+        (("apply",), "kubectl-client-side-apply"),
+        (("apply", "--server-side", "--force-conflicts", "--field-manager=gitops"), "gitops"),
+        (("replace",), "kubectl-replace"),
+    ],
+    ids=["apply", "server-side", "replace"],
+)
+async def test_whoever_applies_another_state_is_named(
+    kube_cluster: ClusterAccess, kube_namespace: str, apply: tuple[str, ...], name: str
+) -> None:
+    said = await fought(kube_cluster, kube_namespace, "configmap", (*apply, "-f", "-"), str(THEIRS))
+
+    assert f"data.text (set by {name})" in said
+    assert f"by {MANAGER}" not in said

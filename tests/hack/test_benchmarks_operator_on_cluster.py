@@ -1,0 +1,70 @@
+"""The product's reconciler as a contender, on a cluster of the bench's own."""
+
+import io
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from gpuruntime.testing.progress import Progress
+from gpuruntime.testing.supervised import Children
+from hack.benchmarks.catalogue import Catalogue, loops
+from hack.benchmarks.contenders import Contender, Failure, Runner
+from hack.benchmarks.units.converging import become_ready, limit_of
+from hack.benchmarks.units.operating import Operating
+from hack.benchmarks.units.sameness import differences, form_of
+from hack.benchmarks.units.unit_bench import UnitBench
+from hack.benchmarks.units.world import World, unit_world
+
+UNITS = 3
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with unit_world(tmp_path_factory.mktemp("bench") / "cluster", UNITS) as made:
+        yield made
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[UnitBench]:
+    with Children(tmp_path / "children") as children:
+        yield UnitBench(
+            runner=Runner(children, tmp_path),
+            progress=Progress(io.StringIO()),
+            directory=tmp_path,
+            repeat=1,
+            quick=True,
+            idle_seconds=1.0,
+        )
+
+
+async def nothing() -> Mapping[str, float]:
+    return {}
+
+
+async def test_ours_makes_units_ready_and_writes_nothing_after_a_restart(bench: UnitBench, world: World) -> None:
+    ours = Catalogue(bench.directory, bench.progress).ours("operating.py", loops()[-1:])[0]
+    operating = Operating(bench.runner, world, limit_of(UNITS))
+
+    async def making() -> Mapping[str, float]:
+        return await become_ready(world, bench)
+
+    made = await operating.run(ours, making, units=0)
+    restarted = await operating.run(ours, nothing, units=UNITS)
+
+    assert not isinstance(made, Failure)
+    assert not isinstance(restarted, Failure)
+    assert made["writes"] >= 5 * UNITS
+    assert (made["event_writes"], made["rest_writes"]) == (UNITS, 0)
+    assert made["ready_seconds"] > made["created_seconds"] > 0
+    assert (restarted["rest_writes"], restarted["writes"]) == (0, 0)
+    assert restarted["rest_runs"] >= UNITS
+    assert not list(differences(form_of(world), form_of(world)))
+
+
+async def test_a_contender_that_dies_before_it_is_ready_has_failed(bench: UnitBench, world: World) -> None:
+    dying = Contender("dying", ("/bin/sh", "-c", "echo no such luck; exit 3"))
+
+    outcome = await Operating(bench.runner, world, limit_of(UNITS)).run(dying, nothing, units=0)
+
+    assert outcome == Failure("exit code 3: no such luck")

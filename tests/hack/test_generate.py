@@ -1,0 +1,21 @@
+"""The generated manifests are what the code gives now, and a server takes them."""
+
+from pathlib import Path
+
+from gpuruntime.testing import ClusterAccess
+from hack.generators.generate import OUTPUTS, ROOT, main
+
+
+def test_no_generated_manifest_is_stale() -> None:
+    assert main(["--check"]) == 0, "run ./hack/generate"
+
+
+def test_the_server_takes_every_generated_manifest(kube_cluster: ClusterAccess) -> None:
+    outputs = [Path(output[output.index("--out") + 1]) for output in OUTPUTS]
+    kube_cluster.kubectl("apply", "--filename", str(ROOT / "manifests" / "platform" / "namespaces.yaml"))
+
+    for output in outputs:
+        source = "--kustomize" if (ROOT / output).is_dir() else "--filename"
+        said = kube_cluster.kubectl("apply", "--dry-run=server", "--validate=strict", source, str(ROOT / output))
+
+        assert all(line.endswith("(server dry run)") for line in said.splitlines())

@@ -1,0 +1,66 @@
+"""How long somebody waits for an API server, by a clock of the test's own."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from gpuruntime.control.permissions.nowhere import NOWHERE
+from gpuruntime.kube.errors import UnavailableError
+from gpuruntime.kube.transport import Transport
+from gpuruntime.service.operations.liveness import Liveness
+from gpuruntime.testing.virtual_time import run_virtual
+
+
+def after(seconds: float) -> "asyncio.Future[None]":
+    """Work that takes so long."""
+    return asyncio.ensure_future(asyncio.sleep(seconds))
+
+
+async def answering(transport: Transport, codes: Sequence[str]) -> None:
+    """A server that gives somebody an answer with each of these codes, one a second."""
+    for code in codes:
+        await asyncio.sleep(1)
+        transport._counts[code, "GET"] += 1
+
+
+async def waited(work: float, codes: Sequence[str] = (), within: float = 60.0) -> tuple[bool | str, float]:
+    """What came of waiting for some work, and when."""
+    transport = Transport(NOWHERE, user_agent="tests")
+    server, future = asyncio.create_task(answering(transport, codes)), after(work)
+    try:
+        outcome: bool | str = await Liveness(transport).wait(future, within)
+    except UnavailableError as error:
+        outcome = str(error)
+    at = asyncio.get_running_loop().time()
+    for task in (server, future):
+        task.cancel()
+    return outcome, round(at, 3)
+
+
+@pytest.mark.parametrize(
+    ("work", "codes", "expected"),
+    [
+        pytest.param(2.0, [], (True, 2.0), id="done before anybody wonders"),
+        pytest.param(9.0, [], ("the API server has answered nothing for 3 s", 3.0), id="a server that is silent"),
+        pytest.param(9.0, ["200", "409", "404"] * 3, (True, 9.0), id="a server that answers others"),
+        pytest.param(99.0, ["200"] * 99, (False, 60.0), id="work that takes too long"),
+        pytest.param(9.0, ["200", "201"], ("the API server has answered nothing for 3 s", 5.0), id="one that dies"),
+        pytest.param(9.0, ["429", "503", "<error>"] * 3, ("the API server has answered nothing for 3 s", 3.0), id="no"),
+    ],
+)
+def test_who_waits_for_a_server_waits_as_long_as_it_answers_anybody(
+    work: float, codes: list[str], expected: tuple[bool | str, float]
+) -> None:
+    assert run_virtual(waited(work, codes)) == expected
+
+
+def test_a_wait_that_nobody_has_time_for_leaves_the_work_alone() -> None:
+    async def story() -> tuple[bool, bool]:
+        future = after(5.0)
+        is_done = await Liveness(Transport(NOWHERE, user_agent="tests")).wait(future, 0.5)
+        is_cancelled = future.cancelled()
+        future.cancel()
+        return is_done, is_cancelled
+
+    assert run_virtual(story()) == (False, False)

@@ -1,0 +1,105 @@
+"""Reads of a cache of two namespaces, of which one is quiet. Nobody answers but the cache."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.control import Cache
+from gpuruntime.kube.client import Client
+from gpuruntime.kube.errors import UnavailableError
+from gpuruntime.meta.identity import ObjectKey
+from gpuruntime.service.reads.reader import Reads
+from gpuruntime.testing.virtual_time import run_virtual
+
+
+class Silent:
+    """A wire that leads nowhere, and knows what was sent into it."""
+
+    def __init__(self) -> None:
+        self.sent: list[str] = []
+
+    async def request(self, method: str, path: str, **_: Any) -> Any:
+        self.sent.append(f"{method} {path}")
+        raise UnavailableError(f"{method} {path}: nobody is there")
+
+    def stream(self, path: str, **_: Any) -> Any:
+        raise NotImplementedError(path)
+
+
+async def reads(*places: str) -> Reads[GPUUnit]:
+    """Reads of units in these places: the busy namespace is at version 20, the quiet one still at 10."""
+    informer = Cache(Silent()).informer(GPUUnit, namespaces=["busy", "quiet"])
+    for part, version in zip(informer._parts, ("20", "10"), strict=True):
+        await part.replace(part.draft(), version)
+    return Reads(informer, Client(Silent(), field_manager="test"), GPUUnit, places)
+
+
+def test_a_list_of_a_namespace_waits_for_that_one_only_and_says_what_it_shows() -> None:
+    async def story() -> None:
+        units = await reads()
+
+        page = await units.page(lambda _: True, limit=10, namespace="busy", at_least="20")
+
+        assert (page.items, page.version) == ((), "20")
+
+    run_virtual(story())
+
+
+def test_a_list_of_some_namespaces_does_not_wait_for_the_others() -> None:
+    async def story() -> None:
+        units = await reads("busy")
+
+        page = await units.page(lambda _: True, limit=10, at_least="20")
+
+        assert (page.items, page.version) == ((), "20")
+        assert asyncio.get_running_loop().time() == 0
+
+    run_virtual(story())
+
+
+def test_of_a_list_of_all_namespaces_only_those_are_read_live_that_are_behind_and_at_once() -> None:
+    async def story() -> None:
+        units = await reads()
+
+        with pytest.raises(UnavailableError, match="namespaces/quiet"):
+            await units.page(lambda _: True, limit=10, at_least="20")
+
+        assert asyncio.get_running_loop().time() == 0
+
+    run_virtual(story())
+
+
+@pytest.mark.parametrize("namespace", ["quiet", None])
+def test_a_list_that_may_lack_something_is_not_taken_from_the_cache(namespace: str | None) -> None:
+    async def story() -> None:
+        units = await reads()
+
+        with pytest.raises(UnavailableError):
+            await units.page(lambda _: True, limit=10, namespace=namespace, at_least="20")
+
+    run_virtual(story())
+
+
+@pytest.mark.parametrize(("is_final", "asked"), [(True, 0), (False, 1)])
+def test_only_a_state_that_is_not_final_is_asked_for_again_and_stands_while_nobody_answers(
+    is_final: bool, asked: int
+) -> None:
+    async def story() -> None:
+        wire = Silent()
+        informer = Cache(wire).informer(GPUUnit, namespaces=["busy"])
+        draft = informer._parts[0].draft()
+        spec = {"specName": "s", "cpu": "1", "memory": "1Gi", "gpu": 1}
+        draft.put(
+            draft.entry({"metadata": {"name": "x", "namespace": "busy", "resourceVersion": "7"}, "spec": spec}, 1)
+        )
+        await informer._parts[0].replace(draft, "7")
+        units = Reads(informer, Client(wire, field_manager="test"), GPUUnit)
+
+        seen = await units.get_newest(ObjectKey("busy", "x"), "", lambda _: is_final)
+
+        assert seen.object.metadata.resource_version == "7"
+        assert len(wire.sent) == asked
+
+    run_virtual(story())

@@ -1,0 +1,53 @@
+"""HTTPS with certificates that are exchanged while the process runs."""
+
+import asyncio
+import ssl
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from gpuruntime.control.serving.site import HttpAddress, serving
+from gpuruntime.testing.certificates import Authority
+from gpuruntime.testing.pki import KeyPair
+from gpuruntime.web.auth.certificate import CertificateError, server_tls
+
+
+async def common_name(bound: HttpAddress, authority: Authority) -> str:
+    """Whom a server says to be, to a client who believes the authority."""
+    trusting = ssl.create_default_context(cafile=str(authority.files.certificate))
+    _, writer = await asyncio.open_connection(bound.host, bound.port, ssl=trusting, server_hostname="localhost")
+    subject = writer.get_extra_info("peercert")["subject"]
+    writer.close()
+    await writer.wait_closed()
+    names: dict[str, str] = {key: value for ((key, value),) in subject}
+    return names["commonName"]
+
+
+def install(pair: KeyPair, place: KeyPair) -> None:
+    place.key.write_bytes(pair.key.read_bytes())
+    place.certificate.write_bytes(pair.certificate.read_bytes())
+
+
+async def test_a_new_certificate_serves_the_next_connection(tmp_path: Path) -> None:
+    authority = Authority.create(tmp_path / "ca", "test")
+    first, second = (authority.issue(name, name, hosts=("localhost",)) for name in ("first", "second"))
+    place = KeyPair(tmp_path / "tls.crt", tmp_path / "tls.key")
+    install(first, place)
+
+    async with serving(web.Application(), HttpAddress(), tls=server_tls(place.certificate, place.key)) as bound:
+        before = await common_name(bound, authority)
+        install(second, place)
+        after = await common_name(bound, authority)
+        place.certificate.write_text("broken")
+        broken = await common_name(bound, authority)
+
+    assert bound.url.startswith("https://")
+    assert [before, after, broken] == ["first", "second", "second"]
+
+
+def test_files_that_cannot_be_used_are_an_error_that_names_them(tmp_path: Path) -> None:
+    (tmp_path / "tls.crt").write_text("nonsense")
+
+    with pytest.raises(CertificateError, match=r"tls\.crt with key .*tls\.key: expected a chain and its key in PEM"):
+        server_tls(tmp_path / "tls.crt", tmp_path / "tls.key")

@@ -1,0 +1,81 @@
+"""Which jobs a page shows, of very many."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from gpuruntime.api.operation import Operation
+from gpuruntime.control import Cache
+from gpuruntime.kube.client import Client
+from gpuruntime.kube.errors import UnavailableError
+from gpuruntime.service.reads.reader import Reads
+from gpuruntime.testing.virtual_time import run_virtual
+from gpuruntime.web.resources.jobs import newest_of
+
+MANY = 4500
+
+
+class Silent:
+    """A wire that leads nowhere."""
+
+    async def request(self, method: str, path: str, **_: Any) -> Any:
+        raise UnavailableError(f"{method} {path}: nobody is there")
+
+    def stream(self, path: str, **_: Any) -> Any:
+        raise NotImplementedError(path)
+
+
+async def reads() -> Reads[Operation]:
+    """Very many Operations in a cache; the names of newer ones come first."""
+    informer = Cache(Silent()).informer(Operation, namespaces=["system"])
+    (part,) = informer._parts
+    draft = part.draft()
+    for number in range(MANY):
+        created = f"2026-01-01T{number // 3600:02}:{number // 60 % 60:02}:{number % 60:02}Z"
+        name = f"op-{MANY - number:05}"
+        metadata = {"name": name, "namespace": "system", "uid": name, "resourceVersion": str(number + 1)}
+        spec = {"operationID": str(number), "type": "odd" if number % 2 else "even", "requestHash": "x"}
+        draft.put(draft.entry({"metadata": {**metadata, "creationTimestamp": created}, "spec": spec}, 100))
+    await part.replace(draft, str(MANY))
+    return Reads(informer, Client(Silent(), field_manager="test"), Operation)
+
+
+def test_the_newest_of_very_many_are_found_and_others_are_served_meanwhile() -> None:
+    async def story() -> None:
+        known = await reads()
+        turns = 0
+
+        async def other() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        others = asyncio.create_task(other())
+        page = await newest_of(known, lambda operation: operation.spec.type == "odd", 3)
+        others.cancel()
+
+        assert [operation.spec.operation_id for operation in page.items] == ["4499", "4497", "4495"]
+        assert (page.version, page.next is not None) == (str(MANY), True)
+        assert turns >= MANY // 1000
+
+    run_virtual(story())
+
+
+@pytest.mark.parametrize(("limit", "found"), [(2, 2), (3, 3), (4, 3)])
+def test_a_page_that_has_all_of_them_is_the_last(limit: int, found: int) -> None:
+    async def story() -> None:
+        page = await newest_of(await reads(), lambda operation: int(operation.spec.operation_id) < 3, limit)
+
+        assert (len(page.items), page.next is None) == (found, limit >= found == 3)
+
+    run_virtual(story())
+
+
+def test_what_the_cache_does_not_show_is_not_taken_from_it() -> None:
+    async def story() -> None:
+        with pytest.raises(UnavailableError):
+            await newest_of(await reads(), lambda _: True, 10, at_least=str(MANY + 1))
+
+    run_virtual(story())

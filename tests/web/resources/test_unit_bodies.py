@@ -1,0 +1,76 @@
+"""What bodies of units stand for."""
+
+from typing import Any
+
+import pytest
+
+from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
+from gpuruntime.api.names import POOL_LABEL
+from gpuruntime.api.roles import Roles
+from gpuruntime.meta import ObjectMeta
+from gpuruntime.meta.codec import decode
+from gpuruntime.meta.frozen_mapping import FrozenDict
+from gpuruntime.service.errors import InvalidRequestError
+from gpuruntime.service.homes import Homes
+from gpuruntime.service.operations.requests import check_create
+from gpuruntime.service.units.update import complete_unit_change
+from gpuruntime.web.resources.unit_bodies import CreateUnitBody, UpdateUnitBody
+from gpuruntime.web.server.body import decoded
+from gpuruntime.web.server.errors import ApiError
+
+LABELS = FrozenDict({"tier": "gold", POOL_LABEL: "warm"})
+UNIT = GPUUnit(ObjectMeta(name="a", namespace="n", labels=LABELS), GPUUnitSpec("g1.1", image="one"))
+
+
+@pytest.mark.parametrize("labels", [None, {}])
+def test_no_labels_removes_all_but_those_of_the_product(labels: dict[str, str] | None) -> None:
+    body = decode(UpdateUnitBody, {"labels": labels})
+
+    patch = complete_unit_change(UNIT, body.request("a", "n", "").change)
+
+    assert patch["metadata"] == {"labels": {"tier": None}}
+
+
+def test_labels_that_are_left_out_stay() -> None:
+    body = decode(UpdateUnitBody, {"image": "two"})
+
+    patch = complete_unit_change(UNIT, body.request("a", "n", "").change)
+
+    assert (patch["spec"]["image"], "metadata" in patch) == ("two", False)
+
+
+@pytest.mark.parametrize(("is_cold", "named"), [(False, ["cpu", "gpu"]), (True, [])])
+def test_an_envelope_is_for_a_cold_start_only(is_cold: bool, named: list[str]) -> None:
+    plain = {"name": "a", "specName": "g1.1", "image": "one", "coldStart": is_cold}
+
+    body = decode(CreateUnitBody, {**plain, "cpu": "1", "gpu": 0, "memory": None})
+
+    assert [problem.partition(":")[0] for problem in body.problems()] == named
+
+
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ({"template": {"envs": [{"name": "TOKEN", "value": "hid\0den"}]}}, "$.template.envs[0].value"),
+        ({"template": {"args": ["fine", "hid\0den"]}}, "$.template.args[1]"),
+    ],
+)
+def test_a_nul_is_refused_by_its_field_and_its_text_is_not_quoted(fields: dict[str, Any], path: str) -> None:
+    body = {"name": "a", "specName": "g1", "image": "i", **fields}
+
+    with pytest.raises(ApiError) as refusal:
+        decoded(body, CreateUnitBody)
+
+    assert [fault.path for fault in refusal.value.details] == [path]
+    assert "hid" not in refusal.value.message
+
+
+@pytest.mark.parametrize("memory", ["0.000000001", "512m", 16, "1e30"])
+def test_memory_that_makes_no_sense_is_refused_with_what_was_expected(memory: int | str) -> None:
+    body = decoded({"name": "a", "specName": "g1", "image": "i", "coldStart": True, "memory": memory}, CreateUnitBody)
+
+    with pytest.raises(InvalidRequestError) as refusal:
+        check_create(body.request(Homes()), Roles())
+
+    expected = f"memory: expected a quantity from 1Mi to 1Pi such as 16Gi, got {memory!r}"
+    assert refusal.value.problems == (expected,)

@@ -1,0 +1,210 @@
+"""Bodies that are not wholly understood are refused."""
+
+import asyncio
+import logging
+from io import BytesIO
+from typing import Any
+
+import orjson
+import pytest
+from aiohttp import StreamReader, web
+from aiohttp.base_protocol import BaseProtocol
+from aiohttp.test_utils import make_mocked_request
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuruntime.control.serving.site import HttpAddress, serving
+from gpuruntime.testing.virtual_time import run_virtual
+from gpuruntime.web.auth.access_control import Access, AccessControl
+from gpuruntime.web.server.body import LARGEST_BODY, check_media_type, decoded, parse_object, read_body
+from gpuruntime.web.server.endpoint import mount
+from gpuruntime.web.server.errors import ApiError
+from tests.web.frame_scenes import WidgetBody, Widgets, bearer, serving_widgets
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(st.text(), JSON, max_size=4))
+def test_every_object_of_json_is_read_as_it_was_written(value: dict[str, Any]) -> None:
+    assert parse_object(orjson.dumps(value)) == value
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_an_object_or_a_refusal(data: bytes) -> None:
+    try:
+        found: Any = parse_object(data)
+    except ApiError as error:
+        found = error.status
+
+    assert found == 400 or isinstance(found, dict)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "got an empty body"),
+        (b'{"name": "a"', "expected JSON in UTF-8"),
+        (b'{"name": "\xff"}', "expected JSON in UTF-8"),
+        (b'{"name": "\\ud800"}', "expected JSON in UTF-8"),
+        (b'{"size": NaN}', "expected JSON in UTF-8"),
+        (b'{"size": 1e999}', "expected JSON in UTF-8"),
+        (b"[1]", "expected a JSON object, got a list"),
+        (b"null", "expected a JSON object, got null"),
+        (b"3", "expected a JSON object, got a number"),
+        (b'{"size": 18446744073709551616}', "expected integers of at most 64 bits"),
+        (b'{"size": -' + b"9" * 300 + b"}", "expected integers of at most 64 bits"),
+        (b'{"a": {"b": 1, "c": 2, "b": 3}}', "got 'b' twice in one object"),
+        (b'{"a": ' + b"[" * 70 + b"]" * 70 + b"}", "at most 64 levels of nesting"),
+        (b'{"a": ' + b"[" * 3_000 + b"]" * 3_000 + b"}", "expected JSON in UTF-8"),
+        (b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "at most 4000 items and fields"),
+    ],
+    ids=lambda value: value[:24] if isinstance(value, bytes) else None,
+)
+def test_what_could_be_misunderstood_is_refused(data: bytes, message: str) -> None:
+    with pytest.raises(ApiError) as caught:
+        parse_object(data)
+
+    assert caught.value.status == 400
+    assert message in caught.value.message
+
+
+def test_whole_numbers_are_written_whole() -> None:
+    with pytest.raises(ApiError) as caught:
+        decoded({"name": "a", "size": 3.0}, WidgetBody)
+
+    (fault,) = caught.value.details
+    assert (fault.path, fault.message) == ("$.size", "expected an integer, got 3.0")
+
+
+def test_a_null_is_as_good_as_nothing() -> None:
+    found = decoded({"name": "a", "size": None}, WidgetBody)
+
+    assert (found.name, found.size) == ("a", 1)
+
+
+@pytest.mark.parametrize(
+    "media", ["application/json", "application/JSON; charset=UTF-8", "application/merge-patch+json"]
+)
+def test_json_by_any_of_its_names_is_taken(media: str) -> None:
+    check_media_type(make_mocked_request("POST", "/", headers={"Content-Type": media}))
+
+
+def test_curl_without_a_header_is_taken() -> None:
+    check_media_type(make_mocked_request("POST", "/", headers={"Content-Type": "application/x-www-form-urlencoded"}))
+    check_media_type(make_mocked_request("POST", "/"))
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Content-Type": "text/plain"},
+        {"Content-Type": "multipart/form-data; boundary=x"},
+        {"Content-Type": "application/json; charset=latin-1"},
+        {"Content-Type": "application/json", "Content-Encoding": "gzip"},
+    ],
+)
+def test_what_says_to_be_something_else_is_not_read(headers: dict[str, str]) -> None:
+    request = make_mocked_request("POST", "/", headers=headers)
+
+    with pytest.raises(ApiError) as caught:
+        check_media_type(request)
+
+    assert (caught.value.status, caught.value.code) == (415, "unsupported_media_type")
+
+
+async def test_a_body_over_the_limit_is_refused_with_and_without_its_length() -> None:
+    widgets = Widgets()
+    large = orjson.dumps({"operationID": "op-1", "name": "x" * LARGEST_BODY})
+
+    async def pieces() -> Any:
+        for begin in range(0, len(large), 2**16):
+            yield large[begin : begin + 2**16]
+
+    async with serving_widgets(widgets) as client:
+        told = await client.post("/api/v1/widgets", data=BytesIO(large), headers=bearer("write"))
+        untold = await client.post("/api/v1/widgets", data=pieces(), headers=bearer("write"))
+
+        assert [told.status, untold.status] == [413, 413]
+        assert (await untold.json())["error"]["code"] == "request_too_large"
+        assert widgets.calls == []
+
+
+async def test_a_body_at_the_limit_is_read_and_judged_by_what_it_says() -> None:
+    frame = len(orjson.dumps({"operationID": "op-1", "name": ""}))
+    largest = orjson.dumps({"operationID": "op-1", "name": "x" * (LARGEST_BODY - frame)})
+
+    async with serving_widgets(Widgets()) as client:
+        response = await client.post("/api/v1/widgets", data=largest, headers=bearer("write"))
+        error = (await response.json())["error"]
+
+    assert (response.status, error["details"][0]["rule"]) == (400, "maxLength")
+    assert len(orjson.dumps(error)) < 2000
+
+
+def test_a_body_that_does_not_come_is_not_waited_for_for_ever() -> None:
+    async def story() -> int:
+        loop = asyncio.get_running_loop()
+        protocol = BaseProtocol(loop)
+        protocol.connection_made(asyncio.Transport())
+        payload = StreamReader(protocol, 2**16, loop=loop)
+        payload.feed_data(b"{")
+        with pytest.raises(ApiError) as caught:
+            await read_body(make_mocked_request("POST", "/", payload=payload))
+        return caught.value.status
+
+    assert run_virtual(story()) == 408
+
+
+async def test_a_body_that_is_garbled_on_the_way_is_refused() -> None:
+    widgets = Widgets()
+
+    async with serving_widgets(widgets) as client:
+        reader, writer = await asyncio.open_connection(client.host, client.port)
+        head = "POST /api/v1/widgets HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer write\r\n"
+        writer.write(f"{head}Transfer-Encoding: chunked\r\n\r\n1\r\n{{\r\nnonsense\r\n".encode())
+        status = await asyncio.wait_for(reader.readline(), 10)
+        writer.close()
+
+    assert b" 400 " in status
+    assert widgets.calls == []
+
+
+async def test_a_caller_who_leaves_in_the_middle_of_a_body_is_no_failure_of_ours(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "gpuruntime.audit")
+    noted = asyncio.Event()
+
+    def note(_record: logging.LogRecord) -> bool:
+        noted.set()
+        return True
+
+    caplog.handler.addFilter(note)
+    app = web.Application()
+    mount(app, Widgets().routes(), AccessControl(Access.DEVELOPMENT))
+
+    async with serving(app, HttpAddress()) as bound:
+        _, writer = await asyncio.open_connection(bound.host, bound.port)
+        writer.write(b"POST /api/v1/widgets HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
+        await writer.drain()
+        writer.close()
+        await asyncio.wait_for(noted.wait(), 10)
+
+    assert [vars(record).get("status") for record in caplog.records] == [0]
+
+
+def test_of_very_many_faults_no_more_are_looked_for_than_anybody_reads() -> None:
+    body = {f"k{number}": 1 for number in range(5000)}
+
+    with pytest.raises(ApiError) as caught:
+        decoded(body, WidgetBody)
+
+    assert len(caught.value.details) == 101

@@ -1,0 +1,96 @@
+import pytest
+from multidict import CIMultiDict
+
+from gpuruntime.web.server.errors import ApiError
+from gpuruntime.web.server.headers import at_least, if_match, matches_any, operation_id
+from gpuruntime.web.server.route import Idempotency
+
+
+@pytest.mark.parametrize(
+    ("header", "body", "found"), [("a", None, "a"), (None, "a", "a"), ("a", "a", "a"), ("!~" * 126, None, "!~" * 126)]
+)
+def test_an_operation_id_comes_by_header_or_body(header: str | None, body: str | None, found: str) -> None:
+    headers = CIMultiDict({} if header is None else {"Idempotency-Key": header})
+
+    assert operation_id(headers, body, Idempotency.REQUIRED) == found
+
+
+@pytest.mark.parametrize(
+    ("header", "body", "path"),
+    [
+        ("a", "b", "$.operationID"),
+        (None, None, "$.operationID"),
+        (None, "", "$.operationID"),
+        (None, 7, "$.operationID"),
+        (None, "with space", "$.operationID"),
+        (None, "x" * 254, "$.operationID"),
+        ("", None, "header Idempotency-Key"),
+        ("é", "a", "header Idempotency-Key"),
+    ],
+)
+def test_what_is_no_operation_id_is_refused(header: str | None, body: object, path: str) -> None:
+    headers = CIMultiDict({} if header is None else {"Idempotency-Key": header})
+
+    with pytest.raises(ApiError) as caught:
+        operation_id(headers, body, Idempotency.REQUIRED)
+
+    assert [fault.path for fault in caught.value.details] == [path]
+
+
+def test_one_is_made_where_none_is_required() -> None:
+    made = {operation_id(CIMultiDict(), None, Idempotency.ACCEPTED) for _ in range(3)}
+
+    assert len(made) == 3
+
+
+@pytest.mark.parametrize(("text", "version"), [('"41"', "41"), (' "41" ', "41"), ("*", None)])
+def test_a_write_can_be_about_one_version(text: str, version: str | None) -> None:
+    assert if_match(CIMultiDict({"If-Match": text})) == version
+
+
+@pytest.mark.parametrize(("text", "status"), [('W/"41"', 412), ("41", 400), ('"1", "2"', 400), ("", 400), ('""', 400)])
+def test_a_version_that_cannot_be_meant_is_refused(text: str, status: int) -> None:
+    with pytest.raises(ApiError) as caught:
+        if_match(CIMultiDict({"If-Match": text}))
+
+    assert caught.value.status == status
+
+
+@pytest.mark.parametrize("text", ["\udcff", "W/\udcff"])
+def test_what_is_no_text_is_quoted_as_an_escape(text: str) -> None:
+    with pytest.raises(ApiError) as caught:
+        if_match(CIMultiDict({"If-Match": text}))
+
+    assert caught.value.message.isascii()
+
+
+@pytest.mark.parametrize(
+    ("known", "same"), [('"7"', True), ('W/"7"', True), ('"6", "7"', True), ("*", True), ('"6"', False), ("", False)]
+)
+def test_readers_name_the_states_that_they_have(known: str, same: bool) -> None:
+    assert matches_any({"If-None-Match": known}, '"7"') == same
+
+
+def test_a_read_may_ask_for_no_older_state() -> None:
+    assert at_least(CIMultiDict({"X-Resource-Version": "1234"})) == "1234"
+    assert at_least(CIMultiDict()) == ""
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "abc", "1" * 41])
+def test_a_state_that_cannot_be_older_or_newer_is_refused(text: str) -> None:
+    with pytest.raises(ApiError, match="expected a resourceVersion"):
+        at_least(CIMultiDict({"X-Resource-Version": text}))
+
+
+@pytest.mark.parametrize("name", ["Idempotency-Key", "If-Match", "X-Resource-Version"])
+def test_a_header_of_which_only_one_can_be_meant_is_refused_if_there_are_two(name: str) -> None:
+    headers = CIMultiDict([(name, '"1"'), (name.lower(), '"2"')])
+
+    with pytest.raises(ApiError, match=f"header {name}: expected it once, got it 2 times"):
+        _read(headers, name)
+
+
+def _read(headers: CIMultiDict[str], name: str) -> object:
+    if name == "Idempotency-Key":
+        return operation_id(headers, None, Idempotency.ACCEPTED)
+    return if_match(headers) if name == "If-Match" else at_least(headers)

@@ -1,0 +1,104 @@
+import pytest
+
+from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec, GPUUnitStatus
+from gpuruntime.api.readiness import HttpGetCheck, HttpHeader, ReadinessProbe
+from gpuruntime.api.roles import Roles
+from gpuruntime.api.unit_template import EnvSource, KeyReference, UnitEnv, UnitTemplate
+from gpuruntime.meta import Condition, FrozenDict, ObjectMeta, encode
+from gpuruntime.service.compat.cluster import vm_of
+from gpuruntime.service.errors import InvalidRequestError
+from gpuruntime.web.resources.unit_bodies import UpdateUnitBody
+from gpuruntime.web.resources.unit_views import unit_view
+from gpuruntime.web.server.masking import masked, refuse_masks
+
+
+def unit(template: UnitTemplate, message: str = "", *, generation: int = 1) -> GPUUnit:
+    status = GPUUnitStatus(
+        conditions=(Condition("Ready", "False", "PodStartupFailed", message),), observed_generation=1
+    )
+    meta = ObjectMeta(name="a", namespace="n", generation=generation)
+    return GPUUnit(meta, GPUUnitSpec("g1", image="i", template=template), status)
+
+
+def test_values_are_masked_and_names_and_numbers_are_not() -> None:
+    source = EnvSource(secret_key_ref=KeyReference("tokens", "main"))
+    template = UnitTemplate(
+        command=("serve",),
+        args=("--a", "--b"),
+        envs=(UnitEnv("A", "one"), UnitEnv("B", ""), UnitEnv("C"), UnitEnv("D", value_from=source)),
+        readiness_probe=ReadinessProbe(HttpGetCheck(80, "/?key=k", http_headers=(HttpHeader("X", "y"),))),
+        extra=FrozenDict({"later": "unknown"}),
+    )
+
+    view = masked(unit_view(unit(template), Roles()))
+
+    assert encode(view)["template"] == {
+        "command": ["***"],
+        "args": ["***", "***"],
+        "envs": [
+            {"name": "A", "value": "***"},
+            {"name": "B", "value": "***"},
+            {"name": "C"},
+            {"name": "D", "valueFrom": {"secretKeyRef": {"name": "tokens", "key": "main"}}},
+        ],
+        "readinessProbe": {
+            "httpGet": {"port": 80, "path": "***", "httpHeaders": [{"name": "X", "value": "***"}]},
+        },
+    }
+    assert (view.image, view.name) == ("i", "a")
+
+
+def test_a_message_that_quotes_a_value_is_masked_there() -> None:
+    template = UnitTemplate(command=("serve --key",), envs=(UnitEnv("A", "serve --key=of-mine"), UnitEnv("B", "no")))
+    said = 'exec: "serve --key": not found, serve --key=of-mine'
+
+    view = masked(unit_view(unit(template, said), Roles()))
+
+    assert view.message == 'exec: "***": not found, ***'
+
+
+def test_a_body_with_the_mask_in_place_of_a_value_is_refused_by_field() -> None:
+    body = UpdateUnitBody(template=UnitTemplate(args=("a", "***"), envs=(UnitEnv("***", "b"), UnitEnv("C", "***"))))
+
+    with pytest.raises(InvalidRequestError) as refusal:
+        refuse_masks(body)
+
+    assert [problem.partition(":")[0] for problem in refusal.value.problems] == [
+        "template.args[1]",
+        "template.envs[1].value",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("command", "quoted"),
+    [
+        ('export T="hunter2"; run', 'sh: "export T=\\"hunter2\\"; run": not found'),
+        ("first hunter2\nsecond", 'exec: "first hunter2\\nsecond": not found'),
+        ("first hunter2\nsecond", "exec: first hunter2 second: not found"),
+        ("serve --key=hunter2 and much more", "exec: serve --key=hunter2 an…"),
+    ],
+    ids=["with escapes", "a line break with escapes", "on one line", "cut off"],
+)
+def test_a_value_is_masked_however_a_message_quotes_it(command: str, quoted: str) -> None:
+    template = UnitTemplate(command=(command,))
+
+    view = masked(unit_view(unit(template, quoted), Roles()))
+
+    assert view.message is not None
+    assert "hunter2" not in view.message
+    assert "***" in view.message
+
+
+def test_a_message_about_an_earlier_spec_is_hidden_because_it_may_quote_that() -> None:
+    template = UnitTemplate(command=("serve --key=new",))
+
+    view = masked(unit_view(unit(template, "exec: serve --key=hunter2: not found", generation=2), Roles()))
+
+    assert view.message == "***"
+
+
+def test_what_stocks_and_vms_say_quotes_no_value() -> None:
+    template = UnitTemplate(command=("serve --key=hunter2",))
+    troubled = unit(template, 'exec: "serve --key=hunter2": not found')
+
+    assert vm_of(troubled).message == 'exec: "***": not found'

@@ -1,0 +1,104 @@
+"""What callers of scope `read` see of secrets, on a real control plane."""
+
+import re
+from typing import Any
+
+from attrs import frozen
+
+from gpuruntime.web.app import cluster_routes
+from gpuruntime.web.auth.access_control import Access, AccessControl
+from gpuruntime.web.server.route import PREFIX, Caller, Route, Scope
+from tests.product_scenes import Observer
+from tests.service.service_scenes import ServiceWorld
+from tests.web.resource_scenes import Api, serving
+
+TEMPLATE: dict[str, Any] = {
+    "command": ["serve", "--token=hidden-in-command"],
+    "args": ["--password", "hidden-in-args"],
+    "envs": [{"name": "TOKEN", "value": "hidden-in-value"}, {"name": "EMPTY", "value": ""}],
+    "readinessProbe": {"exec": {"command": ["check", "hidden-in-probe"]}},
+}
+PLACES = {"/gpu-units/{name}": "demo", "/operator/stockpools/{name}": "warm", "/operator/jobs/{operationID}": "order-1"}
+
+
+@frozen
+class Tokens:
+    """Knows callers whose token is the name of their scope."""
+
+    async def authenticate(self, token: str) -> Caller | None:
+        return Caller(token, Scope[token.upper()])
+
+
+def read_paths(api: Api, routes: tuple[Route, ...], stock: str) -> list[str]:
+    """The paths of everything that can be read, each in every form that a query gives it."""
+    names = {**PLACES, "/operator/stock-units/{name}": stock}
+    paths = []
+    for route in routes:
+        if route.method == "GET":
+            item = route.path.removesuffix("/wait").removesuffix("/watch")
+            path = re.sub(r"\{.*\}", names.get(item, ""), route.path)
+            where = api.world.stock if path.startswith("/operator") else api.world.active
+            place = "" if "jobs" in path else f"?namespace={where}"
+            forms = {"/gpu-units": ("", "&watch=1"), "/gpu-units/demo": ("", "&wait=Ready&timeout=0")}
+            paths += [path + place + form for form in forms.get(path, ("",))]
+    return paths
+
+
+async def read_bytes(api: Api, path: str, token: str) -> bytes:
+    """The body of an answer; of a stream, its full state."""
+    async with api.client.get(PREFIX + path, headers={"Authorization": f"Bearer {token}"}) as response:
+        assert response.status in {200, 202}, await response.text()
+        if response.content_type != "text/event-stream":
+            return await response.read()
+        found = b""
+        while b"event: synced" not in found:
+            found += await response.content.readany()
+        return found
+
+
+async def test_a_reader_sees_no_env_value_and_no_argument_on_any_route_and_who_may_write_sees_them(
+    world: ServiceWorld, observer: Observer
+) -> None:
+    gate = AccessControl(Access.CREDENTIALS, Tokens())
+    async with world.product() as product, serving(product, world, gate) as api:
+        operator = {"Authorization": "Bearer operator"}
+        pool = {"specName": "g1.1", "name": "warm", "namespace": world.stock, "replicas": 1, "template": TEMPLATE}
+        await api.call("POST", "/operator/stockpools", pool, **operator)
+        body = {"operationID": "order-1", "name": "demo", "namespace": world.active, "specName": "g1.2", "image": "i"}
+        made = await api.call("POST", "/gpu-units", {**body, "coldStart": True, "template": TEMPLATE}, **operator)
+        await observer.units.until(lambda store: len(store.list(world.stock).items) == 1)
+        stock = observer.units.store.list(world.stock).items[0].metadata.name
+        paths = read_paths(api, cluster_routes(product.service), stock)
+
+        reader = {path: await read_bytes(api, path, "read") for path in paths}
+        writer = {path: await read_bytes(api, path, "write") for path in paths}
+
+    assert made.data["template"]["args"] == TEMPLATE["args"]
+    assert len(paths) == 12
+    assert [path for path in paths if b"hidden-in" in reader[path]] == []
+    assert {path for path in paths if b"hidden-in-value" not in writer[path]} == {
+        "/operator/jobs",
+        "/operator/jobs/order-1",
+    }
+    assert [path for path in paths if b'"TOKEN"' in reader[path]] == [path for path in paths if b"hid" in writer[path]]
+
+
+async def test_the_mask_is_refused_as_a_value_so_that_nobody_writes_back_what_a_reader_saw(world: ServiceWorld) -> None:
+    seen = {"args": ["***"], "envs": [{"name": "TOKEN", "value": "***"}]}
+    async with world.product() as product, serving(product, world) as api:
+        pool = {"specName": "g1.1", "name": "warm", "namespace": world.stock, "replicas": 0}
+        await api.create("order-1", "demo", template=TEMPLATE)
+        await api.call("POST", "/operator/stockpools", pool)
+
+        answers = [
+            await api.create("order-2", "other", template=seen),
+            await api.call("PUT", api.unit("demo"), {"template": seen}),
+            await api.call("POST", "/operator/stockpools", {**pool, "name": "other", "template": seen}),
+            await api.call("PUT", api.stock("stockpools", "warm"), {"template": seen}),
+        ]
+        kept = await api.call("PUT", api.unit("demo"), {"template": {"args": ["**"]}})
+
+    assert [answer.status for answer in answers] == [400] * 4
+    assert [answer.paths for answer in answers] == [{"$.template.args[0]", "$.template.envs[0].value"}] * 4
+    assert "scope write" in answers[0].json["error"]["message"]
+    assert (kept.status, kept.data["template"]["args"]) == (200, ["**"])
