@@ -1,23 +1,41 @@
 """The embeddable reconciler library: controller-runtime's guarantees in asyncio Python. It knows no product.
 
+Twelve names are enough to begin with::
+
+    Manager, ManagerOptions     runs controllers; `manager.controller(Website).owns(Deployment).reconcile(reconcile)`
+    Election, HttpAddress       which Lease decides who leads, where probes and metrics are served
+    configure_logging           log lines with controller and key
+    ControllerOptions           concurrency, timeout, backoff
+    Context                     what a reconciler reads and writes with
+    Result, TerminalError       what follows a run
+    ForeignObjectError          a child's name is taken by an object of another owner
+    generation_changed          a predicate: only changes of the spec
+    by_field                    an index of a cache
+
+Everything else is the lower layer: sources, triggers, informers, the work queue, the writer. It is public for programs
+that need it; `manager.controller` is built from it.
+
 The rooms, in the order in which a change travels::
 
-    informers     a change on the server reaches a store, and those who asked to be told
+    informers     a change on the server reaches a store and the event handlers
     queueing      the keys that it concerns wait for a worker, each once
-    controllers   a worker reconciles a key: sources, triggers, predicates, what follows from each run
-    writing       what a run writes: real differences only, and nothing that belongs to others
-    events        what a run has to say
-    leadership    who may write
-    permissions   what a process may do at all: the least that its controllers declare
-    operations    what people see of all this: log lines, probes, metrics, debug pages
+    controllers   a worker reconciles a key: sources, triggers, predicates, the context, what follows each run
+    writing       what a run writes: real differences only, never objects of other owners
+    events        what a run records
+    leadership    which replica may write
+    permissions   the least that a process must be allowed
+    metrics, health, debug, serving, watchdog   how a process is observed
+    builder       one controller from a sentence
     manager       everything together, started and stopped in order
 
-Beside them, `gpuruntime.control.definitions` makes CustomResourceDefinitions of types. No controller needs it while it
-runs, so it has a public face of its own.
+Beside them, `gpuruntime.control.definitions` generates CustomResourceDefinitions from types. No controller needs it
+while it runs, so it has a public face of its own.
 
-What is listed here is the public face; import from here.
+The names listed here are the public face; import from here.
 """
 
+from gpuruntime.control.builder import ControllerBuilder
+from gpuruntime.control.controllers.context import Context, UndeclaredError
 from gpuruntime.control.controllers.controller import Controller, ControllerOptions, ReconcileTimeoutError
 from gpuruntime.control.controllers.freshness import StaleCacheError
 from gpuruntime.control.controllers.log_context import ReconcileFields, add_log_fields
@@ -34,14 +52,14 @@ from gpuruntime.control.controllers.predicates import (
 )
 from gpuruntime.control.controllers.reconcile import (
     Cause,
-    Context,
     ObjectReconciler,
     Reconciler,
     Result,
+    RunInfo,
     TerminalError,
 )
 from gpuruntime.control.controllers.sources import Channel, Source, Timer, Watch
-from gpuruntime.control.controllers.triggers import Trigger, itself, mapped, owner
+from gpuruntime.control.controllers.triggers import Trigger, enqueue_mapped, enqueue_object, enqueue_owner
 from gpuruntime.control.events.recorder import Recorder
 from gpuruntime.control.health.checks import NotHealthyError, caches_fresh, caches_synced
 from gpuruntime.control.informers.cache import Cache, CacheError, NotSyncedError
@@ -58,19 +76,19 @@ from gpuruntime.control.log_format import LogFormat, configure_logging
 from gpuruntime.control.manager import Election, Manager, ManagerOptions
 from gpuruntime.control.permissions.declarations import (
     Declaration,
-    finalizes,
-    owns,
-    records_events,
-    rule,
-    uses,
-    writes_status,
+    allow,
+    allow_children,
+    allow_events,
+    allow_finalizers,
+    allow_rule,
+    allow_status,
 )
-from gpuruntime.control.permissions.nowhere import NOWHERE
+from gpuruntime.control.permissions.offline_credentials import OFFLINE_CREDENTIALS
+from gpuruntime.control.permissions.permission import Permission
 from gpuruntime.control.permissions.resolving import PermissionsError
-from gpuruntime.control.permissions.rights import Right
-from gpuruntime.control.permissions.roles import permissions_of
+from gpuruntime.control.permissions.roles import roles_of
 from gpuruntime.control.queueing.priorities import LOW_PRIORITY
-from gpuruntime.control.queueing.rate_limits import RateLimits
+from gpuruntime.control.queueing.rate_limiter import RateLimiter
 from gpuruntime.control.queueing.workqueue import QueueClosedError, WorkQueue
 from gpuruntime.control.serving.limits import HttpLimits
 from gpuruntime.control.serving.site import HttpAddress, ListenError
@@ -88,7 +106,7 @@ from gpuruntime.control.writing.writer import Outcome, Writer
 
 __all__ = [
     "LOW_PRIORITY",
-    "NOWHERE",
+    "OFFLINE_CREDENTIALS",
     "BeingDeletedError",
     "Cache",
     "CacheError",
@@ -97,6 +115,7 @@ __all__ = [
     "Channel",
     "Context",
     "Controller",
+    "ControllerBuilder",
     "ControllerOptions",
     "Declaration",
     "Election",
@@ -119,17 +138,18 @@ __all__ = [
     "NotSyncedError",
     "ObjectReconciler",
     "Outcome",
+    "Permission",
     "PermissionsError",
     "Predicate",
     "QuarantinedError",
     "QueueClosedError",
-    "RateLimits",
+    "RateLimiter",
     "ReconcileFields",
     "ReconcileTimeoutError",
     "Reconciler",
     "Recorder",
     "Result",
-    "Right",
+    "RunInfo",
     "Source",
     "StaleCacheError",
     "StaleOwnerError",
@@ -138,6 +158,7 @@ __all__ = [
     "TerminalError",
     "Timer",
     "Trigger",
+    "UndeclaredError",
     "WaitTimeoutError",
     "Watch",
     "WorkQueue",
@@ -146,6 +167,12 @@ __all__ = [
     "add_finalizer",
     "add_log_fields",
     "all_of",
+    "allow",
+    "allow_children",
+    "allow_events",
+    "allow_finalizers",
+    "allow_rule",
+    "allow_status",
     "annotations_changed",
     "any_of",
     "by_controller",
@@ -159,24 +186,18 @@ __all__ = [
     "configure_logging",
     "deleted",
     "eager",
-    "finalizes",
+    "enqueue_mapped",
+    "enqueue_object",
+    "enqueue_owner",
     "generation_changed",
-    "itself",
     "labels_changed",
-    "mapped",
     "matching",
     "negated",
-    "owner",
-    "owns",
-    "permissions_of",
     "projected",
-    "records_events",
     "remove_finalizer",
     "resource_version_changed",
-    "rule",
-    "uses",
+    "roles_of",
     "wait_for",
     "with_finalizer",
     "write_status",
-    "writes_status",
 ]

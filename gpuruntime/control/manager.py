@@ -1,10 +1,9 @@
-"""The manager: one process's controllers with everything they need, started and stopped in order, in the caller's loop.
+"""The manager: the controllers of a process with everything they need, started and stopped in order.
 
 ::
 
-    manager = Manager(find(), ManagerOptions(name="widgets"))
-    widgets = manager.cache.informer(Widget)
-    manager.add_controller("widget", WidgetReconciler(widgets.store, manager.client), [Watch(widgets, itself())])
+    manager = Manager(find(), ManagerOptions("websites"))
+    manager.controller(Website).owns(ConfigMap, Deployment, Service).reconcile(reconcile)
     await manager.run()
 """
 
@@ -14,21 +13,24 @@ import socket
 import ssl
 from collections.abc import Callable, Coroutine, Hashable, Sequence
 from contextlib import AsyncExitStack
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args, overload
 
 from aiohttp import web
 from attrs import evolve, frozen
 
 from gpuruntime.aio.loops import require_loop, require_same_loop
+from gpuruntime.control.builder import ControllerBuilder, Watched
 from gpuruntime.control.controllers.controller import Controller, ControllerOptions
 from gpuruntime.control.controllers.freshness import Freshness
 from gpuruntime.control.controllers.journal import JournalingTransport
+from gpuruntime.control.controllers.predicates import Predicate
 from gpuruntime.control.controllers.reconcile import Reconciler
 from gpuruntime.control.controllers.sources import Source
 from gpuruntime.control.controllers.usage import check_reads, check_work
 from gpuruntime.control.events.recorder import Recorder
 from gpuruntime.control.health.checks import NotHealthyError
 from gpuruntime.control.informers.cache import Cache
+from gpuruntime.control.informers.indexes import Index
 from gpuruntime.control.informers.informer import Informer
 from gpuruntime.control.informers.reflection import ReflectorSettings
 from gpuruntime.control.leader_caches import LeaderCaches
@@ -39,8 +41,8 @@ from gpuruntime.control.leadership.fenced_transport import FencedTransport
 from gpuruntime.control.manager_options import Election, ManagerOptions
 from gpuruntime.control.observability import Observability
 from gpuruntime.control.permissions.declarations import Declaration
-from gpuruntime.control.permissions.resolving import LeaseName, rights_of
-from gpuruntime.control.permissions.rights import Right
+from gpuruntime.control.permissions.permission import Permission
+from gpuruntime.control.permissions.resolving import LeaseName, required_permissions
 from gpuruntime.control.runnable_group import RunnableGroup
 from gpuruntime.control.serving.limits import OBSERVABILITY_LIMITS, HttpLimits
 from gpuruntime.control.serving.site import HttpAddress, HttpSite
@@ -52,18 +54,21 @@ from gpuruntime.kube.credentials import Credentials
 from gpuruntime.kube.retrying import RetryPolicy
 from gpuruntime.kube.transport import Transport
 from gpuruntime.kube.wire import Wire
+from gpuruntime.meta.field_selectors import FieldSelector
+from gpuruntime.meta.label_selectors import Selector
 
 __all__ = ["Election", "Group", "Manager", "ManagerOptions"]
 
 _LOG = logging.getLogger(__name__)
 _REACH_SECONDS = 0.9
 K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
 Group = Literal["http", "front", "always", "leader"]
 
 
 @frozen
 class _Work:
-    """What was added to a manager. `reads` is what leader-only work waits for; None is every informer there is."""
+    """A runnable. `reads` are the informers that a leader-only one waits for; None is all of them."""
 
     group: Group
     name: str
@@ -72,25 +77,25 @@ class _Work:
 
 
 class Manager:
-    """Starts HTTP, the event recorder, the caches, what runs always, what runs on the leader; stops in reverse.
+    """Runs controllers, caches, the event recorder and HTTP servers: started in order, stopped in reverse.
 
-    What is at the "front" starts with HTTP and stops before everything else: whatever its requests need is still there
-    while they are finished.
+    The order is HTTP, the event recorder, the caches, runnables of the group "always", those of the leader. The group
+    "front" starts with HTTP and stops before everything else: what its requests need is there until they are finished.
 
     Guarantees:
-        - Runs in the caller's loop, beside other managers and foreign tasks, and touches none of them.
-        - Starts while the API server is down, and begins to work when it is there.
-        - A controller begins when the informers of its sources, and those that it is said to read, have reached the
-          state that the server had when this process came to lead, so that a new leader never repeats what the last one
-          did. It waits for no others. Losing the lease stops leader-only work, not the process.
+        - Runs in the caller's loop, beside other managers and foreign tasks, and leaves them alone.
+        - Starts while the API server is down, and works when it is back.
+        - A controller starts when the informers of its sources, and those that it reads, have reached the state that
+          the server had when this process became the leader: a new leader never repeats what the last one did. It waits
+          for no other informers. Losing the lease stops leader-only runnables, not the process.
         - The client's writes, and events, belong to the leader: past the local deadline of the lease no byte of one is
-          sent. Writes are noted, so that a run sees those of the last one, and held back when another client keeps
+          sent. A run sees the writes of the last run of its key, and writes are held back while another client keeps
           undoing them.
-        - What fails takes the manager down in order; the error is raised by `run`.
+        - A failure of a runnable stops the manager in order; `run` raises the error.
     """
 
     def __init__(self, credentials: Credentials, options: ManagerOptions) -> None:
-        """Make a manager, in a running loop: that in which it is to run.
+        """Create a manager, in the running loop in which it is to run.
 
         Raises:
             RuntimeError: there is no running loop.
@@ -100,7 +105,7 @@ class Manager:
         self.options = options
         self._fence = Fence()
         self._transport = Transport(credentials, user_agent=options.name)
-        # Renewals must not wait behind anything else, nor be tried again by anybody but the election.
+        # Renewals must not wait behind other requests, and only the election retries them.
         self._renewals = Transport(credentials, user_agent=f"{options.name}/election", retries=RetryPolicy.none())
         writes: Wire = self._transport if options.election is None else FencedTransport(self._transport, self._fence)
         guarded = HotLoopGuard(writes, options.name)
@@ -114,6 +119,7 @@ class Manager:
         self.observability.watch_recorder(self.recorder)
         if options.election is not None and self.election is not None:
             self.observability.watch_election(options.election.name, self.election)
+        self._builders: list[ControllerBuilder[Any]] = []
         self._controllers: list[Controller[Any]] = []
         self._works: list[_Work] = []
         self._declarations: list[Declaration] = []
@@ -126,6 +132,84 @@ class Manager:
         if options.http is not None:
             self.serve(self.observability.app, options.http, limits=OBSERVABILITY_LIMITS)
 
+    @overload
+    def controller(
+        self,
+        kind: Watched[T],
+        *,
+        name: str = "",
+        namespaces: Sequence[str] = (),
+        labels: str | Selector = "",
+        fields: str | FieldSelector = "",
+        indexes: Sequence[Index] = (),
+        when: Predicate | None = None,
+        options: ControllerOptions | None = None,
+        field_manager: str = "",
+    ) -> ControllerBuilder[T]: ...
+
+    @overload
+    def controller(
+        self,
+        kind: None = None,
+        *,
+        name: str,
+        namespaces: Sequence[str] = (),
+        options: ControllerOptions | None = None,
+        field_manager: str = "",
+    ) -> ControllerBuilder[Any]: ...
+
+    def controller(
+        self,
+        kind: Any = None,
+        *,
+        name: str = "",
+        namespaces: Sequence[str] = (),
+        labels: str | Selector = "",
+        fields: str | FieldSelector = "",
+        indexes: Sequence[Index] = (),
+        when: Predicate | None = None,
+        options: ControllerOptions | None = None,
+        field_manager: str = "",
+    ) -> ControllerBuilder[Any]:
+        """A builder of a controller for a kind: each change of an object of it enqueues the object. Before `run`.
+
+        ::
+
+            manager.controller(Website).owns(ConfigMap, Deployment, Service).reconcile(reconcile)
+
+        Args:
+            kind: a typed class, a form, a storage, or an informer of `cache`. Without it the controller watches what
+                `.watches` names, and reconciles keys.
+            name: in logs, metrics and debug pages; the kind in lower case unless given.
+            namespaces: the only namespaces of the controller; none is all of them.
+            labels: the only objects of the kind, selected by the server.
+            fields: the same by fields.
+            indexes: of the kind, for `ctx.store(kind)`.
+            when: a predicate that a change must pass, such as `generation_changed()`.
+            options: concurrency, timeout, backoff.
+            field_manager: of the writes, and the prefix of the annotations on children; the name of the manager unless
+                given. Keep it: children of another field manager are foreign.
+
+        Raises:
+            RuntimeError: the manager runs, or ran.
+            ValueError: neither a kind nor a name.
+        """
+        builder = ControllerBuilder(
+            self,
+            kind,
+            name=name,
+            namespaces=namespaces,
+            labels=labels,
+            fields=fields,
+            indexes=indexes,
+            when=when,
+            options=options,
+            field_manager=field_manager or self.options.name,
+        )
+        self._check_new(f"controller {builder.name!r}")
+        self._builders.append(builder)
+        return builder
+
     def add_controller(
         self,
         name: str,
@@ -135,21 +219,23 @@ class Manager:
         *,
         reads: Sequence[Informer[Any]] = (),
     ) -> Controller[K]:
-        """Have a controller run, on the leader. Before `run`.
+        """Add a controller of the lower layer, with sources and a reconciler of your own. Before `run`.
 
-        It waits for the informers of its sources. `reads` are further informers whose stores its reconciler reads: it
-        waits for them too. Its runs get half of the manager's grace at most: there must be time to release the lease.
+        It waits for the informers of its sources and for those in `reads`, whose stores its reconciler reads. Its runs
+        get half of the manager's grace at most: there must be time to release the lease.
 
         Raises:
-            ValueError: there is one of this name, or another one has one of the sources.
+            ValueError: there is a controller of this name, or one of the sources belongs to another controller.
             RuntimeError: the manager runs, or ran.
         """
         self._check_new(f"controller {name!r}")
         if any(known.name == name for known in self._controllers):
-            raise ValueError(f"there is a controller {name!r} already: give each a name of its own")
+            raise ValueError(f"there is a controller {name!r} already: give this one another name, name=...")
         for known in self._controllers:
             if any(source is other for source in sources for other in known.sources):
-                raise ValueError(f"controllers {known.name!r} and {name!r} have one source: make one for each of them")
+                raise ValueError(
+                    f"controllers {known.name!r} and {name!r} have one source: create one for each of them"
+                )
         freshness = Freshness(self.cache, self._transport)
         chosen = options or ControllerOptions()
         chosen = evolve(chosen, grace=min(chosen.grace, self.options.grace / 2))
@@ -166,21 +252,21 @@ class Manager:
         group: Group = "leader",
         reads: Sequence[Informer[Any]] | None = None,
     ) -> None:
-        """Have `work` run until the manager stops. Before `run`.
+        """Add a runnable, which runs until the manager stops. Before `run`.
 
-        Work of the leader waits for the informers that it `reads`, as a controller does for those of its sources;
-        without a word about that, for every informer there is.
+        A runnable of the leader waits for the informers that it `reads`, as a controller does for those of its sources;
+        without `reads`, for every informer.
 
         Raises:
-            ValueError: there is no such group, or work of another group than the leader's has `reads`.
+            ValueError: an unknown group, or `reads` in another group than the leader's.
             RuntimeError: the manager runs, or ran.
         """
-        self._check_new(f"work {name!r}")
+        self._check_new(f"the runnable {name!r}")
         check_work(work)
         if group not in get_args(Group):
-            raise ValueError(f"work {name!r}: expected a group, one of {', '.join(get_args(Group))}, got {group!r}")
+            raise ValueError(f"runnable {name!r}: expected a group of {', '.join(get_args(Group))}, got {group!r}")
         if reads is not None and group != "leader":
-            raise ValueError(f"work {name!r}: `reads` is for the group leader; in {group} await informer.synced()")
+            raise ValueError(f"runnable {name!r}: `reads` is for the group leader; in {group} await informer.synced()")
         check_reads(reads or (), f"work {name!r}")
         self._works.append(_Work(group, name, work, None if reads is None else tuple(reads)))
 
@@ -194,10 +280,10 @@ class Manager:
         drain: float = 10.0,
         limits: HttpLimits | None = None,
     ) -> HttpSite:
-        """Serve an application from the first moment to the last, with `tls` as HTTPS. Before `run`.
+        """Serve an application from start to stop, with `tls` as HTTPS. Before `run`.
 
-        Requests under way at its end get `drain` seconds to finish. In group "front" that end comes first. Bodies reach
-        the application as they were sent: what has a Content-Encoding is not inflated.
+        Requests in progress at its end get `drain` seconds to finish. In group "front" that end comes first. Bodies
+        reach the application as they were sent: what has a Content-Encoding is not decompressed.
         """
         self._check_new(f"an application at {address.url}")
         site = HttpSite(app, address, tls=tls, drain=drain, limits=limits)
@@ -207,22 +293,24 @@ class Manager:
         return site
 
     def declare(self, *declarations: Declaration) -> None:
-        """Say what is written, for whoever grants rights to this process; see `permissions_of`. It changes nothing."""
+        """Declare requests of this process, from which `permissions` follow; the process behaves the same."""
         self._declarations += declarations
 
     @property
-    def rights(self) -> tuple[Right, ...]:
-        """The least rights with which this manager can do its work, as far as it has been told.
+    def permissions(self) -> tuple[Permission, ...]:
+        """The least permissions with which this manager works, from its informers, controllers and declarations.
 
         Raises:
-            PermissionsError: a declaration is about wherever a kind is watched, and nobody watches it.
+            PermissionsError: a declaration holds wherever its kind is watched, and it is not watched.
+            RuntimeError: a controller was not completed.
         """
+        self._check_completed()
         election = self.options.election
         lease = None if election is None else LeaseName(election.namespace, election.name)
-        return rights_of([informer.scope for informer in self.cache.informers], self._declarations, lease)
+        return required_permissions([informer.scope for informer in self.cache.informers], self._declarations, lease)
 
     async def reach_server(self) -> None:
-        """Returns if the API server answers now; for a check of readiness.
+        """Returns if the API server answers now; for a readiness check.
 
         Raises:
             KubeError: it does not.
@@ -230,25 +318,26 @@ class Manager:
         await self._transport.request("GET", "/version", timeout=_REACH_SECONDS)
 
     def stop(self) -> None:
-        """Begin to stop; `run` returns when that is done. One that is stopped before it runs returns at once."""
+        """Begin to stop; `run` returns when that is done. A manager that is stopped before it runs returns at once."""
         self._stop.set()
 
     @property
     def is_stopping(self) -> bool:
-        """Whether the manager was told to stop, or something failed that stops it."""
+        """Whether the manager stops, on request or after a failure."""
         return self._stop.is_set()
 
     async def run(self) -> None:
         """Run everything until `stop`, cancellation, or a failure. A manager runs once.
 
         Raises:
-            RuntimeError: it runs, or ran, or was made in another event loop.
-            Exception: whatever failed first; a group if several things failed at once.
+            RuntimeError: it runs, or ran, or was created in another event loop; or a controller was not completed.
+            Exception: the first failure; a group if several things failed at once.
         """
         require_same_loop(f"the manager {self.options.name!r}", self._loop)
         if self._phase != "new":
-            todo = "await that run, or stop it" if self._phase == "running" else "make another one to run again"
+            todo = "await that run, or stop it" if self._phase == "running" else "create another one to run again"
             raise RuntimeError(f"the manager {self.options.name!r} was started before: {todo}")
+        self._check_completed()
         self._phase = "running"
         try:
             await self._run()
@@ -281,22 +370,27 @@ class Manager:
             raise self._failure
 
     def _floors(self) -> list[tuple[str, list[tuple[str, Callable[[], Coroutine[Any, Any, None]]]]]]:
-        """What runs, from the first to start to the last: the order of stopping is the reverse."""
+        """The runnables in the order in which they start; they stop in reverse."""
 
         def works(group: Group) -> list[tuple[str, Callable[[], Coroutine[Any, Any, None]]]]:
             return [(work.name, work.begin) for work in self._works if work.group == group]
 
+        standing = [
+            (f"controller {controller.name}", controller.run)
+            for controller in self._controllers
+            if not controller.options.needs_leader_election
+        ]
         return [
             ("http", works("http")),
             ("front", works("front")),
             ("recorder", [("event recorder", self.recorder.run)]),
             ("caches", [("caches", self.cache.run)]),
-            ("always", works("always")),
+            ("always", [*works("always"), *standing]),
             ("leader", [("leadership", self._campaign)]),
         ]
 
     async def _until_listening(self) -> None:
-        """Probes must answer before anything that takes long begins; a failure to listen is heard of by the alarm."""
+        """Probes must answer before anything slow starts; a failure to listen stops the manager."""
         listening = [asyncio.ensure_future(site.listening()) for site in self.sites]
         stopping = asyncio.ensure_future(self._stop.wait())
         try:
@@ -314,7 +408,8 @@ class Manager:
             await self.election.run(self._lead)
 
     async def _lead(self, term: Term | None) -> None:
-        _LOG.info("leading", extra={"term": str(term)})
+        if term is None:
+            _LOG.info("leading", extra={"election": "none"})
         try:
             async with LeaderCaches(self._transport, compared=term is not None) as caches, self._crew("leader") as crew:
                 for work in self._works:
@@ -322,6 +417,8 @@ class Manager:
                         reads = self.cache.informers if work.reads is None else work.reads
                         crew.start(_once_ready(caches, reads, work.begin), work.name)
                 for controller in self._controllers:
+                    if not controller.options.needs_leader_election:
+                        continue
                     ready = _once_ready(caches, controller.informers, controller.run)
                     crew.start(ready, f"controller {controller.name}")
                 await asyncio.get_running_loop().create_future()
@@ -335,6 +432,13 @@ class Manager:
             raise RuntimeError(
                 f"{what} comes too late, the manager {self.options.name!r} was started before: add everything, then run"
             )
+
+    def _check_completed(self) -> None:
+        for builder in self._builders:
+            if not builder.is_complete:
+                raise RuntimeError(
+                    f"controller {builder.name!r} has no reconciler: complete it with .reconcile(function)"
+                )
 
     def _crew(self, name: str) -> RunnableGroup:
         crew = RunnableGroup(name, self._alarm, self._grace)
@@ -353,7 +457,7 @@ class Manager:
         self._stop_at = min(self._stop_at, asyncio.get_running_loop().time() + self.options.grace)
 
     async def _close(self, front: RunnableGroup) -> None:
-        """Finish what was let in, while all that it needs is there. After a failure nobody knows whether that is so."""
+        """Finish accepted requests while all that they need runs. After a failure it may not, so there is no drain."""
         if self._failure is None:
             await asyncio.sleep(min(self.options.drain, self.options.grace))
         await front.close()
@@ -374,11 +478,11 @@ class Manager:
             error = error.exceptions[0]  # the task groups on the way add nothing
         if self._failure is None:
             self._failure = error
-            _LOG.error("a part of the manager failed, stopping", exc_info=error)
+            _LOG.error("runnable failed, stopping the manager", exc_info=error)
         self._stop.set()
 
     def _grace(self) -> float:
-        """What is left of the grace; while nobody stops the manager, a lost lease leaves all the time of the grace."""
+        """Seconds left of the shutdown grace; all of it if the lease was lost and the manager does not stop."""
         return min(self._stop_at - asyncio.get_running_loop().time(), self.options.grace)
 
 

@@ -111,7 +111,7 @@ def dynamic(kind: ResourceKind) -> Form[DynamicObject]:
 def metadata_only(kind: ResourceKind) -> Form[PartialObject]:
     """The metadata of objects of any kind; the server does not send the rest.
 
-    Caveats: RBAC does not know the difference. An informer of the metadata of Secrets needs the rights to list and
+    Caveats: RBAC does not know the difference. An informer of the metadata of Secrets needs the permissions to list and
     watch Secrets, and whoever has them can read what is in them.
     """
     return _MetadataOnly(kind)

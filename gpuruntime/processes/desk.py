@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from attrs import frozen
 
-from gpuruntime.control import Manager, Right, uses
+from gpuruntime.control import Manager, Permission, allow
 from gpuruntime.kube import Credentials
 from gpuruntime.kube.builtin.authentication import TokenReview
 from gpuruntime.kube.builtin.core import Namespace
@@ -28,9 +28,9 @@ class Desk:
     places: Places
 
     @property
-    def rights(self) -> tuple[Right, ...]:
-        """The least rights with which all of it works."""
-        return self.manager.rights
+    def permissions(self) -> tuple[Permission, ...]:
+        """The least permissions with which all of it works."""
+        return self.manager.permissions
 
 
 def install_desk(
@@ -44,8 +44,8 @@ def install_desk(
     options = ServiceOptions(places.roles, places.system, places.units, keep, identity=identity, homes=homes)
     service = install_service(manager, credentials, options)
     manager.declare(
-        uses(TokenReview, "create", rare="used for callers with tokens of the cluster"),
-        uses(Namespace, "get", names=places.all, rare="used before writes, to tell which namespace is gone"),
+        allow(TokenReview, "create", rare="used for callers with tokens of the cluster"),
+        allow(Namespace, "get", names=places.all, rare="used before writes, to tell which namespace is gone"),
     )
     inventory = Inventory.of(manager.cache, places.units, places.roles)
     InventoryCollector(manager.observability.registry, inventory)

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from gpuruntime.control import NOWHERE, Declaration, Right
+from gpuruntime.control import OFFLINE_CREDENTIALS, Declaration, Permission
 from gpuruntime.control.definitions import DefinitionError, definition
-from gpuruntime.control.permissions.resolving import rights_of
+from gpuruntime.control.permissions.resolving import required_permissions
 from gpuruntime.control.permissions.roles import roles_for
 from gpuruntime.meta import TypedObject, encode
 from gpuruntime.processes.definition_changes import ReleasedError, changes_since, read_definitions
@@ -134,8 +134,8 @@ def _compare(manifests: Sequence[dict[str, Any]], directory: Path) -> int:
 def _rbac(arguments: argparse.Namespace) -> int:
     target, account, namespace = arguments.target, arguments.account, arguments.namespace
     command = f"gpuruntime generate rbac {target} --account {account} --namespace {namespace}"
-    rights = asyncio.run(_rights(target))
-    objects = [encode(granted) for granted in roles_for(rights, account=account, namespace=namespace)]
+    permissions = asyncio.run(_permissions(target))
+    objects = [encode(granted) for granted in roles_for(permissions, account=account, namespace=namespace)]
     header = _header(command)
     text = render(objects, header)
     if arguments.out is None:
@@ -144,11 +144,11 @@ def _rbac(arguments: argparse.Namespace) -> int:
     return _settle(Generated(f"# {header}\n", {arguments.out: text}), arguments, command)
 
 
-async def _rights(target: str) -> tuple[Right, ...]:
+async def _permissions(target: str) -> tuple[Permission, ...]:
     found = find_object(target)
     if callable(found):
         try:
-            found = found(NOWHERE)
+            found = found(OFFLINE_CREDENTIALS)
             if inspect.isawaitable(found):
                 found = await found
         except Exception as error:
@@ -156,11 +156,11 @@ async def _rights(target: str) -> tuple[Right, ...]:
                 f"{target} failed: {type(error).__name__}: {error}; expected a function that takes credentials and"
                 " builds a Manager without a cluster"
             ) from error
-    if hasattr(found, "rights"):
-        rights: tuple[Right, ...] = found.rights
-        return rights
+    if hasattr(found, "permissions"):
+        permissions: tuple[Permission, ...] = found.permissions
+        return permissions
     if isinstance(found, tuple | list) and all(isinstance(item, Declaration) for item in found):
-        return rights_of([], found)
+        return required_permissions([], found)
     raise _GenerateError(
         f"{target}: expected a function that gives a Manager, or a tuple of declarations,"
         f" got {type(found).__qualname__}"

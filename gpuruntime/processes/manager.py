@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from gpuruntime.control import NOWHERE, Manager, ManagerOptions
+from gpuruntime.control import OFFLINE_CREDENTIALS, Manager, ManagerOptions
 from gpuruntime.processes.api import Api, api_of_desk, api_of_memory, gate_of, tls_of
 from gpuruntime.processes.cluster_access import KubeMode, late_credentials, require_cluster
 from gpuruntime.processes.options import ManagerSettings
@@ -24,7 +24,7 @@ async def run_manager(settings: ManagerSettings) -> None:
         ListenError: the address cannot be listened on.
     """
     if settings.kube_mode is KubeMode.OFF:
-        manager = Manager(NOWHERE, ManagerOptions("gpuruntime", signals=True))
+        manager = Manager(OFFLINE_CREDENTIALS, ManagerOptions("gpuruntime", signals=True))
         await _serve(manager, api_of_memory(), gate_of(settings.access, None), settings)
         return
     credentials = late_credentials(settings.kubeconfig)

@@ -9,7 +9,7 @@ __all__ = ["Places"]
 
 @frozen
 class Places:
-    """The namespaces in which the product works. It looks into no other, and needs no rights there.
+    """The namespaces in which the product works. It looks into no other, and needs no permissions there.
 
     Args:
         instance: where active units may be; those that name no namespace are in the first one.

@@ -8,7 +8,7 @@ from typing import Final
 from aiohttp import web
 from attrs import frozen
 
-from gpuruntime.control import NOWHERE, Manager, ManagerOptions
+from gpuruntime.control import OFFLINE_CREDENTIALS, Manager, ManagerOptions
 from gpuruntime.kube import Credentials
 from gpuruntime.processes.api import AccessSettings, Api, api_of_desk, api_of_memory, gate_of, tls_of
 from gpuruntime.processes.cluster_access import KubeMode, late_credentials, require_cluster
@@ -59,7 +59,7 @@ async def run_runtime_api(config: RuntimeApiConfig) -> None:
     """
     access = _access(config)
     if config.kube_mode is KubeMode.OFF:
-        await _serve(Manager(NOWHERE, _options(config)), api_of_memory(), gate_of(access, None), config)
+        await _serve(Manager(OFFLINE_CREDENTIALS, _options(config)), api_of_memory(), gate_of(access, None), config)
         return
     credentials = late_credentials(config.kubeconfig)
     if config.kube_mode is KubeMode.REQUIRED:

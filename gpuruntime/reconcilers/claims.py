@@ -21,17 +21,17 @@ from gpuruntime.api.roles import SYSTEM_NAMESPACE, Roles
 from gpuruntime.api.stockpool import StockPool
 from gpuruntime.control import (
     Change,
-    Context,
     Controller,
     ControllerOptions,
     Manager,
     Recorder,
     Result,
+    RunInfo,
     Store,
     Watch,
-    mapped,
-    records_events,
-    uses,
+    allow,
+    allow_events,
+    enqueue_mapped,
 )
 from gpuruntime.control.leadership.fence import seconds_since_boot
 from gpuruntime.desired.provenance import Claim, claim_of, provenance_of
@@ -71,11 +71,11 @@ def install_claims(manager: Manager, options: ClaimOptions | None = None) -> Con
     reaper = ClaimReaper(units.store, operations.store, manager.client, manager.recorder, chosen)
     stock = tuple(sorted(chosen.roles.stock_namespaces))
     manager.declare(
-        uses(GPUUnit, "get"),
-        uses(GPUUnit, "patch", "delete", namespaces=stock),
-        uses(Operation, "get", namespaces=[chosen.system_namespace]),
-        uses(StockPool, "get", namespaces=stock),
-        records_events(GPUUnit),
+        allow(GPUUnit, "get"),
+        allow(GPUUnit, "patch", "delete", namespaces=stock),
+        allow(Operation, "get", namespaces=[chosen.system_namespace]),
+        allow(StockPool, "get", namespaces=stock),
+        allow_events(GPUUnit),
     )
 
     def claimed_by(operation: Operation) -> Iterator[ObjectKey]:
@@ -85,8 +85,8 @@ def install_claims(manager: Manager, options: ClaimOptions | None = None) -> Con
         "claim",
         reaper,
         [
-            Watch(units, mapped(_concerned), [_ties_changed]),
-            Watch(operations, mapped(claimed_by)),
+            Watch(units, enqueue_mapped(_concerned), [_ties_changed]),
+            Watch(operations, enqueue_mapped(claimed_by)),
         ],
         ControllerOptions(concurrency=chosen.concurrency),
     )
@@ -127,7 +127,7 @@ class ClaimReaper:
     clock: Callable[[], float] = seconds_since_boot
     _since: dict[ObjectKey, tuple[tuple[str, bool], float]] = field(factory=dict)
 
-    async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
+    async def reconcile(self, key: ObjectKey, _context: RunInfo) -> Result:
         stock = self.units.get(key)
         if stock is None or not self.options.roles.is_stock(key.namespace):
             self._since.pop(key, None)

@@ -32,7 +32,6 @@ from gpuruntime.api.reasons import (
     phase_of,
 )
 from gpuruntime.control import (
-    Context,
     Controller,
     ControllerOptions,
     Declaration,
@@ -40,15 +39,16 @@ from gpuruntime.control import (
     QuarantinedError,
     Recorder,
     Result,
+    RunInfo,
     Store,
     Writer,
     WriteRefusedError,
     add_log_fields,
-    owns,
-    records_events,
-    uses,
+    allow,
+    allow_children,
+    allow_events,
+    allow_status,
     write_status,
-    writes_status,
 )
 from gpuruntime.desired.problems import told
 from gpuruntime.desired.rendering import Rendering
@@ -91,7 +91,7 @@ def install_gpuunit(manager: Manager, options: GPUUnitOptions | None = None) -> 
     """Have a manager reconcile GPUUnits. Before it runs."""
     chosen = options or GPUUnitOptions()
     caches = UnitCaches.of(manager.cache, chosen.namespaces)
-    writer, renderings = Writer(manager.client, manager=GROUP), UnitRenderings(chosen.rendering)
+    writer, renderings = Writer(manager.client, field_manager=GROUP), UnitRenderings(chosen.rendering)
     orphans = OrphanRemoval(manager.client, GPUUnit.KIND)
     reconciler = GPUUnitReconciler(
         caches, manager.client, writer, manager.recorder, renderings, orphans, now=manager.server_time.now
@@ -99,12 +99,12 @@ def install_gpuunit(manager: Manager, options: GPUUnitOptions | None = None) -> 
     StageCollector(manager.observability.registry, reconciler.stages)
     OrphanCollector(manager.observability.registry, orphans, "unit", (Deployment.KIND, Service.KIND))
     manager.declare(
-        owns(Deployment, by=GPUUnit),
-        uses(Deployment, "delete", rare=_ORPHANED),
+        allow_children(Deployment, of=GPUUnit),
+        allow(Deployment, "delete", rare=_ORPHANED),
         *_serving(chosen),
-        writes_status(GPUUnit),
-        uses(GPUUnit, "get", rare=_UNREADABLE),
-        records_events(GPUUnit),
+        allow_status(GPUUnit),
+        allow(GPUUnit, "get", rare=_UNREADABLE),
+        allow_events(GPUUnit),
     )
     workers = ControllerOptions(concurrency=chosen.concurrency)
     return manager.add_controller("gpuunit", reconciler, caches.sources(), workers)
@@ -115,10 +115,10 @@ def _serving(options: GPUUnitOptions) -> Iterator[Declaration]:
     stock = tuple(name for name in options.namespaces if options.rendering.roles.is_stock(name))
     active = tuple(name for name in options.namespaces if name not in stock)
     if active or not stock:
-        yield owns(Service, by=GPUUnit, namespaces=active)
-        yield uses(Service, "delete", namespaces=active)
+        yield allow_children(Service, of=GPUUnit, namespaces=active)
+        yield allow(Service, "delete", namespaces=active)
     if stock:
-        yield uses(Service, "get", "delete", namespaces=stock, rare=_CHANGED_ROLE)
+        yield allow(Service, "get", "delete", namespaces=stock, rare=_CHANGED_ROLE)
 
 
 @frozen
@@ -154,7 +154,7 @@ class GPUUnitReconciler:
     stages: StageTimes = field(factory=StageTimes)
     now: Callable[[], datetime] = field(kw_only=True)
 
-    async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
+    async def reconcile(self, key: ObjectKey, _context: RunInfo) -> Result:
         """See `Reconciler`."""
         try:
             unit = self.caches.units.store.get(key)

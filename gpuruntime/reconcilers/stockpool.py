@@ -24,22 +24,22 @@ from gpuruntime.api.reasons import (
 from gpuruntime.api.roles import Roles
 from gpuruntime.api.stockpool import StockPool
 from gpuruntime.control import (
-    Context,
     Controller,
     ControllerOptions,
     Manager,
     Recorder,
     Result,
+    RunInfo,
     Store,
     Watch,
+    allow,
+    allow_events,
+    allow_status,
     any_of,
+    enqueue_mapped,
+    enqueue_object,
     generation_changed,
-    itself,
-    mapped,
-    records_events,
-    uses,
     write_status,
-    writes_status,
 )
 from gpuruntime.desired.pool import PoolPlan, next_steps, pool_status
 from gpuruntime.desired.pool_units import has_strayed, is_pool, maker_of, serial_of, stock_unit
@@ -90,16 +90,19 @@ def install_stockpool(manager: Manager, options: StockPoolOptions | None = None)
     OrphanCollector(manager.observability.registry, orphans, "pool", (GPUUnit.KIND,))
     stock = tuple(sorted(chosen.roles.stock_namespaces))
     manager.declare(
-        uses(GPUUnit, "create", "delete", namespaces=stock),
-        uses(GPUUnit, "patch", namespaces=stock, rare=_STRAYED),
-        uses(StockPool, "update", subresource="finalizers", namespaces=stock, rare=_ADMISSION),
-        writes_status(StockPool),
-        records_events(StockPool),
+        allow(GPUUnit, "create", "delete", namespaces=stock),
+        allow(GPUUnit, "patch", namespaces=stock, rare=_STRAYED),
+        allow(StockPool, "update", subresource="finalizers", namespaces=stock, rare=_ADMISSION),
+        allow_status(StockPool),
+        allow_events(StockPool),
     )
     return manager.add_controller(
         "stockpool",
         reconciler,
-        [Watch(pools, itself(), [any_of(generation_changed(), status_touched)]), Watch(units, mapped(pools_of_unit))],
+        [
+            Watch(pools, enqueue_object(), [any_of(generation_changed(), status_touched)]),
+            Watch(units, enqueue_mapped(pools_of_unit)),
+        ],
         ControllerOptions(concurrency=chosen.concurrency),
     )
 
@@ -143,7 +146,7 @@ class StockPoolReconciler:
     options: StockPoolOptions = field(factory=StockPoolOptions)
     now: Callable[[], datetime] = field(kw_only=True)
 
-    async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
+    async def reconcile(self, key: ObjectKey, _context: RunInfo) -> Result:
         pool = self.pools.get(key)
         await self._remove_orphans(key, pool)
         if pool is None or pool.metadata.deletion_timestamp is not None:

@@ -24,8 +24,8 @@ from gpuruntime.control import (
     any_of,
     by_field,
     by_label,
+    enqueue_object,
     generation_changed,
-    itself,
     projected,
 )
 from gpuruntime.kube.builtin.apps import Deployment
@@ -79,7 +79,7 @@ class UnitCaches:
         The status of a unit is not among it as long as the reconciler is who writes it.
         """
         return (
-            Watch(self.units, itself(), [any_of(generation_changed(), annotations_changed(), status_touched)]),
+            Watch(self.units, enqueue_object(), [any_of(generation_changed(), annotations_changed(), status_touched)]),
             Watch(self.deployments, units_of_child),
             Watch(self.services, units_of_child),
             Watch(self.pods, self._units_of_pod(), [_says_something_new]),

@@ -25,8 +25,8 @@ from gpuruntime.reconcilers.unit_status import Hindrance
 __all__ = ["REFUSED_SECONDS", "Obstacle", "obstacle"]
 
 REFUSED_SECONDS: Final = 60.0
-"""When to try again what the server refused. Quotas, policies and rights change without a change of anything that is
-watched, and so do objects of others."""
+"""When to try again what the server refused. Quotas, policies and permissions change without a change of anything that
+is watched, and so do objects of others."""
 _FOREIGN_SECONDS: Final = 30.0
 
 

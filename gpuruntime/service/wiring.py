@@ -13,7 +13,16 @@ from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.operation import Operation
 from gpuruntime.api.roles import SYSTEM_NAMESPACE, Roles
 from gpuruntime.api.stockpool import StockPool
-from gpuruntime.control import Controller, ControllerOptions, Informer, Manager, Watch, itself, uses, writes_status
+from gpuruntime.control import (
+    Controller,
+    ControllerOptions,
+    Informer,
+    Manager,
+    Watch,
+    allow,
+    allow_status,
+    enqueue_object,
+)
 from gpuruntime.kube import Client, Credentials, Transport
 from gpuruntime.meta import ObjectKey
 from gpuruntime.service.homes import Homes
@@ -137,8 +146,8 @@ def install_service(manager: Manager, credentials: Credentials, options: Service
         OperationUpkeep(
             records.store, client, transport.server_time, operations, runner, chosen.keep, chosen.most_kept
         ),
-        [Watch(records, itself())],
-        options=ControllerOptions(concurrency=_TAKEN_OVER_AT_A_TIME, seconds=_LONGEST_OPERATION),
+        [Watch(records, enqueue_object())],
+        options=ControllerOptions(concurrency=_TAKEN_OVER_AT_A_TIME, reconcile_timeout=_LONGEST_OPERATION),
         # An Operation that is taken over looks for stock.
         reads=[units],
     )
@@ -147,12 +156,12 @@ def install_service(manager: Manager, credentials: Credentials, options: Service
     ClaimCollector(manager.observability.registry, claims.counters)
     OperationCollector(manager.observability.registry, runner.counters, records.store, transport.server_time.now)
     manager.declare(
-        uses(Operation, "get", "create", "delete", "patch", namespaces=[chosen.namespace]),
-        writes_status(Operation, namespaces=[chosen.namespace]),
-        uses(GPUUnit, "get", "list", "create", "delete", "patch"),
-        uses(StockPool, "get", "delete", "patch"),
-        uses(StockPool, "create", namespaces=tuple(sorted(chosen.roles.stock_namespaces))),
-        uses(
+        allow(Operation, "get", "create", "delete", "patch", namespaces=[chosen.namespace]),
+        allow_status(Operation, namespaces=[chosen.namespace]),
+        allow(GPUUnit, "get", "list", "create", "delete", "patch"),
+        allow(StockPool, "get", "delete", "patch"),
+        allow(StockPool, "create", namespaces=tuple(sorted(chosen.roles.stock_namespaces))),
+        allow(
             StockPool,
             "update",
             subresource="finalizers",

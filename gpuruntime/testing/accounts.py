@@ -1,4 +1,4 @@
-"""ServiceAccounts with exactly the rights that a test gives them: code under test need not run as administrator."""
+"""ServiceAccounts with exactly the permissions that a test gives them: code under test need not run as admin."""
 
 import json
 import uuid

@@ -1,11 +1,11 @@
-"""Whether a process has exactly the rights that it needs: those that it was granted beside those that it used.
+"""Whether a process has exactly the permissions that it needs: those that it was granted beside those that it used.
 
 ::
 
-    with granted_account(kube_cluster, manager.rights, namespace=kube_namespace, directory=tmp_path) as account:
+    with granted_account(kube_cluster, manager.permissions, namespace=kube_namespace, directory=tmp_path) as account:
         with kube_audit.recording() as seen:
             ...  # the process at work, with account.kubeconfig
-        found = usage(manager.rights, seen.requests, user=account.username)
+        found = usage(manager.permissions, seen.requests, user=account.username)
         assert found.is_exact, found
 """
 
@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from gpuruntime.control.permissions.rights import Right, least
+from gpuruntime.control.permissions.permission import Permission, least
 from gpuruntime.control.permissions.roles import roles_for
 from gpuruntime.meta.codec import encode
 from gpuruntime.testing.access import ClusterAccess
@@ -41,51 +41,55 @@ _EVERYBODYS: Final = frozenset(
 
 @frozen
 class Usage:
-    """What the log says about rights; printed, it says what to do.
+    """What the log says about permissions; printed, it says what to do.
 
     `missing` was tried and not granted. `unused` was granted, and nothing used it. `excused` was not used either, but
     is needed only at times: each has its reason in `rare`.
     """
 
-    missing: tuple[Right, ...]
-    unused: tuple[Right, ...]
-    excused: tuple[Right, ...]
+    missing: tuple[Permission, ...]
+    unused: tuple[Permission, ...]
+    excused: tuple[Permission, ...]
 
     @property
     def is_exact(self) -> bool:
-        """Whether the rights are those that are needed, no more and no less."""
+        """Whether the permissions are those that are needed, no more and no less."""
         return not self.missing and not self.unused
 
     def __str__(self) -> str:
-        lines = [f"missing: {right}; declare it" for right in self.missing]
-        lines += [f"unused: {right}; take it back, use it in a test, or say why with rare=" for right in self.unused]
-        lines += [f"excused: {right}: {right.rare}" for right in self.excused]
-        return "\n".join(lines) or "every right was used, and no other was tried"
+        lines = [f"missing: {permission}; declare it" for permission in self.missing]
+        lines += [
+            f"unused: {permission}; take it back, use it in a test, or say why with rare=" for permission in self.unused
+        ]
+        lines += [f"excused: {permission}: {permission.rare}" for permission in self.excused]
+        return "\n".join(lines) or "every permission was used, and no other was tried"
 
 
-def usage(rights: Sequence[Right], requests: Iterable[Request], *, user: str) -> Usage:
-    """Compare rights with the requests of a user, refused ones included.
+def usage(permissions: Sequence[Permission], requests: Iterable[Request], *, user: str) -> Usage:
+    """Compare permissions with the requests of a user, refused ones included.
 
-    Guarantees: a right that covers several namespaces or objects is used by a request to any of them. An apply that
+    Guarantees: a permission that covers several namespaces or objects is used by a request to any of them. An apply
+    that
     made its object used "create", too, because that is what the server asks for.
 
-    Caveats: what the server checks without a request, such as the finalizers of an owner, is in no log: such a right
+    Caveats: what the server checks without a request, such as the finalizers of an owner, is in no log: such a
+    permission
     needs a reason in `rare`. Requests to what is no resource, such as /version, are not looked at.
     """
-    tried = {right for request in requests if request.user == user for right in _needed(request)}
-    idle = [right for right in rights if not any(right.covers(need) for need in tried)]
+    tried = {permission for request in requests if request.user == user for permission in _needed(request)}
+    idle = [permission for permission in permissions if not any(permission.covers(need) for need in tried)]
     return Usage(
-        missing=least(need for need in tried if not any(right.covers(need) for right in rights)),
-        unused=tuple(right for right in idle if not right.rare),
-        excused=tuple(right for right in idle if right.rare),
+        missing=least(need for need in tried if not any(permission.covers(need) for permission in permissions)),
+        unused=tuple(permission for permission in idle if not permission.rare),
+        excused=tuple(permission for permission in idle if permission.rare),
     )
 
 
 @contextmanager
 def granted_account(
-    access: ClusterAccess, rights: Sequence[Right], *, namespace: str, directory: Path
+    access: ClusterAccess, permissions: Sequence[Permission], *, namespace: str, directory: Path
 ) -> Iterator[Account]:
-    """A ServiceAccount that has these rights and no others, for as long as the block runs.
+    """A ServiceAccount that has these permissions and no others, for as long as the block runs.
 
     When the block begins the server knows all of them. The namespaces must exist; the kubeconfig is in `directory`.
     """
@@ -93,12 +97,12 @@ def granted_account(
     account = create_account(access, namespace, directory)
     made: list[str] = []
     try:
-        for granted in roles_for(rights, account=account.name, namespace=namespace):
+        for granted in roles_for(permissions, account=account.name, namespace=namespace):
             path = granted.kind.path(granted.metadata.namespace)
             admin.create(path, encode(granted))
             made.append(f"{path}/{granted.metadata.name}")
-        for right in rights:
-            _await_granted(admin, account.username, right)
+        for permission in permissions:
+            _await_granted(admin, account.username, permission)
         yield account
     finally:
         for path in reversed(made):
@@ -106,30 +110,30 @@ def granted_account(
         admin.delete(f"/api/v1/namespaces/{namespace}/serviceaccounts/{account.name}")
 
 
-def _needed(request: Request) -> Iterator[Right]:
+def _needed(request: Request) -> Iterator[Permission]:
     if not request.resource or (request.group, request.resource) in _EVERYBODYS:
         return
     resource = f"{request.resource}/{request.subresource}" if request.subresource else request.resource
     # The name in a creation is not part of the question that the server asks.
     name = "" if request.verb == "create" and not request.subresource else request.name
-    yield Right(request.group, resource, request.verb, request.namespace, name)
+    yield Permission(request.group, resource, request.verb, request.namespace, name)
     if request.verb == "patch" and request.code == 201:
-        yield Right(request.group, resource, "create", request.namespace)
+        yield Permission(request.group, resource, "create", request.namespace)
 
 
-def _await_granted(admin: AdminClient, user: str, right: Right) -> None:
-    """The server reads roles by a watch of its own: a role that was just made is not yet a right."""
+def _await_granted(admin: AdminClient, user: str, permission: Permission) -> None:
+    """The server reads roles by a watch of its own: a role that was just made is not yet a permission."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
-    resource, _, subresource = right.resource.partition("/")
+    resource, _, subresource = permission.resource.partition("/")
     asked: dict[str, Any] = {
-        "group": right.group,
+        "group": permission.group,
         "resource": resource,
         "subresource": subresource,
-        "verb": right.verb,
-        "namespace": right.namespace,
-        "name": right.name,
+        "verb": permission.verb,
+        "namespace": permission.namespace,
+        "name": permission.name,
     }
     while not admin.create(_REVIEWS, {"spec": {"user": user, "resourceAttributes": asked}})["status"]["allowed"]:
         if time.monotonic() > deadline:
-            raise TimeoutError(f"the server did not grant {user} to {right} within {_PATIENCE_SECONDS:.0f} s")
+            raise TimeoutError(f"the server did not grant {user} to {permission} within {_PATIENCE_SECONDS:.0f} s")
         time.sleep(0.02)  # there is no event to await

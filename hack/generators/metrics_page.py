@@ -20,7 +20,7 @@ from attrs import frozen
 from prometheus_client import CollectorRegistry
 
 from gpuruntime.control.manager import Manager
-from gpuruntime.control.permissions.nowhere import NOWHERE
+from gpuruntime.control.permissions.offline_credentials import OFFLINE_CREDENTIALS
 from gpuruntime.control.watchdog.loop_watchdog import LoopWatchdog
 from gpuruntime.processes.api import api_of_desk
 from gpuruntime.processes.controller_manager import build_controller_manager
@@ -132,9 +132,9 @@ def _complete(manager: Manager) -> CollectorRegistry:
 
 
 _PROCESSES: Final[Mapping[str, Callable[[], Manager]]] = {
-    "manager": lambda: _with_api(build_product(NOWHERE)),
-    "controller-manager": lambda: build_controller_manager(NOWHERE),
-    "runtime-api": lambda: _with_api(build_runtime_api(NOWHERE)),
+    "manager": lambda: _with_api(build_product(OFFLINE_CREDENTIALS)),
+    "controller-manager": lambda: build_controller_manager(OFFLINE_CREDENTIALS),
+    "runtime-api": lambda: _with_api(build_runtime_api(OFFLINE_CREDENTIALS)),
 }
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import orjson
 
-from gpuruntime.control.permissions.nowhere import NOWHERE
+from gpuruntime.control.permissions.offline_credentials import OFFLINE_CREDENTIALS
 from gpuruntime.processes.api import api_of_desk
 from gpuruntime.processes.generated_files import Generated
 from gpuruntime.processes.product import build_product
@@ -29,7 +29,7 @@ def described() -> dict[str, Any]:
     """The description of the product's API as it is now."""
 
     async def describe() -> dict[str, Any]:
-        return openapi_document(api_of_desk(build_product(NOWHERE)).routes)
+        return openapi_document(api_of_desk(build_product(OFFLINE_CREDENTIALS)).routes)
 
     return asyncio.run(describe())
 

@@ -7,9 +7,9 @@ import aiohttp
 import pytest
 from attrs import define
 
-from gpuruntime.control.controllers.reconcile import Context, Result
+from gpuruntime.control.controllers.reconcile import Result, RunInfo
 from gpuruntime.control.controllers.sources import Watch
-from gpuruntime.control.controllers.triggers import itself, mapped
+from gpuruntime.control.controllers.triggers import enqueue_mapped, enqueue_object
 from gpuruntime.control.informers.changes import Change
 from gpuruntime.control.informers.indexes import Index
 from gpuruntime.control.manager import Manager, ManagerOptions
@@ -48,7 +48,7 @@ class Noting:
     def __init__(self) -> None:
         self.names: set[str] = set()
 
-    async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
+    async def reconcile(self, key: ObjectKey, _context: RunInfo) -> Result:
         self.names.add(key.name)
         return Result.done()
 
@@ -70,7 +70,7 @@ async def test_what_fails_shows_in_readyz_and_metrics_while_it_does_and_nothing_
     fragile, noting = Fragile(broken), Noting()
     manager = Manager(from_kubeconfig(kube_cluster.kubeconfig), ManagerOptions("pages", http=HttpAddress()))
     maps = manager.cache.informer(ConfigMap, namespaces=[kube_namespace], indexes=[Index("any", fragile.values)])
-    manager.add_controller("pages", noting, [Watch(maps, mapped(fragile.keys), [fragile.admits])])
+    manager.add_controller("pages", noting, [Watch(maps, enqueue_mapped(fragile.keys), [fragile.admits])])
     async with managing(manager), aiohttp.ClientSession() as session:
         await manager.sites[0].listening()
         url = manager.sites[0].bound.url
@@ -98,8 +98,8 @@ async def test_a_mapper_that_gives_no_keys_shows_in_readyz_with_what_to_return(
     manager = Manager(from_kubeconfig(kube_cluster.kubeconfig), ManagerOptions("pages"))
     maps = manager.cache.informer(ConfigMap, namespaces=[kube_namespace])
     good = Noting()
-    manager.add_controller("bad", Noting(), [Watch(maps, mapped(lambda obj: obj.key))])
-    manager.add_controller("good", good, [Watch(maps, itself())])
+    manager.add_controller("bad", Noting(), [Watch(maps, enqueue_mapped(lambda obj: obj.key))])
+    manager.add_controller("good", good, [Watch(maps, enqueue_object())])
     async with managing(manager):
         await eventually(lambda: "page" in good.names)
         verdicts = {verdict.name: verdict for verdict in await manager.observability.ready.run()}

@@ -8,9 +8,9 @@ import pytest
 from attrs import evolve, frozen
 
 from gpuruntime.control.controllers.controller import Controller
-from gpuruntime.control.controllers.reconcile import Context, Result
+from gpuruntime.control.controllers.reconcile import Result, RunInfo
 from gpuruntime.control.controllers.sources import Watch
-from gpuruntime.control.controllers.triggers import itself, owner
+from gpuruntime.control.controllers.triggers import enqueue_object, enqueue_owner
 from gpuruntime.control.informers.store import Store
 from gpuruntime.control.leadership.election_terms import ElectionTiming
 from gpuruntime.control.manager import Election, Manager, ManagerOptions
@@ -40,7 +40,7 @@ class Mirror:
     secrets: Store[Secret]
     client: Client
 
-    async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
+    async def reconcile(self, key: ObjectKey, _context: RunInfo) -> Result:
         source = self.maps.get(key)
         if source is None or source.metadata.labels.get("mirror") != "yes":
             return Result.done()
@@ -69,7 +69,7 @@ def mirror_manager(
     controller = manager.add_controller(
         "mirror",
         Mirror(maps.store, secrets.store, manager.client),
-        [Watch(maps, itself()), Watch(secrets, owner(ConfigMap.KIND))],
+        [Watch(maps, enqueue_object()), Watch(secrets, enqueue_owner(ConfigMap.KIND))],
     )
     return manager, controller
 

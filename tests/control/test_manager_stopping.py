@@ -6,10 +6,10 @@ import aiohttp
 from aiohttp import web
 
 from gpuruntime.control.controllers.controller import ControllerOptions
-from gpuruntime.control.controllers.reconcile import Context, Result
+from gpuruntime.control.controllers.reconcile import Result, RunInfo
 from gpuruntime.control.controllers.sources import Channel
 from gpuruntime.control.manager import Manager, ManagerOptions
-from gpuruntime.control.permissions.nowhere import NOWHERE
+from gpuruntime.control.permissions.offline_credentials import OFFLINE_CREDENTIALS
 from gpuruntime.control.serving.site import HttpAddress
 from gpuruntime.testing.virtual_time import run_virtual
 
@@ -20,7 +20,7 @@ async def for_ever() -> None:
 
 def test_it_says_that_it_is_not_ready_and_works_on_for_as_long_as_it_drains() -> None:
     async def story() -> tuple[str, str, float]:
-        manager = Manager(NOWHERE, ManagerOptions("drained", drain=5.0))
+        manager = Manager(OFFLINE_CREDENTIALS, ManagerOptions("drained", drain=5.0))
         clock = asyncio.get_running_loop().time
         ended: list[float] = []
 
@@ -47,7 +47,7 @@ def test_it_says_that_it_is_not_ready_and_works_on_for_as_long_as_it_drains() ->
 async def test_requests_at_the_front_end_before_what_they_need_while_probes_still_answer() -> None:
     order: list[str] = []
     begun, release = asyncio.Event(), asyncio.Event()
-    manager = Manager(NOWHERE, ManagerOptions("fronted", http=HttpAddress()))
+    manager = Manager(OFFLINE_CREDENTIALS, ManagerOptions("fronted", http=HttpAddress()))
 
     async def slow(_request: web.Request) -> web.Response:
         begun.set()
@@ -86,7 +86,7 @@ async def test_requests_at_the_front_end_before_what_they_need_while_probes_stil
 
 def test_after_a_failure_nobody_is_served_on() -> None:
     async def story() -> float:
-        manager = Manager(NOWHERE, ManagerOptions("broken", drain=20.0))
+        manager = Manager(OFFLINE_CREDENTIALS, ManagerOptions("broken", drain=20.0))
 
         async def failing() -> None:
             await asyncio.sleep(1.0)
@@ -102,10 +102,10 @@ def test_after_a_failure_nobody_is_served_on() -> None:
 
 async def test_runs_get_half_of_the_grace_at_most_so_that_the_lease_can_be_released() -> None:
     class Idle:
-        async def reconcile(self, _key: str, _context: Context) -> Result:
+        async def reconcile(self, _key: str, _context: RunInfo) -> Result:
             return Result.done()
 
-    manager = Manager(NOWHERE, ManagerOptions("hurried", grace=4.0))
+    manager = Manager(OFFLINE_CREDENTIALS, ManagerOptions("hurried", grace=4.0))
 
     controller = manager.add_controller("idle", Idle(), [Channel[str]()], ControllerOptions(grace=3.0))
 

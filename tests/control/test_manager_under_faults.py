@@ -6,16 +6,16 @@ import pytest
 from attrs import frozen
 
 from gpuruntime.control import (
-    Context,
     Election,
     ElectionTiming,
     Manager,
     ManagerOptions,
     Result,
+    RunInfo,
     Store,
     Watch,
-    itself,
-    owner,
+    enqueue_object,
+    enqueue_owner,
 )
 from gpuruntime.kube.builtin.core import ConfigMap, Secret
 from gpuruntime.kube.client import Client
@@ -40,7 +40,7 @@ class Fan:
     secrets: Store[Secret]
     client: Client
 
-    async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
+    async def reconcile(self, key: ObjectKey, _context: RunInfo) -> Result:
         source = self.maps.get(key)
         if source is None or source.metadata.labels.get("fan") != "yes":
             return Result.done()
@@ -61,7 +61,9 @@ def fan_manager(credentials: Credentials, namespace: str, election: Election | N
     maps = manager.cache.informer(ConfigMap, namespaces=[namespace])
     secrets = manager.cache.informer(Secret, namespaces=[namespace])
     reconciler = Fan(maps.store, secrets.store, manager.client)
-    manager.add_controller("fan", reconciler, [Watch(maps, itself()), Watch(secrets, owner(ConfigMap.KIND))])
+    manager.add_controller(
+        "fan", reconciler, [Watch(maps, enqueue_object()), Watch(secrets, enqueue_owner(ConfigMap.KIND))]
+    )
     return manager
 
 

@@ -17,14 +17,14 @@ from gpuruntime.control import (
     HttpAddress,
     Manager,
     ManagerOptions,
-    RateLimits,
+    RateLimiter,
     Timer,
     Watch,
     WorkQueue,
-    itself,
+    enqueue_object,
 )
-from gpuruntime.control.controllers.reconcile import Context, Result
-from gpuruntime.control.permissions.nowhere import NOWHERE
+from gpuruntime.control.controllers.reconcile import Result, RunInfo
+from gpuruntime.control.permissions.offline_credentials import OFFLINE_CREDENTIALS
 from gpuruntime.control.writing.hot_loops import FightSettings
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.testing.virtual_time import run_virtual
@@ -32,7 +32,7 @@ from tests.control.map_server import MapServer
 
 
 class Idle:
-    async def reconcile(self, _key: Any, _context: Context) -> Result:
+    async def reconcile(self, _key: Any, _context: RunInfo) -> Result:
         return Result.done()
 
 
@@ -41,7 +41,7 @@ async def for_ever() -> None:
 
 
 def make() -> Manager:
-    return Manager(NOWHERE, ManagerOptions("late"))
+    return Manager(OFFLINE_CREDENTIALS, ManagerOptions("late"))
 
 
 def untyped(value: Any) -> Any:
@@ -163,7 +163,7 @@ def test_a_source_feeds_one_controller() -> None:
         shared = Channel[str]()
         manager.add_controller("one", Idle(), [shared])
         added = refusal(lambda: manager.add_controller("two", Idle(), [shared]))
-        watch = Watch(cache.informer(ConfigMap), itself())
+        watch = Watch(cache.informer(ConfigMap), enqueue_object())
         running = [asyncio.create_task(run()) for run in (cache.run, Controller("a", Idle(), [watch]).run)]
         await asyncio.sleep(1)
         beside = await refused(Controller("b", Idle(), [watch]).run())
@@ -213,8 +213,11 @@ def test_work_that_cannot_run_is_refused() -> None:
             "ControllerOptions.concurrency: expected a whole number of at le",
         ),
         (lambda: ControllerOptions(concurrency=True), "expected a whole number of at least 1, got True"),
-        (lambda: ControllerOptions(seconds=0), "ControllerOptions.seconds: expected finite seconds above 0, got 0"),
-        (lambda: ControllerOptions(seconds=math.nan), "expected finite seconds above 0, got nan"),
+        (
+            lambda: ControllerOptions(reconcile_timeout=0),
+            "ControllerOptions.seconds: expected finite seconds above 0, got 0",
+        ),
+        (lambda: ControllerOptions(reconcile_timeout=math.nan), "expected finite seconds above 0, got nan"),
         (lambda: ControllerOptions(grace=-1), "ControllerOptions.grace: expected finite seconds of at least 0, got -1"),
         (lambda: ManagerOptions("x", grace=-5), "ManagerOptions.grace: expected finite seconds of at least 0, got -5"),
         (lambda: ManagerOptions("x", drain=math.inf), "ManagerOptions.drain: expected finite seconds of at least 0"),
@@ -223,9 +226,9 @@ def test_work_that_cannot_run_is_refused() -> None:
             lambda: ManagerOptions("x", grace=untyped("5")),
             "ManagerOptions.grace: expected finite seconds of at least 0, got '5'",
         ),
-        (lambda: RateLimits(base=math.nan), "rate limits need 0 < base <= cap, both finite: got base=nan"),
-        (lambda: RateLimits(base=-1), "rate limits need 0 < base <= cap"),
-        (lambda: RateLimits(jitter=math.nan), "expected 0 to 1, got nan"),
+        (lambda: RateLimiter(base=math.nan), "rate limits need 0 < base <= cap, both finite: got base=nan"),
+        (lambda: RateLimiter(base=-1), "rate limits need 0 < base <= cap"),
+        (lambda: RateLimiter(jitter=math.nan), "expected 0 to 1, got nan"),
         (lambda: FightSettings(writes=0), "FightSettings.writes: expected a whole number of at least 1, got 0"),
         (lambda: Timer(math.nan, list), "Timer.seconds: expected finite seconds above 0, got nan"),
         (lambda: Election("NS_", "name"), "Election.namespace: expected the name of a namespace, lower-case letters"),

@@ -5,9 +5,9 @@ from contextlib import suppress
 
 import pytest
 
-from gpuruntime.control.controllers.reconcile import Context, Result
+from gpuruntime.control.controllers.reconcile import Result, RunInfo
 from gpuruntime.control.controllers.sources import Watch
-from gpuruntime.control.controllers.triggers import itself
+from gpuruntime.control.controllers.triggers import enqueue_object
 from gpuruntime.control.leadership.election_terms import ElectionTiming
 from gpuruntime.control.manager import Election, Manager, ManagerOptions
 from gpuruntime.kube.builtin.core import ConfigMap, Secret
@@ -35,7 +35,7 @@ class Noting:
     def __init__(self) -> None:
         self.ran = asyncio.Event()
 
-    async def reconcile(self, _key: ObjectKey, _context: Context) -> Result:
+    async def reconcile(self, _key: ObjectKey, _context: RunInfo) -> Result:
         self.ran.set()
         return Result.done()
 
@@ -73,8 +73,8 @@ async def test_a_controller_works_while_the_kind_of_another_is_forbidden(
     maps = manager.cache.informer(ConfigMap, namespaces=[kube_namespace])
     secrets = manager.cache.informer(Secret, namespaces=[kube_namespace])
     of_maps, of_secrets = Noting(), Noting()
-    manager.add_controller("maps", of_maps, [Watch(maps, itself())])
-    manager.add_controller("secrets", of_secrets, [Watch(secrets, itself())])
+    manager.add_controller("maps", of_maps, [Watch(maps, enqueue_object())])
+    manager.add_controller("secrets", of_secrets, [Watch(secrets, enqueue_object())])
 
     async with managing(manager):
         await eventually(lambda: bool(secrets.troubles))
@@ -103,7 +103,7 @@ async def test_a_controller_and_work_wait_for_what_they_are_said_to_read(
         wide.set()
         await asyncio.get_running_loop().create_future()
 
-    manager.add_controller("reader", reader, [Watch(maps, itself())], reads=[secrets])
+    manager.add_controller("reader", reader, [Watch(maps, enqueue_object())], reads=[secrets])
     manager.add(read_maps, "work that reads maps", reads=[maps])
     manager.add(read_all, "work that says nothing about it")
 
@@ -131,11 +131,11 @@ async def test_a_run_takes_no_store_that_is_not_filled_for_an_empty_one(
     seen: list[int] = []
 
     class Counting:
-        async def reconcile(self, _key: ObjectKey, _context: Context) -> Result:
+        async def reconcile(self, _key: ObjectKey, _context: RunInfo) -> Result:
             seen.append(len(secrets.store.list().items))
             return Result.done()
 
-    controller = manager.add_controller("counting", Counting(), [Watch(maps, itself())])
+    controller = manager.add_controller("counting", Counting(), [Watch(maps, enqueue_object())])
 
     async with managing(manager):
         await eventually(lambda: controller.counters.errors > 0)

@@ -46,7 +46,7 @@ async def ensure_as_a_controller_does(
     client: Client, desired: W, owner: KubeObject | None, *, adopt: bool = False
 ) -> Outcome[W]:
     """Read, decide, write; after a conflict, once more from the start."""
-    writer, form = Writer(client, manager=MANAGER), typed(type(desired))
+    writer, form = Writer(client, field_manager=MANAGER), typed(type(desired))
     while True:
         live = await client.get(form, desired.key.name, desired.key.namespace)
         try:

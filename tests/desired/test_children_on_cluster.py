@@ -50,7 +50,7 @@ async def test_the_children_of_a_unit_are_written_once(
     async with open_client(kube_cluster) as client:
         owner = await make_owner(client, kube_namespace)
 
-        writer = Writer(client, manager=MANAGER)
+        writer = Writer(client, field_manager=MANAGER)
         first = [await writer.ensure(child, owner, live=None) for child in children(unit, rendering)]
         live = await client.get(Deployment, first[0].object.metadata.name, kube_namespace)
         upgraded = evolve(rendering, stock_image="busybox:2", default_image="busybox:2")

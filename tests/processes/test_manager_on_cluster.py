@@ -1,4 +1,4 @@
-"""The manager on a real control plane, with the rights of its own manifests."""
+"""The manager on a real control plane, with the permissions of its own manifests."""
 
 import json
 import socket

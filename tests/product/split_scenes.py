@@ -14,7 +14,7 @@ from typing import Any, Final
 import aiohttp
 from attrs import asdict, field, frozen
 
-from gpuruntime.control.permissions.nowhere import NOWHERE
+from gpuruntime.control.permissions.offline_credentials import OFFLINE_CREDENTIALS
 from gpuruntime.processes.configuration.controller_manager import ControllerManagerConfig
 from gpuruntime.processes.configuration.runtime_api import RuntimeApiConfig
 from gpuruntime.processes.configuration.sections import Namespaces
@@ -68,7 +68,7 @@ class Process:
 
 @frozen
 class SplitWorld:
-    """Namespaces, and an account for each of the two processes, with the rights that it is shipped with."""
+    """Namespaces, and an account for each of the two processes, with the permissions that it is shipped with."""
 
     directory: Path
     namespaces: Namespaces
@@ -105,15 +105,15 @@ class SplitWorld:
 async def split_world(access: ClusterAccess, namespace: str, stock: str, directory: Path) -> AsyncIterator[SplitWorld]:
     """A world whose active units and Operations are in one namespace, and whose stock is in another."""
     namespaces = Namespaces((namespace,), (stock,), namespace)
-    controller = build_controller_manager(NOWHERE, ControllerManagerConfig(namespaces=namespaces))
-    desk = build_runtime_api(NOWHERE, RuntimeApiConfig(namespaces=namespaces))
-    granted = {"controller-manager": controller.rights, "runtime-api": desk.rights}
+    controller = build_controller_manager(OFFLINE_CREDENTIALS, ControllerManagerConfig(namespaces=namespaces))
+    desk = build_runtime_api(OFFLINE_CREDENTIALS, RuntimeApiConfig(namespaces=namespaces))
+    granted = {"controller-manager": controller.permissions, "runtime-api": desk.permissions}
     with ExitStack() as running:
         kubeconfigs = {
             name: running.enter_context(
-                granted_account(access, rights, namespace=namespace, directory=directory)
+                granted_account(access, permissions, namespace=namespace, directory=directory)
             ).kubeconfig
-            for name, rights in granted.items()
+            for name, permissions in granted.items()
         }
         yield SplitWorld(directory, namespaces, kubeconfigs, running)
 

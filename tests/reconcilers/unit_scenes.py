@@ -1,4 +1,4 @@
-"""The GPUUnit operator at work, with the rights that it declares and no others."""
+"""The GPUUnit operator at work, with the permissions that it declares and no others."""
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -9,7 +9,7 @@ from attrs import evolve, frozen
 
 from gpuruntime.api.roles import Roles
 from gpuruntime.control import Controller, Manager, ManagerOptions
-from gpuruntime.control.permissions.nowhere import NOWHERE
+from gpuruntime.control.permissions.offline_credentials import OFFLINE_CREDENTIALS
 from gpuruntime.desired.rendering import Rendering
 from gpuruntime.desired.unit_names import child_name
 from gpuruntime.kube.builtin.apps import Deployment
@@ -56,7 +56,7 @@ async def operating(credentials: Credentials, options: GPUUnitOptions) -> AsyncI
 
 @frozen
 class UnitWorld:
-    """Where a test's units live, and who the operator is: an account with exactly the rights that it declares."""
+    """Where a test's units live, and who the operator is: an account with exactly the permissions that it declares."""
 
     access: ClusterAccess
     account: Account
@@ -89,9 +89,9 @@ async def unit_world(
     """A world of these namespaces, some of them for stock."""
     rendering = Rendering(roles=Roles(stock_namespaces=frozenset(stock)))
     options = GPUUnitOptions(rendering=rendering, namespaces=(*namespaces, *stock))
-    planned = Manager(NOWHERE, _OPTIONS)
+    planned = Manager(OFFLINE_CREDENTIALS, _OPTIONS)
     install_gpuunit(planned, options)
-    with granted_account(access, planned.rights, namespace=namespaces[0], directory=directory) as account:
+    with granted_account(access, planned.permissions, namespace=namespaces[0], directory=directory) as account:
         yield UnitWorld(access, account, options, audit)
 
 

@@ -1,4 +1,4 @@
-"""The whole product at work: units, pools, claims and requests, with the rights that it declares and no others."""
+"""The whole product at work: units, pools, claims and requests, with the permissions that it declares and no others."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -15,7 +15,7 @@ from gpuruntime.api.stockpool import StockPool, StockPoolSpec
 from gpuruntime.control import Cache, Controller, Informer, Manager, ManagerOptions, Store, wait_for
 from gpuruntime.control.informers.catching_up import shows
 from gpuruntime.control.informers.waiting import Predicate
-from gpuruntime.control.permissions.nowhere import NOWHERE
+from gpuruntime.control.permissions.offline_credentials import OFFLINE_CREDENTIALS
 from gpuruntime.desired.pool_units import is_ready_stock
 from gpuruntime.desired.rendering import Rendering
 from gpuruntime.kube import Client, connect
@@ -81,7 +81,7 @@ def build_product(
 
 @frozen
 class ServiceWorld:
-    """Where a test's objects live, and who the product is: an account with exactly the rights that it declares."""
+    """Where a test's objects live, and who the product is: an account with exactly the permissions that it declares."""
 
     access: ClusterAccess
     account: Account
@@ -214,7 +214,7 @@ async def service_world(
     access: ClusterAccess, audit: AuditLog, active: str, stock: str, directory: Path
 ) -> AsyncIterator[ServiceWorld]:
     """A world of two namespaces."""
-    planned = build_product(NOWHERE, active, stock)
-    with granted_account(access, planned.manager.rights, namespace=active, directory=directory) as account:
+    planned = build_product(OFFLINE_CREDENTIALS, active, stock)
+    with granted_account(access, planned.manager.permissions, namespace=active, directory=directory) as account:
         async with connect(from_kubeconfig(access.kubeconfig), field_manager="tests") as admin:
             yield ServiceWorld(access, account, audit, active, stock, admin)

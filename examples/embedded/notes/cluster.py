@@ -5,7 +5,17 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
-from gpuruntime.control import Context, Manager, ManagerOptions, ObjectReconciler, Result, Store, Watch, Writer, itself
+from gpuruntime.control import (
+    Manager,
+    ManagerOptions,
+    ObjectReconciler,
+    Result,
+    RunInfo,
+    Store,
+    Watch,
+    Writer,
+    enqueue_object,
+)
 from gpuruntime.kube import Client, Credentials
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.meta import FrozenDict, ObjectMeta
@@ -44,8 +54,10 @@ class NoteBoard:
     def __init__(self, credentials: Credentials, namespace: str) -> None:
         self._manager = Manager(credentials, ManagerOptions(_NAME))
         notes = self._manager.cache.informer(ConfigMap, namespaces=[namespace], labels="example.org/note=yes")
-        self._writer = Writer(self._manager.client, manager=_NAME)
-        self._manager.add_controller(_NAME, ObjectReconciler(notes.store, self._count), [Watch(notes, itself())])
+        self._writer = Writer(self._manager.client, field_manager=_NAME)
+        self._manager.add_controller(
+            _NAME, ObjectReconciler(notes.store, self._count), [Watch(notes, enqueue_object())]
+        )
         self._task: asyncio.Task[None] | None = None
         self.notes = Notes(namespace, notes.store, self._manager.client)
 
@@ -64,7 +76,7 @@ class NoteBoard:
         if self._task is not None:
             await self._task
 
-    async def _count(self, note: ConfigMap, context: Context) -> Result:
+    async def _count(self, note: ConfigMap, context: RunInfo) -> Result:
         words = len(note.data.get("text", "").split())
         meta = ObjectMeta(name=note.metadata.name, namespace=note.metadata.namespace)
         # Applied, not replaced: the text belongs to whoever wrote it, the number of words to us.

@@ -1,4 +1,4 @@
-"""The operator as its users meet it: a process with the rights of its manifest, on a real API server."""
+"""The operator as its users meet it: a process with the permissions of its manifest, on a real API server."""
 
 import asyncio
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuruntime.control import NOWHERE, Right
+from gpuruntime.control import OFFLINE_CREDENTIALS, Permission
 from gpuruntime.testing import AuditLog, ClusterAccess
 from gpuruntime.testing.granted import granted_account, usage
 from website.__main__ import build
@@ -20,11 +20,11 @@ OWNERS = "jsonpath={range .items[*].metadata.ownerReferences[*]}{.kind}/{.name} 
 MANIFESTS = Path(__file__).resolve().parents[1] / "manifests"
 
 
-def rights(namespace: str) -> tuple[Right, ...]:
+def permissions(namespace: str) -> tuple[Permission, ...]:
     """What the operator declares to need, as in its manifest, with replicas that meet in this namespace."""
 
-    async def declared() -> tuple[Right, ...]:
-        return build(NOWHERE, namespace).rights
+    async def declared() -> tuple[Permission, ...]:
+        return build(OFFLINE_CREDENTIALS, namespace).permissions
 
     return asyncio.run(declared())
 
@@ -39,10 +39,10 @@ def namespace(kube_cluster: ClusterAccess, kube_namespace: str) -> str:
 
 @contextmanager
 def at_work(cluster: ClusterAccess, namespace: str, directory: Path) -> Iterator[str]:
-    """The operator runs, with its rights and no others; gives its user name. It must end well."""
+    """The operator runs, with its permissions and no others; gives its user name. It must end well."""
     log = directory / "operator.log"
     with (
-        granted_account(cluster, rights(namespace), namespace=namespace, directory=directory) as account,
+        granted_account(cluster, permissions(namespace), namespace=namespace, directory=directory) as account,
         log.open("w") as output,
     ):
         place = {"KUBECONFIG": str(account.kubeconfig), "POD_NAMESPACE": namespace, "PORT": "0"}
@@ -129,6 +129,6 @@ def test_its_rights_are_those_that_it_uses(
         wait(kube_cluster, namespace, "service/shop", "jsonpath={.metadata.labels.example\\.org/website}=shop")
         wait(kube_cluster, namespace, "website/shop", "condition=Ready")
 
-    found = usage(rights(namespace), seen.requests, user=user)
+    found = usage(permissions(namespace), seen.requests, user=user)
 
     assert found.is_exact, found

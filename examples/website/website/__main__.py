@@ -10,12 +10,12 @@ from gpuruntime.control import (
     ManagerOptions,
     Watch,
     Writer,
+    allow_children,
+    allow_events,
+    allow_status,
     configure_logging,
-    itself,
-    owner,
-    owns,
-    records_events,
-    writes_status,
+    enqueue_object,
+    enqueue_owner,
 )
 from gpuruntime.kube import Credentials, find
 from gpuruntime.kube.builtin.apps import Deployment
@@ -29,7 +29,7 @@ _NAME = "website-operator"
 
 
 def build(credentials: Credentials, namespace: str = _NAME, port: int = 8081) -> Manager:
-    """The manager with its controller, ready to run. `gpuruntime generate rbac` reads its rights off it.
+    """The manager with its controller, ready to run. `gpuruntime generate rbac` reads its permissions off it.
 
     `namespace` is where replicas elect a leader, `port` where probes and metrics are served.
     """
@@ -47,17 +47,17 @@ def build(credentials: Credentials, namespace: str = _NAME, port: int = 8081) ->
         deployments.store,
         services.store,
         manager.client,
-        Writer(manager.client, manager=_NAME),
+        Writer(manager.client, field_manager=_NAME),
         manager.recorder,
     )
-    children = [Watch(informer, owner(Website.KIND)) for informer in (pages, deployments, services)]
-    manager.add_controller("website", reconciler, [Watch(websites, itself()), *children])
+    children = [Watch(informer, enqueue_owner(Website.KIND)) for informer in (pages, deployments, services)]
+    manager.add_controller("website", reconciler, [Watch(websites, enqueue_object()), *children])
     manager.declare(
-        owns(ConfigMap, by=Website),
-        owns(Deployment, by=Website),
-        owns(Service, by=Website),
-        writes_status(Website),
-        records_events(Website),
+        allow_children(ConfigMap, of=Website),
+        allow_children(Deployment, of=Website),
+        allow_children(Service, of=Website),
+        allow_status(Website),
+        allow_events(Website),
     )
     return manager
 

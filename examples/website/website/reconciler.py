@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from attrs import frozen
 
-from gpuruntime.control import Context, ForeignObjectError, Recorder, Result, Store, Writer, write_status
+from gpuruntime.control import ForeignObjectError, Recorder, Result, RunInfo, Store, Writer, write_status
 from gpuruntime.kube import Client
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.builtin.core import ConfigMap, Service
@@ -27,7 +27,7 @@ class WebsiteReconciler:
     writer: Writer
     recorder: Recorder
 
-    async def reconcile(self, key: ObjectKey, context: Context) -> Result:
+    async def reconcile(self, key: ObjectKey, context: RunInfo) -> Result:
         site = self.websites.get(key)
         if site is None or site.metadata.deletion_timestamp is not None:
             return Result.done()

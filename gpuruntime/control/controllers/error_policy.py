@@ -32,7 +32,7 @@ def decide(error: BaseException) -> Decision:
     - 409: somebody else was faster. The next run reads their state.
     - 429, and every other answer with a hint: the server knows best when to come back. One that says "now" is like an
       answer without a hint.
-    - 403: rights change without telling anybody, so look again every minute.
+    - 403: permissions change without telling anybody, so look again every minute.
     - 422 and TerminalError: the same object would be refused again; wait for another one.
     - Everything else may be gone by the next try.
     - Of a group, the failure decides that is to be tried again most surely.

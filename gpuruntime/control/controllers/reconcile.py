@@ -1,4 +1,4 @@
-"""The one act of a controller: look at the world for a key, and bring it closer to what it should be."""
+"""What a reconciler is and returns: it reads the state of a key and brings it closer to the desired one."""
 
 import math
 from collections.abc import Awaitable, Callable
@@ -11,19 +11,19 @@ from gpuruntime.control.controllers.usage import check_answer
 from gpuruntime.control.informers.store import Store
 from gpuruntime.meta.identity import ObjectKey
 
-__all__ = ["Cause", "Context", "ObjectReconciler", "Reconciler", "Result", "TerminalError"]
+__all__ = ["Cause", "ObjectReconciler", "Reconciler", "Result", "RunInfo", "TerminalError"]
 
 K_contra = TypeVar("K_contra", contravariant=True)
 T = TypeVar("T")
 
 
 class TerminalError(Exception):
-    """Trying again is pointless until something changes: raise it from a reconciler to be left alone until then."""
+    """A failure that a retry cannot mend: the key is not reconciled again before something changes."""
 
 
 @frozen
 class Cause:
-    """Why a key was put on the queue: the source, what happened, to which object, and when (loop time)."""
+    """Why a key was enqueued: the source, what happened, to which object, and when (loop time)."""
 
     source: str
     what: str
@@ -33,7 +33,7 @@ class Cause:
 
 @frozen
 class Result:
-    """What a reconciler wants next. Make one with `done` or `after`; to be tried again with backoff, raise."""
+    """What follows a run: `Result.done()` or `Result.after(seconds)`. To be retried with backoff, raise."""
 
     seconds: float | None = field(default=None)
 
@@ -42,16 +42,16 @@ class Result:
         if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
             raise TypeError(f"expected seconds as a number, got {value!r}")
         if value is not None and not 0 < value < math.inf:
-            raise ValueError(f"expected finite seconds above 0, got {value}: raise an error to be tried again at once")
+            raise ValueError(f"expected finite seconds above 0, got {value}: raise an error to be retried with backoff")
 
     @classmethod
     def done(cls) -> Self:
-        """Nothing, until something changes."""
+        """No further run until something changes."""
         return cls()
 
     @classmethod
     def after(cls, seconds: float) -> Self:
-        """Another run at a known time, whatever happens.
+        """Another run after these seconds (RequeueAfter), or earlier if something changes.
 
         Raises:
             ValueError: not a positive, finite number.
@@ -61,11 +61,11 @@ class Result:
 
 
 @frozen
-class Context:
-    """One run of a reconciler: for logs and figures, never for decisions.
+class RunInfo:
+    """One run of a reconciler of the lower layer: for logs and metrics, never for decisions.
 
-    A reconciler that does something else because of its `causes` is wrong: causes are merged, may be lost in a restart,
-    and never tell all that happened.
+    `causes` are merged, may be lost in a restart, and never list all that happened. `waited` is seconds in the queue,
+    `started` is loop time.
     """
 
     controller: str
@@ -82,26 +82,24 @@ class Context:
 
 
 class Reconciler(Protocol[K_contra]):
-    """What a controller runs.
+    """What a controller of the lower layer runs; `manager.controller(...)` takes functions instead.
 
-    Guarantees of the controller: never two runs of one key at a time; cancelled when its time is up or the process
-    stops; run again after an error, later each time.
+    Guarantees of the controller: never two runs of one key at a time; cancelled at its timeout and when the process
+    stops; retried with backoff after an error.
     """
 
-    async def reconcile(self, key: K_contra, context: Context) -> Result:
-        """Bring the world of `key` closer to what it should be; the object may be gone."""
+    async def reconcile(self, key: K_contra, context: RunInfo) -> Result:
+        """Bring the state of `key` closer to the desired one; the object may be gone."""
 
 
 @frozen
 class ObjectReconciler(Generic[T]):
-    """A reconciler of objects instead of keys: reads the object from a store and passes it on; an object that is gone
-    needs nothing.
-
-    An object that is there and cannot be read is neither: the run fails with QuarantinedError.
+    """A reconciler of objects instead of keys, for the lower layer: reads the object from a store and passes it on. For
+    an object that is gone it does nothing; for one that cannot be read the run fails with QuarantinedError.
     """
 
     store: Store[T]
-    handle: Callable[[T, Context], Awaitable[Result]]
+    handle: Callable[[T, RunInfo], Awaitable[Result]]
 
     def __attrs_post_init__(self) -> None:
         if not isinstance(self.store, Store):
@@ -109,7 +107,7 @@ class ObjectReconciler(Generic[T]):
                 f"expected a store, got {type(self.store).__qualname__}: an informer has one, informer.store"
             )
 
-    async def reconcile(self, key: ObjectKey, context: Context) -> Result:
+    async def reconcile(self, key: ObjectKey, context: RunInfo) -> Result:
         obj = self.store.get(key)
         if obj is None:
             return Result.done()

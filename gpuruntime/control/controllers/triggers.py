@@ -1,4 +1,4 @@
-"""From a change of one object to the keys that it concerns."""
+"""Triggers: from a change of one object to the keys to enqueue."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
@@ -8,20 +8,22 @@ from gpuruntime.control.informers.changes import Change
 from gpuruntime.meta.identity import ObjectKey, ResourceKind
 from gpuruntime.meta.objects import ObjectMeta, OwnerReference
 
-__all__ = ["Trigger", "itself", "mapped", "owner"]
+__all__ = ["Trigger", "enqueue_mapped", "enqueue_object", "enqueue_owner"]
 
 K = TypeVar("K")
 Trigger = Callable[[Change[Any]], Iterable[K]]
 
 
-def itself() -> Trigger[ObjectKey]:
-    """The object that changed."""
+def enqueue_object() -> Trigger[ObjectKey]:
+    """Enqueue the object that changed."""
     return lambda change: (change.key,)
 
 
-def owner(kind: ResourceKind, *, controller_only: bool = True) -> Trigger[ObjectKey]:
-    """The owners of a kind, in any version of it: those of before and of after, so that an object that moves from one
-    owner to another concerns both.
+def enqueue_owner(kind: ResourceKind, *, controller_only: bool = True) -> Trigger[ObjectKey]:
+    """Enqueue the owners of a kind, in any API version of it: those before the change and those after it, so that an
+    object that moves from one owner to another enqueues both.
+
+    With `controller_only`, only the owner whose reference has `controller: true`.
     """
 
     def keys(change: Change[Any]) -> Iterator[ObjectKey]:
@@ -33,10 +35,10 @@ def owner(kind: ResourceKind, *, controller_only: bool = True) -> Trigger[Object
     return lambda change: dict.fromkeys(keys(change))
 
 
-def mapped(keys_of: Callable[[Any], Iterable[K]]) -> Trigger[K]:
-    """The keys that a function of the object gives, for the state before and for the state after.
+def enqueue_mapped(keys_of: Callable[[Any], Iterable[K]]) -> Trigger[K]:
+    """Enqueue the keys that a function of the object returns, for the state before a change and for the state after it.
 
-    It gives any number of keys, also a single one in a list: `[ObjectKey(namespace, name)]`.
+    It returns an iterable of keys, also for a single one: `[ObjectKey(namespace, name)]`.
     """
 
     def keys(change: Change[Any]) -> Iterator[K]:

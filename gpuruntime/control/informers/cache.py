@@ -1,4 +1,4 @@
-"""The informers of one cluster, each shared by all who need it."""
+"""The cache: the informers of one cluster, each shared by all that ask for it."""
 
 import asyncio
 from collections.abc import Sequence
@@ -16,17 +16,17 @@ from gpuruntime.kube.wire import Wire
 from gpuruntime.meta.field_selectors import FieldSelector, parse_field_selector
 from gpuruntime.meta.label_selectors import Selector, parse_selector
 
-__all__ = ["Cache", "CacheError", "NotSyncedError"]
+__all__ = ["Cache", "CacheError", "NotSyncedError", "storage_of"]
 
 T = TypeVar("T")
 
 
 class Cache:
-    """Hands out informers and runs them.
+    """Creates informers, shares them, and runs them.
 
     Guarantees:
-        - Whoever asks for the same kind in the same form, namespaces and selectors gets the same informer: one watch,
-          one store.
+        - The same kind in the same form, namespaces and selectors is one informer: one watch, one store.
+        - Indexes of one informer are merged, whichever asks first, until the cache runs.
         - An informer that is asked for while the cache runs starts at once.
 
     Caveats:
@@ -37,7 +37,7 @@ class Cache:
         self._wire = wire
         self._settings = settings or ReflectorSettings()
         self._random = random or Random()
-        self._informers: dict[InformerScope[Any], tuple[Informer[Any], tuple[Index, ...]]] = {}
+        self._informers: dict[InformerScope[Any], Informer[Any]] = {}
         self._tasks: asyncio.TaskGroup | None = None
         self._is_started = False
 
@@ -55,14 +55,16 @@ class Cache:
         Without namespaces, all of them are watched.
 
         Raises:
-            CacheError: the informer exists without one of the indexes (they are fixed by whoever asks first), an index
-                is by a field that the kind cannot have, or a namespace is empty.
+            CacheError: the informer runs without one of the indexes, an index is by a field that the kind does not
+                have, or a namespace is empty.
             ValueError: namespaces of a kind that has none, or a selector that cannot be parsed.
         """
-        storage = _storage(what)
+        storage = storage_of(what)
         _check_paths(storage, indexes)
         if "" in namespaces:
-            raise CacheError(f"one of the namespaces of {storage.kind} is empty: name none to watch all of them")
+            raise CacheError(
+                f"one of the namespaces of {storage.kind} is empty: pass no namespaces to watch all of them"
+            )
         scope = InformerScope(
             storage,
             tuple(sorted(set(namespaces))),
@@ -72,22 +74,22 @@ class Cache:
         known = self._informers.get(scope)
         if known is None:
             informer: Informer[T] = Informer(self._wire, scope, indexes, settings=self._settings, random=self._random)
-            self._informers[scope] = (informer, tuple(indexes))
+            self._informers[scope] = informer
             if self._tasks is not None:
                 self._start(informer)
             return informer
-        informer, has = known
-        missing = {index.name for index in indexes} - {index.name for index in has}
-        if missing:
+        missing = {index.name: index for index in indexes if index.name not in known.index_names}
+        if missing and self._is_started:
             raise CacheError(
-                f"the informer of {storage.kind} exists without the index {', '.join(sorted(missing))}:"
-                " declare all indexes of a kind where it is asked for first"
+                f"the informer of {storage.kind} runs without the index {', '.join(sorted(missing))}: ask for it before"
+                " the manager runs"
             )
-        return informer
+        known.add_indexes(tuple(missing.values()))
+        return known
 
     @property
     def informers(self) -> tuple[Informer[Any], ...]:
-        return tuple(informer for informer, _ in self._informers.values())
+        return tuple(self._informers.values())
 
     async def run(self) -> None:
         """Run all informers until cancelled.
@@ -96,7 +98,9 @@ class Cache:
             RuntimeError: it runs, or ran, already.
         """
         if self._is_started:
-            raise RuntimeError("the cache was started before: a manager runs its own; make another cache to run again")
+            raise RuntimeError(
+                "the cache was started before: a manager runs its own; create another cache to run again"
+            )
         self._is_started = True
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
@@ -108,7 +112,7 @@ class Cache:
                 self._tasks = None
 
     async def synced(self, within: float | None = None) -> None:
-        """Returns when every informer asked for so far is complete and its subscribers have been told.
+        """Returns when every informer asked for so far is complete and its event handlers have seen all of it.
 
         Raises:
             NotSyncedError: that took longer than `within` seconds.
@@ -119,7 +123,7 @@ class Cache:
                     await informer.synced()
         except TimeoutError:
             late = [_lateness(informer) for informer in self.informers if not informer.has_synced]
-            reason = "; ".join(late) or "subscribers are still being told"
+            reason = "; ".join(late) or "event handlers are still running"
             raise NotSyncedError(f"not synced within {within} s: {reason}") from None
 
     def _start(self, informer: Informer[Any]) -> None:
@@ -127,7 +131,8 @@ class Cache:
         self._tasks.create_task(informer.run(), name=f"informer {informer.scope.storage.kind}")
 
 
-def _storage(what: type[T] | Form[T] | Storage[T]) -> Storage[T]:
+def storage_of(what: type[T] | Form[T] | Storage[T]) -> Storage[T]:
+    """The storage itself, or the one that keeps objects of a class or a form decoded."""
     if hasattr(what, "keep"):
         return cast("Storage[T]", what)
     return Eager(as_form(what))

@@ -114,6 +114,23 @@ class Informer(Generic[T]):
                 tasks.create_task(reflector.run(), name=f"reflector {reflector.collection.path}")
 
     @property
+    def index_names(self) -> frozenset[str]:
+        """The names of its indexes."""
+        return frozenset(index.name for index in self._memory.shelf.indexes)
+
+    def add_indexes(self, indexes: Sequence[Index]) -> None:
+        """Add indexes. Before it runs.
+
+        Raises:
+            RuntimeError: it runs, or ran, already.
+        """
+        if not indexes:
+            return
+        if self._is_started:
+            raise RuntimeError(f"the informer of {self.scope.storage.kind} runs: add indexes before that")
+        self._memory.add_indexes(indexes)
+
+    @property
     def has_synced(self) -> bool:
         """Whether the store is complete."""
         return self._synced.is_set()

@@ -226,7 +226,19 @@ class Memory:
 
     def __init__(self, storage: Storage[Any], indexes: Sequence[Index], scopes: Sequence[str | None]) -> None:
         self.storage = storage
-        self.shelf = Shelf(storage, indexes)
+        self.shelf = Shelf(storage, _distinct(indexes))
         self.versions: dict[str | None, str] = dict.fromkeys(scopes, "")
         self.is_complete = False
         self.failures = 0
+
+    def add_indexes(self, indexes: Sequence[Index]) -> None:
+        """Add indexes to a shelf that is still empty."""
+        self.shelf = Shelf(self.storage, _distinct([*self.shelf.indexes, *indexes]))
+
+
+def _distinct(indexes: Sequence[Index]) -> tuple[Index, ...]:
+    """One index of each name, the first."""
+    known: dict[str, Index] = {}
+    for index in indexes:
+        known.setdefault(index.name, index)
+    return tuple(known.values())

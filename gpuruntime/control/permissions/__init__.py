@@ -1,5 +1,5 @@
-"""What a process may do in its cluster, derived from what it watches and from what its author says that it writes.
+"""What a process may do in its cluster, derived from what it watches and from what it declares.
 
-`declarations` is what authors say, `resolving` turns it and the informers into rights, `rights` are single things that
-somebody may do, `roles` are the objects that grant them.
+`declarations` has the `allow` functions, `resolving` turns declarations and informers into permissions, `permission` is
+a single permission and the fewest RBAC rules that grant a set of them, `roles` makes the objects that grant them.
 """

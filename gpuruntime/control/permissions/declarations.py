@@ -1,17 +1,18 @@
-"""What authors say about their processes: what is written, beside what is watched.
+"""Declarations of what a process does beyond watching, from which its permissions follow.
 
 ::
 
     manager.declare(
-        owns(Deployment, by=Widget),
-        writes_status(Widget),
-        finalizes(Widget),
-        records_events(Widget),
-        uses(Secret, "get", names=("registry",)),
+        allow_children(Deployment, of=Widget),
+        allow_status(Widget),
+        allow_finalizers(Widget),
+        allow_events(Widget),
+        allow(Secret, "get", names=("registry",)),
     )
 
-Each declaration stands for calls of this library. What is watched, elections, and what the library does by itself, are
-read off the manager.
+Each function stands for calls of this library. The builder, `manager.controller(Widget).owns(Deployment)`, declares by
+itself; these are for what a program does beyond it. Watches, the lease of an election, and requests that the library
+makes by itself are known to the manager.
 """
 
 from collections.abc import Sequence
@@ -22,23 +23,34 @@ from attrs import frozen
 from gpuruntime.meta.identity import ResourceKind
 from gpuruntime.meta.objects import TypedObject
 
-__all__ = ["Declaration", "Kind", "Use", "Verb", "finalizes", "owns", "records_events", "rule", "uses", "writes_status"]
+__all__ = [
+    "Declaration",
+    "Kind",
+    "Use",
+    "Verb",
+    "allow",
+    "allow_children",
+    "allow_events",
+    "allow_finalizers",
+    "allow_rule",
+    "allow_status",
+]
 
 Kind = type[TypedObject] | ResourceKind
 Verb = Literal["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"]
 
 _EVENTS: Final = "events"
 _HOME_OF_CLUSTER_SCOPED: Final = "default"
-_ADMISSION: Final = "asked for by the admission plugin OwnerReferencesPermissionEnforcement, not by a request"
+_ADMISSION: Final = "required by the admission plugin OwnerReferencesPermissionEnforcement, not by a request"
 _REPEATS: Final = "used when an event repeats"
-_UNKNOWN: Final = "used when the cache did not know an object that exists"
+_UNKNOWN: Final = "used when the cache lacks an object that exists"
 
 
 @frozen
 class Use:
     """Verbs on one resource. `place` is namespaces, () for everywhere, or a kind: wherever that is watched.
 
-    `by_client` is whether requests are made by the manager's client, which may read what it has written.
+    `by_client` says whether the manager's client makes the requests: it may read what it has written.
     """
 
     group: str
@@ -52,28 +64,29 @@ class Use:
 
 @frozen
 class Declaration:
-    """What an author says that a process does; made by the functions of this module."""
+    """Requests that a process makes; returned by the `allow` functions of this module."""
 
     parts: tuple[Use, ...]
 
 
-def owns(
+def allow_children(
     kind: Kind,
     *,
-    by: Kind | None = None,
+    of: Kind | None = None,
     mode: Literal["replace", "apply"] = "replace",
     namespaces: Sequence[str] | None = None,
 ) -> Declaration:
-    """`Writer.ensure` of objects of a kind, with an object of the kind `by` as their owner, in a mode of `ensure`.
+    """Allow `Writer.ensure` for objects of a kind, with an object of the kind `of` as their owner.
 
-    `Writer.remove`, and `adopt` where owners are policed by admission, want `uses(kind, "delete")` besides.
+    `Writer.remove` needs `allow(kind, "delete")` besides, and so does `adopt` where the admission plugin
+    OwnerReferencesPermissionEnforcement runs.
 
     Args:
-        kind: what is written.
-        by: the kind of the owner. Owners are told to wait for what they own (blockOwnerDeletion), which some clusters
-            allow only to those who may update the finalizers of the owner.
-        mode: how.
-        namespaces: where; () is everywhere, None is wherever the kind is watched.
+        kind: the kind of the children.
+        of: the kind of the owner. Owner references set blockOwnerDeletion, for which some clusters require the
+            permission to update the finalizers of the owner.
+        mode: the mode of `ensure`.
+        namespaces: () is everywhere, None is wherever the kind is watched.
     """
     what = _kind(kind)
     place = _place(what, namespaces)
@@ -81,9 +94,9 @@ def owns(
     parts = [Use(what.group, what.plural, written, place)]
     if mode == "replace":
         parts.append(Use(what.group, what.plural, ("get",), place, rare=_UNKNOWN))
-    if by is not None:
-        owner = _kind(by)
-        # An owner that has a namespace is in that of what it owns.
+    if of is not None:
+        owner = _kind(of)
+        # A namespaced owner is in the namespace of its children.
         where = place if owner.namespaced else ()
         parts.append(
             Use(owner.group, f"{owner.plural}/finalizers", ("update",), where, rare=_ADMISSION, by_client=False)
@@ -91,24 +104,24 @@ def owns(
     return Declaration(tuple(parts))
 
 
-def writes_status(kind: Kind, *, namespaces: Sequence[str] | None = None) -> Declaration:
-    """`write_status` for objects of a kind."""
-    return uses(kind, "patch", subresource="status", namespaces=namespaces)
+def allow_status(kind: Kind, *, namespaces: Sequence[str] | None = None) -> Declaration:
+    """Allow `write_status` for objects of a kind."""
+    return allow(kind, "patch", subresource="status", namespaces=namespaces)
 
 
-def finalizes(kind: Kind, *, namespaces: Sequence[str] | None = None) -> Declaration:
-    """`with_finalizer`, `add_finalizer` and `remove_finalizer` for objects of a kind."""
-    return uses(kind, "patch", namespaces=namespaces)
+def allow_finalizers(kind: Kind, *, namespaces: Sequence[str] | None = None) -> Declaration:
+    """Allow `with_finalizer`, `add_finalizer` and `remove_finalizer` for objects of a kind."""
+    return allow(kind, "patch", namespaces=namespaces)
 
 
-def records_events(*regarding: Kind) -> Declaration:
-    """`Recorder.record` about objects of these kinds, wherever they are watched.
+def allow_events(*regarding: Kind) -> Declaration:
+    """Allow `Recorder.record` about objects of these kinds, wherever they are watched.
 
     Raises:
         ValueError: no kind.
     """
     if not regarding:
-        raise ValueError("expected the kinds that events are about, got none: records_events(Widget)")
+        raise ValueError("expected the kinds that events are about, got none: allow_events(Widget)")
     parts = []
     for kind in regarding:
         what = _kind(kind)
@@ -121,7 +134,7 @@ def records_events(*regarding: Kind) -> Declaration:
     return Declaration(tuple(parts))
 
 
-def uses(
+def allow(
     kind: Kind,
     *verbs: Verb,
     subresource: str = "",
@@ -129,16 +142,16 @@ def uses(
     namespaces: Sequence[str] | None = None,
     rare: str = "",
 ) -> Declaration:
-    """Calls of a client for objects of a kind.
+    """Allow verbs on objects of a kind, for requests of a client.
 
     Args:
-        kind: of what.
-        verbs: as RBAC has them: `Client.apply` is "patch", and "create" where it makes objects.
+        kind: the kind of the objects.
+        verbs: RBAC verbs: `Client.apply` is "patch", and "create" where it creates objects.
         subresource: such as "scale".
-        names: the only objects that this is about. "create" cannot be limited by names: the server does not know the
-            name when it asks.
-        namespaces: where; () is everywhere, None is wherever the kind is watched.
-        rare: why a run may do without, if it may: see `gpuruntime.testing.granted`.
+        names: limits the verbs to objects of these names. "create" cannot be limited: the server does not know the name
+            when it authorises.
+        namespaces: () is everywhere, None is wherever the kind is watched.
+        rare: when the verbs are used, if a test run may not use them: see `gpuruntime.testing.granted`.
 
     Raises:
         ValueError: no verb, or names for "create" or "deletecollection".
@@ -149,7 +162,7 @@ def uses(
     return Declaration((Use(what.group, resource, tuple(verbs), _place(what, namespaces), tuple(names), rare),))
 
 
-def rule(
+def allow_rule(
     group: str,
     resource: str,
     verbs: Sequence[str],
@@ -158,28 +171,30 @@ def rule(
     namespaces: Sequence[str] = (),
     rare: str = "",
 ) -> Declaration:
-    """Anything else, as RBAC has it: `rule("authentication.k8s.io", "tokenreviews", ["create"])`.
+    """Allow anything else, as in an RBAC rule: `allow_rule("authentication.k8s.io", "tokenreviews", ["create"])`.
 
-    No namespaces is everywhere.
+    Without namespaces it holds everywhere.
 
     Raises:
         ValueError: no verb, a wildcard, or names for "create" or "deletecollection".
     """
     _check(f"{resource}.{group}", verbs, names, is_subresource="/" in resource)
     if "*" in (group, resource, *verbs):
-        raise ValueError(f"expected names in the rule for {resource!r} of group {group!r}, got '*': say what is needed")
+        raise ValueError(
+            f"expected names in the rule for {resource!r} of group {group!r}, got '*': name what is needed"
+        )
     return Declaration((Use(group, resource, tuple(verbs), _checked(resource, namespaces), tuple(names), rare),))
 
 
 def _check(what: str, verbs: Sequence[str], names: Sequence[str], *, is_subresource: bool) -> None:
     if not verbs:
-        raise ValueError(f"expected verbs for {what}, got none: name what is done, such as 'get'")
+        raise ValueError(f"expected verbs for {what}, got none: name verbs such as 'get'")
     unnamed = {"deletecollection"} if is_subresource else {"create", "deletecollection"}
     if names and unnamed.intersection(verbs):
         found = ", ".join(sorted(unnamed.intersection(verbs)))
         raise ValueError(
-            f"{what}: {found} cannot be limited to the names {', '.join(names)}, the server does not know the name "
-            "when it asks; declare it apart, without names"
+            f"{what}: {found} cannot be limited to the names {', '.join(names)}, because the server does not know the "
+            "name when it authorises; declare it separately, without names"
         )
 
 

@@ -1,4 +1,4 @@
-"""From informers, an election and declarations to rights."""
+"""From informers, an election and declarations to permissions."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
@@ -7,20 +7,20 @@ from attrs import frozen
 
 from gpuruntime.control.informers.informer import InformerScope
 from gpuruntime.control.permissions.declarations import Declaration, Use
-from gpuruntime.control.permissions.rights import WRITE_VERBS, Right, least
+from gpuruntime.control.permissions.permission import WRITE_VERBS, Permission, least
 from gpuruntime.kube.builtin.coordination import Lease
 from gpuruntime.meta.identity import ResourceKind
 
-__all__ = ["LeaseName", "PermissionsError", "rights_of"]
+__all__ = ["LeaseName", "PermissionsError", "required_permissions"]
 
-_LISTS: Final = "used when the server does not stream first states, and after a write whose answer was lost"
-_ASKS: Final = "used when the answer to a write was lost, or the cache is late to show it"
-_FIGHTS: Final = "used to tell who undoes a write again and again"
+_LISTS: Final = "used when the server does not stream the initial list, and after a write whose response was lost"
+_LIVE_READS: Final = "used when the response to a write was lost, or the cache lags behind it"
+_HOT_LOOPS: Final = "used to find the field manager that undoes a write again and again"
 _NAME: Final = "metadata.name"
 
 
 class PermissionsError(ValueError):
-    """What was declared does not tell which rights are needed; the message says what to add."""
+    """The namespaces of a declared kind are unknown; the message says what to add."""
 
 
 @frozen
@@ -31,48 +31,49 @@ class LeaseName:
     name: str
 
 
-def rights_of(
+def required_permissions(
     scopes: Sequence[InformerScope[Any]], declarations: Iterable[Declaration], election: LeaseName | None = None
-) -> tuple[Right, ...]:
-    """The least rights of a process that watches these scopes, does what is declared, and stands for election.
+) -> tuple[Permission, ...]:
+    """The least permissions of a process that watches these scopes, makes the declared requests, and takes part in an
+    election.
 
     Guarantees:
-        Everything that the library does by itself is included: lists beside watches, live reads after writes whose
-        answers were lost, the lease. An informer of one object, `fields="metadata.name=..."`, gets rights to that
-        object alone. Rights are limited to the namespaces that informers and declarations name.
+        Requests that the library makes by itself are included: lists beside watches, live reads after writes whose
+        responses were lost, the lease. An informer of one object, `fields="metadata.name=..."`, gets permissions to
+        that object alone. Permissions are limited to the namespaces of informers and declarations.
 
     Raises:
-        PermissionsError: a declaration is about wherever a kind is watched, and nobody watches it.
+        PermissionsError: a declaration holds wherever its kind is watched, and it is not watched.
     """
-    rights: list[Right] = []
+    permissions: list[Permission] = []
     for scope in scopes:
-        # A new leader compares its caches with lists; without an election nobody has to.
-        rights += _watching(scope, "" if election is not None else _LISTS)
+        # A new leader compares its caches with lists; without an election that is not needed.
+        permissions += _of_informer(scope, "" if election is not None else _LISTS)
     for use in (use for declaration in declarations for use in declaration.parts):
-        for right in _using(use, scopes):
-            rights.append(right)
-            if use.by_client and right.verb in WRITE_VERBS:
-                rights += _asking(right, scopes)
+        for permission in _of_declaration(use, scopes):
+            permissions.append(permission)
+            if use.by_client and permission.verb in WRITE_VERBS:
+                permissions += _reading_back(permission, scopes)
     if election is not None:
-        rights += _electing(election)
-    return least(rights)
+        permissions += _of_election(election)
+    return least(permissions)
 
 
-def _watching(scope: InformerScope[Any], list_is_rare: str) -> Iterator[Right]:
+def _of_informer(scope: InformerScope[Any], list_is_rare: str) -> Iterator[Permission]:
     kind = scope.storage.kind
-    # The server takes a selector for one name as that name when it looks for a right.
+    # The server authorises a field selector for one name as a request for that name.
     name = next((term.value for term in scope.fields.terms if (term.path, term.operator) == (_NAME, "=")), "")
     for namespace in scope.namespaces or ("",):
-        yield Right(kind.group, kind.plural, "watch", namespace, name)
-        yield Right(kind.group, kind.plural, "list", namespace, name, rare=list_is_rare)
+        yield Permission(kind.group, kind.plural, "watch", namespace, name)
+        yield Permission(kind.group, kind.plural, "list", namespace, name, rare=list_is_rare)
 
 
-def _using(use: Use, scopes: Sequence[InformerScope[Any]]) -> Iterator[Right]:
+def _of_declaration(use: Use, scopes: Sequence[InformerScope[Any]]) -> Iterator[Permission]:
     namespaces = _watched(use.place, scopes) if isinstance(use.place, ResourceKind) else use.place
     for namespace in namespaces or ("",):
         for verb in use.verbs:
             for name in use.names or ("",):
-                yield Right(use.group, use.resource, verb, namespace, name, rare=use.rare)
+                yield Permission(use.group, use.resource, verb, namespace, name, rare=use.rare)
 
 
 def _watched(kind: ResourceKind, scopes: Sequence[InformerScope[Any]]) -> tuple[str, ...]:
@@ -83,34 +84,36 @@ def _watched(kind: ResourceKind, scopes: Sequence[InformerScope[Any]]) -> tuple[
     ]
     if not found:
         raise PermissionsError(
-            f"{kind} is declared and not watched, so nobody knows in which namespaces it is: watch it, or say"
+            f"{kind} is declared and not watched, so that its namespaces are unknown: watch it, or pass"
             " namespaces=(...), () for all of them"
         )
-    # One that watches everywhere says more than all who watch somewhere.
+    # A watch of all namespaces covers every other one.
     return () if () in found else tuple(dict.fromkeys(name for names in found for name in names))
 
 
-def _asking(right: Right, scopes: Sequence[InformerScope[Any]]) -> Iterator[Right]:
-    """What the client of a manager may read because of a write."""
-    resource, _, subresource = right.resource.partition("/")
-    # `HotLoopGuard` looks at what was written; statuses are written by JSON patches, which it does not look behind.
-    # Finalizers are no requests: admission asks for the right to them.
-    is_looked_behind = right.verb == "update" or (right.verb == "patch" and not subresource)
-    if is_looked_behind and subresource != "finalizers":
-        yield Right(right.group, right.resource, "get", right.namespace, right.name, rare=_FIGHTS)
-    # `Freshness` looks at objects that an informer is to show.
+def _reading_back(permission: Permission, scopes: Sequence[InformerScope[Any]]) -> Iterator[Permission]:
+    """What the client of a manager may read after a write."""
+    resource, _, subresource = permission.resource.partition("/")
+    # `HotLoopGuard` reads what was written, but not after JSON patches, by which statuses are written. Finalizers are
+    # no requests: admission requires the permission.
+    is_read_back = permission.verb == "update" or (permission.verb == "patch" and not subresource)
+    if is_read_back and subresource != "finalizers":
+        yield Permission(
+            permission.group, permission.resource, "get", permission.namespace, permission.name, rare=_HOT_LOOPS
+        )
+    # `Freshness` reads objects that an informer has to show.
     for scope in scopes:
         kind = scope.storage.kind
-        if (kind.group, kind.plural) != (right.group, resource):
+        if (kind.group, kind.plural) != (permission.group, resource):
             continue
         for namespace in scope.namespaces or ("",):
-            if right.namespace == namespace or "" in {right.namespace, namespace}:
-                where = right.namespace or namespace
-                yield Right(right.group, resource, "get", where, right.name, rare=_ASKS)
+            if permission.namespace == namespace or "" in {permission.namespace, namespace}:
+                where = permission.namespace or namespace
+                yield Permission(permission.group, resource, "get", where, permission.name, rare=_LIVE_READS)
 
 
-def _electing(election: LeaseName) -> Iterator[Right]:
+def _of_election(election: LeaseName) -> Iterator[Permission]:
     kind = Lease.KIND
-    yield Right(kind.group, kind.plural, "create", election.namespace)
+    yield Permission(kind.group, kind.plural, "create", election.namespace)
     for verb in ("get", "update"):
-        yield Right(kind.group, kind.plural, verb, election.namespace, election.name)
+        yield Permission(kind.group, kind.plural, verb, election.namespace, election.name)

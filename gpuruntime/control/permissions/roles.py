@@ -1,45 +1,45 @@
-"""The objects that grant rights to a ServiceAccount: a role for each namespace, and one for everywhere."""
+"""RBAC objects that grant permissions to a ServiceAccount: a Role for each namespace, a ClusterRole for the rest."""
 
 from collections.abc import Iterable
 from typing import Protocol
 
-from gpuruntime.control.permissions.rights import Right, policy_rules
+from gpuruntime.control.permissions.permission import Permission, policy_rules
 from gpuruntime.kube.builtin.rbac import GROUP, ClusterRole, ClusterRoleBinding, Role, RoleBinding, RoleRef, Subject
 from gpuruntime.meta.names import is_dns_label, is_dns_subdomain
 from gpuruntime.meta.objects import ObjectMeta
 
-__all__ = ["HasRights", "RoleObject", "permissions_of", "roles_for"]
+__all__ = ["HasPermissions", "RoleObject", "roles_for", "roles_of"]
 
 RoleObject = ClusterRole | ClusterRoleBinding | Role | RoleBinding
 
 
-class HasRights(Protocol):
-    """What knows which rights it needs: a `Manager`, as a rule."""
+class HasPermissions(Protocol):
+    """Something that knows which permissions it needs, such as a `Manager`."""
 
     @property
-    def rights(self) -> tuple[Right, ...]: ...
+    def permissions(self) -> tuple[Permission, ...]: ...
 
 
-def permissions_of(process: HasRights, *, account: str, namespace: str) -> tuple[RoleObject, ...]:
+def roles_of(process: HasPermissions, *, account: str, namespace: str) -> tuple[RoleObject, ...]:
     """The roles that a process needs, bound to its ServiceAccount; the process need not run, nor a cluster be there.
 
     Guarantees: see `rights_of` for what is granted and `roles_for` for the objects.
 
     Raises:
-        PermissionsError: what is declared does not tell which rights are needed.
-        ValueError: the account or the namespace can have no such name.
+        PermissionsError: what is declared does not tell which permissions are needed.
+        ValueError: the account or the namespace is no valid name.
     """
-    return roles_for(process.rights, account=account, namespace=namespace)
+    return roles_for(process.permissions, account=account, namespace=namespace)
 
 
-def roles_for(rights: Iterable[Right], *, account: str, namespace: str) -> tuple[RoleObject, ...]:
+def roles_for(permissions: Iterable[Permission], *, account: str, namespace: str) -> tuple[RoleObject, ...]:
     """A ClusterRole for what holds everywhere, a Role for each namespace, each followed by its binding.
 
-    All of them are called "namespace:account", so that accounts of one name in several namespaces stay apart. The order
-    depends on nothing but the rights.
+    All of them are named "namespace:account", so that accounts of one name in several namespaces do not share roles.
+    The order is deterministic.
 
     Raises:
-        ValueError: the account or the namespace can have no such name.
+        ValueError: the account or the namespace is no valid name.
     """
     if not is_dns_subdomain(account):
         raise ValueError(f"expected the name of a ServiceAccount, got {account!r}")
@@ -47,9 +47,9 @@ def roles_for(rights: Iterable[Right], *, account: str, namespace: str) -> tuple
         raise ValueError(f"expected the name of the namespace of ServiceAccount {account}, got {namespace!r}")
     name = f"{namespace}:{account}"
     subjects = (Subject("ServiceAccount", account, namespace),)
-    places: dict[str, list[Right]] = {}
-    for right in rights:
-        places.setdefault(right.namespace, []).append(right)
+    places: dict[str, list[Permission]] = {}
+    for permission in permissions:
+        places.setdefault(permission.namespace, []).append(permission)
     objects: list[RoleObject] = []
     for place in sorted(places):
         rules, meta = policy_rules(places[place]), ObjectMeta(name=name, namespace=place)

@@ -13,7 +13,7 @@ from gpuruntime.control.queueing.idle_workers import SleepingWorkers
 from gpuruntime.control.queueing.key_sample import Survey, first_items
 from gpuruntime.control.queueing.priorities import rank
 from gpuruntime.control.queueing.queue_metrics import QueueCounters
-from gpuruntime.control.queueing.rate_limits import RateLimits
+from gpuruntime.control.queueing.rate_limiter import RateLimiter
 from gpuruntime.control.queueing.revisable_heap import RevisableHeap
 from gpuruntime.control.queueing.work_item import KeyState, KeyView, QueueItem, WorkItem
 
@@ -21,7 +21,7 @@ __all__ = ["QueueClosedError", "WorkQueue"]
 
 K = TypeVar("K", bound=Hashable)
 
-_CLIENT_GO_LIMITS: Final = RateLimits()
+_CLIENT_GO_DEFAULTS: Final = RateLimiter()
 # Looking a member up in its enum costs more than what is done with it.
 _IDLE: Final = KeyState.IDLE
 _WAITING: Final = KeyState.WAITING
@@ -60,7 +60,7 @@ class WorkQueue(Generic[K]):
         self,
         name: str,
         *,
-        limits: RateLimits = _CLIENT_GO_LIMITS,
+        rate_limiter: RateLimiter = _CLIENT_GO_DEFAULTS,
         chance: Callable[[], float] = random.random,
         key_type: type | None = None,
     ) -> None:
@@ -69,7 +69,7 @@ class WorkQueue(Generic[K]):
         self.name = name
         self.key_type = key_type
         self.counters = QueueCounters()
-        self._limits = limits
+        self._rate_limiter = rate_limiter
         self._chance = chance
         self._now = loop.time
         self._items: dict[K, QueueItem[K]] = {}
@@ -146,7 +146,7 @@ class WorkQueue(Generic[K]):
             return
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
-        self.add_after(key, self._limits.delay(failures, self._chance()), priority=priority, cause=cause)
+        self.add_after(key, self._rate_limiter.delay(failures, self._chance()), priority=priority, cause=cause)
 
     def forget(self, key: K) -> None:
         """Forget the failures of a key. Runs that are asked for stay."""

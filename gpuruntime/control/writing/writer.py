@@ -52,16 +52,16 @@ class Outcome(Generic[W]):
 class Writer:
     """Brings objects to a desired state.
 
-    `manager` is the DNS name of whoever desires it, such as widgets.example.org. It is the field manager of the writes,
-    whatever that of the client is, and the prefix of the annotations that tell what was desired last, and for whom: see
+    `field_manager` is a DNS name such as widgets.example.org. It is the field manager of the writes, whatever that of
+    the client is, and the prefix of the annotations that record what was desired last, and for which owner: see
     `OwnershipAnnotations`. Keep it: under another name what was written before is foreign, labels and annotations that
     are no longer desired are not removed, and by "apply" the old name goes on to own its fields.
     """
 
-    def __init__(self, client: Client, *, manager: str) -> None:
+    def __init__(self, client: Client, *, field_manager: str) -> None:
         self._client = client
-        self._manager = manager
-        self._marks = OwnershipAnnotations(manager)
+        self._field_manager = field_manager
+        self._marks = OwnershipAnnotations(field_manager)
         self._wishes = DesiredStateCache(self._marks)
         self._known = KnownRewrites()
 
@@ -90,8 +90,8 @@ class Writer:
             - What was desired before and is not any more goes, finalizers and owner references excepted; labels and
               annotations of others stay.
             - An object that is not ours, or is being deleted, is not touched. Ours is what we wrote for this owner, by
-              the annotation "<manager>/owner-uid", and nobody else controls; without an owner, what we wrote before and
-              nobody controls. With `adopt`, one that nobody else controls or wrote becomes ours.
+              the annotation "<field manager>/owner-uid", and nobody else controls; without an owner, what we wrote
+              before and nobody controls. With `adopt`, one that nobody else controls or wrote becomes ours.
 
         Caveats:
             Where webhooks refuse dry runs, the write is made instead of the rehearsal.
@@ -182,8 +182,8 @@ class Writer:
 
     async def _write_new(self, form: Form[W], body: dict[str, Any], mode: Mode, *, force: bool) -> W:
         if mode == "apply":
-            return await self._client.apply(body, form, force=force, field_manager=self._manager)
-        return await self._client.create(body, form, field_manager=self._manager)
+            return await self._client.apply(body, form, force=force, field_manager=self._field_manager)
+        return await self._client.create(body, form, field_manager=self._field_manager)
 
     async def _update(self, form: Form[W], wish: DesiredState, live: W, mode: Mode, *, force: bool) -> Outcome[W]:
         if wish.is_fulfilled_by(live):
@@ -202,7 +202,7 @@ class Writer:
                 # The UID keeps us from an object that was made under the name since: the server takes it for an
                 # attempt to change the UID.
                 aimed = {**body, "metadata": {**body["metadata"], "uid": live.metadata.uid}}
-                written = await self._client.apply(aimed, form, force=force, field_manager=self._manager)
+                written = await self._client.apply(aimed, form, force=force, field_manager=self._field_manager)
             else:
                 written = await self._put(form, replacement(body, before, self._marks))
         except InvalidError as error:
@@ -268,7 +268,7 @@ class Writer:
             raise
 
     async def _put(self, form: Form[W], whole: dict[str, Any], *, dry_run: bool | None = None) -> W:
-        return await self._client.update(form.decode(whole), dry_run=dry_run, field_manager=self._manager)
+        return await self._client.update(form.decode(whole), dry_run=dry_run, field_manager=self._field_manager)
 
     def _learn(self, wish: DesiredState, written: W) -> None:
         """Note what the server made of a write."""

@@ -5,7 +5,7 @@ import os
 
 from attrs import Factory, define
 
-from gpuruntime.control import Context, Result, Store
+from gpuruntime.control import Result, RunInfo, Store
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.meta import ObjectKey
 from hack.benchmarks.contending import Meter, Order, contend, say_ready
@@ -25,7 +25,7 @@ class MapReader:
     all_known: asyncio.Event = Factory(asyncio.Event)
     all_final: asyncio.Event = Factory(asyncio.Event)
 
-    async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
+    async def reconcile(self, key: ObjectKey, _context: RunInfo) -> Result:
         self.runs += 1
         found = self.maps.get(key)
         if found is not None and key.name.startswith("churn-"):

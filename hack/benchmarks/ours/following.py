@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
-from gpuruntime.control import Manager, ManagerOptions, Reconciler, Store, Watch, itself
+from gpuruntime.control import Manager, ManagerOptions, Reconciler, Store, Watch, enqueue_object
 from gpuruntime.kube import find
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.meta import ObjectKey
@@ -21,7 +21,7 @@ async def following(make: Callable[[Store[ConfigMap]], R]) -> AsyncIterator[R]:
     manager = Manager(find(), ManagerOptions("gpuruntime-bench"))
     maps = manager.cache.informer(ConfigMap)
     reconciler = make(maps.store)
-    manager.add_controller("follower", reconciler, [Watch(maps, itself())])
+    manager.add_controller("follower", reconciler, [Watch(maps, enqueue_object())])
     async with asyncio.TaskGroup() as group:
         group.create_task(manager.run())
         yield reconciler

@@ -7,7 +7,7 @@ import time
 
 from attrs import Factory, define
 
-from gpuruntime.control import Context, Result, Store
+from gpuruntime.control import Result, RunInfo, Store
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.meta import ObjectKey
 from hack.benchmarks.contending import Order, contend, say_ready
@@ -24,7 +24,7 @@ class AgeReader:
     began: asyncio.Event = Factory(asyncio.Event)
     ended: asyncio.Event = Factory(asyncio.Event)
 
-    async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
+    async def reconcile(self, key: ObjectKey, _context: RunInfo) -> Result:
         now = time.monotonic()
         found = self.maps.get(key)
         if found is None:

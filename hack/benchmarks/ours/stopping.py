@@ -9,15 +9,15 @@ import aiohttp
 from attrs import frozen
 
 from gpuruntime.control import (
-    Context,
     Election,
     HttpAddress,
     Manager,
     ManagerOptions,
     Result,
+    RunInfo,
     Watch,
     compact,
-    itself,
+    enqueue_object,
 )
 from gpuruntime.kube import find
 from gpuruntime.kube.builtin.core import ConfigMap, Secret
@@ -33,7 +33,7 @@ _ALIVE_SECONDS = 5.0
 class Passive:
     """A reconciler that has nothing to do."""
 
-    async def reconcile(self, _key: ObjectKey, _context: Context) -> Result:
+    async def reconcile(self, _key: ObjectKey, _context: RunInfo) -> Result:
         return Result.done()
 
 
@@ -60,8 +60,8 @@ async def stopping(order: Order) -> None:
     manager = Manager(find(), ManagerOptions("gpuruntime-bench", http=HttpAddress(), election=election))
     pods, maps = manager.cache.informer(compact(Pod)), manager.cache.informer(ConfigMap)
     manager.cache.informer(Secret)
-    manager.add_controller("pods", Passive(), [Watch(pods, itself())])
-    manager.add_controller("maps", Passive(), [Watch(maps, itself())])
+    manager.add_controller("pods", Passive(), [Watch(pods, enqueue_object())])
+    manager.add_controller("maps", Passive(), [Watch(maps, enqueue_object())])
     ticks: asyncio.Queue[float] = asyncio.Queue()
     async with asyncio.TaskGroup() as group:
         foreign = group.create_task(tick(ticks))

@@ -9,9 +9,9 @@ import pytest
 from attrs import define, field
 
 from gpuruntime.control.controllers.controller import Controller, ControllerOptions, ReconcileTimeoutError
-from gpuruntime.control.controllers.reconcile import Cause, Context, Result, TerminalError
+from gpuruntime.control.controllers.reconcile import Cause, Result, RunInfo, TerminalError
 from gpuruntime.control.controllers.sources import Channel, Timer
-from gpuruntime.control.queueing.rate_limits import RateLimits
+from gpuruntime.control.queueing.rate_limiter import RateLimiter
 from gpuruntime.kube.errors import KubeError, error_from_watch_status
 from gpuruntime.testing.virtual_time import run_virtual
 
@@ -29,10 +29,10 @@ class Script:
 
     behaviour: Behaviour
     started: list[tuple[float, str]] = field(factory=list)
-    contexts: list[Context] = field(factory=list)
+    contexts: list[RunInfo] = field(factory=list)
     running: set[str] = field(factory=set)
 
-    async def reconcile(self, key: str, context: Context) -> Result:
+    async def reconcile(self, key: str, context: RunInfo) -> Result:
         assert key not in self.running, "two runs of one key at a time"
         self.running.add(key)
         self.started.append((asyncio.get_running_loop().time(), key))
@@ -58,8 +58,10 @@ def play(
     async def everything() -> tuple[Script, Controller[str]]:
         script = Script(behaviour)
         channel: Channel[str] = Channel()
-        limits = RateLimits(base=1.0, cap=100.0)
-        settings = ControllerOptions(concurrency=concurrency, seconds=limit, limits=limits, parse_key=str)
+        limits = RateLimiter(base=1.0, cap=100.0)
+        settings = ControllerOptions(
+            concurrency=concurrency, reconcile_timeout=limit, rate_limiter=limits, parse_key=str
+        )
         controller = Controller("tests", script, [channel], options=settings)
         task = asyncio.create_task(controller.run())
         await story(channel, controller)

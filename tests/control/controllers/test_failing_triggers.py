@@ -9,9 +9,9 @@ import pytest
 from attrs import define, field
 
 from gpuruntime.control.controllers.controller import Controller
-from gpuruntime.control.controllers.reconcile import Context, Result
+from gpuruntime.control.controllers.reconcile import Result, RunInfo
 from gpuruntime.control.controllers.sources import Watch
-from gpuruntime.control.controllers.triggers import itself, mapped
+from gpuruntime.control.controllers.triggers import enqueue_mapped, enqueue_object
 from gpuruntime.control.informers.cache import Cache
 from gpuruntime.control.informers.changes import Change
 from gpuruntime.control.informers.informer import Informer
@@ -53,7 +53,7 @@ class Scene:
         self.cache = Cache(self.server)
         self.informer = self.cache.informer(ConfigMap)
 
-    async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
+    async def reconcile(self, key: ObjectKey, _context: RunInfo) -> Result:
         self.runs.append(key.name)
         return Result.done()
 
@@ -71,7 +71,7 @@ def play(scene: Scene, story: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Run the controller while a story is told."""
 
     async def everything() -> None:
-        controller = Controller("colours", scene, [Watch(scene.informer, mapped(scene.fragile))])
+        controller = Controller("colours", scene, [Watch(scene.informer, enqueue_mapped(scene.fragile))])
         async with running(scene.cache):
             working = asyncio.create_task(controller.run())
             await story()
@@ -187,11 +187,11 @@ def test_a_predicate_that_raises_is_asked_again() -> None:
         scene.paint("wall", "red")
 
         class Noting:
-            async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
+            async def reconcile(self, key: ObjectKey, _context: RunInfo) -> Result:
                 ran.append(key)
                 return Result.done()
 
-        controller = Controller("noting", Noting(), [Watch(scene.informer, itself(), [nervous])])
+        controller = Controller("noting", Noting(), [Watch(scene.informer, enqueue_object(), [nervous])])
         async with running(scene.cache):
             working = asyncio.create_task(controller.run())
             await asyncio.sleep(5)
@@ -235,7 +235,7 @@ def test_a_controller_that_stops_drops_what_waits_and_the_next_start_sees_it() -
     calls: list[int] = []
 
     async def everything() -> None:
-        controller = Controller("colours", scene, [Watch(scene.informer, mapped(scene.fragile))])
+        controller = Controller("colours", scene, [Watch(scene.informer, enqueue_mapped(scene.fragile))])
         async with running(scene.cache):
             for _ in range(2):
                 working = asyncio.create_task(controller.run())
@@ -261,11 +261,11 @@ def test_a_state_that_cannot_be_decoded_is_stepped_over_without_losing_the_one_b
         informer = (cache := Cache(server)).informer(compact(ConfigMap))
 
         class Noting:
-            async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
+            async def reconcile(self, key: ObjectKey, _context: RunInfo) -> Result:
                 keys.append(key.name)
                 return Result.done()
 
-        controller = Controller("colours", Noting(), [Watch(informer, mapped(Fragile()))])
+        controller = Controller("colours", Noting(), [Watch(informer, enqueue_mapped(Fragile()))])
         async with running(cache):
             working = asyncio.create_task(controller.run())
             server.put("wall", data={"color": "red"})

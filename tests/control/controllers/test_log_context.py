@@ -8,7 +8,7 @@ import pytest
 
 from gpuruntime.control.controllers.controller import Controller, ControllerOptions
 from gpuruntime.control.controllers.log_context import ReconcileFields, add_log_fields
-from gpuruntime.control.controllers.reconcile import Context, Result
+from gpuruntime.control.controllers.reconcile import Result, RunInfo
 from gpuruntime.control.controllers.sources import Channel
 from gpuruntime.testing.virtual_time import run_virtual
 
@@ -48,7 +48,7 @@ class Talker:
     def __init__(self) -> None:
         self.ids: dict[str, str] = {}
 
-    async def reconcile(self, key: str, context: Context) -> Result:
+    async def reconcile(self, key: str, context: RunInfo) -> Result:
         self.ids[key] = context.reconcile_id
         LOG.info("begin")
         async with asyncio.TaskGroup() as tasks:
@@ -133,7 +133,7 @@ def test_what_a_run_says_about_itself_is_on_its_later_lines_and_on_no_other_runs
     log.addHandler(handler)
 
     class Clerk:
-        async def reconcile(self, key: str, _context: Context) -> Result:
+        async def reconcile(self, key: str, _context: RunInfo) -> Result:
             log.info("begun")
             if key == "first":
                 add_log_fields(order="o-1")

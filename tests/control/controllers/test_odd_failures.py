@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from gpuruntime.control.controllers.controller import Controller, ControllerOptions
-from gpuruntime.control.controllers.reconcile import Context, Result
+from gpuruntime.control.controllers.reconcile import Result, RunInfo
 from gpuruntime.control.controllers.sources import Channel
 from gpuruntime.testing.virtual_time import run_virtual
 
@@ -24,7 +24,7 @@ class Raising:
         self._make = make
         self.runs: list[str] = []
 
-    async def reconcile(self, key: str, _context: Context) -> Result:
+    async def reconcile(self, key: str, _context: RunInfo) -> Result:
         self.runs.append(key)
         await asyncio.sleep(0.1)
         if self.runs == ["odd"]:

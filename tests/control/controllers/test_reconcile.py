@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuruntime.control.controllers.reconcile import Cause, Context, ObjectReconciler, Result
+from gpuruntime.control.controllers.reconcile import Cause, ObjectReconciler, Result, RunInfo
 from gpuruntime.control.informers.shelf import Memory
 from gpuruntime.control.informers.storage import Storage, eager, projected
 from gpuruntime.control.informers.store import QuarantinedError, Store
@@ -18,8 +18,8 @@ from gpuruntime.testing.virtual_time import run_virtual
 KEY = ObjectKey("a", "x")
 
 
-def context(*causes: Cause, started: float = 10.0) -> Context:
-    return Context("tests", "id", 1, causes, 0.0, started)
+def context(*causes: Cause, started: float = 10.0) -> RunInfo:
+    return RunInfo("tests", "id", 1, causes, 0.0, started)
 
 
 def test_done_asks_for_nothing_and_after_for_another_run() -> None:
@@ -55,7 +55,7 @@ def reconciled(storage: Storage[object], data: object, *, present: bool = True) 
     if present:
         StoreWriter[object](memory).apply(None, raw, 100)
 
-    async def handle(obj: object, run: Context) -> Result:
+    async def handle(obj: object, run: RunInfo) -> Result:
         handled.extend([obj, run])
         return Result.after(5)
 

@@ -8,7 +8,7 @@ import pytest
 
 from gpuruntime.control.controllers.reconcile import Cause
 from gpuruntime.control.controllers.sources import Channel, Timer, Watch
-from gpuruntime.control.controllers.triggers import itself
+from gpuruntime.control.controllers.triggers import enqueue_object
 from gpuruntime.control.informers.cache import Cache
 from gpuruntime.control.queueing.priorities import LOW_PRIORITY
 from gpuruntime.control.queueing.work_item import WorkItem
@@ -199,7 +199,7 @@ def test_a_timer_that_would_never_rest_is_refused(seconds: float) -> None:
 def test_keys_of_objects_are_the_usual_ones() -> None:
     async def story() -> list[ObjectKey]:
         scene, queue = Watching(), WorkQueue[ObjectKey]("tests")
-        await Watch(scene.informer, itself()).prepare(queue)
+        await Watch(scene.informer, enqueue_object()).prepare(queue)
         async with running(scene.cache):
             await scene.informer.synced()
             return [await queue.get()]

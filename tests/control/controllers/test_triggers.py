@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gpuruntime.control.controllers.triggers import itself, mapped, owner
+from gpuruntime.control.controllers.triggers import enqueue_mapped, enqueue_object, enqueue_owner
 from gpuruntime.control.informers.changes import Change
 from gpuruntime.control.informers.shelf import Entry, Shelf
 from gpuruntime.control.informers.storage import eager, projected
@@ -32,7 +32,7 @@ def keys(found: Iterable[ObjectKey]) -> list[str]:
 
 @pytest.mark.parametrize(("old", "new"), [(None, state()), (state(), state()), (state(), None)])
 def test_itself_is_the_object_that_changed(old: Entry | None, new: Entry | None) -> None:
-    assert keys(itself()(Change(STORAGE, old, new))) == ["a/x"]
+    assert keys(enqueue_object()(Change(STORAGE, old, new))) == ["a/x"]
 
 
 @pytest.mark.parametrize(
@@ -48,17 +48,17 @@ def test_itself_is_the_object_that_changed(old: Entry | None, new: Entry | None)
     ids=["controller", "another version", "another group", "another kind", "no controller", "unsaid"],
 )
 def test_the_owner_is_the_one_of_the_kind_that_controls(reference: dict[str, Any], expected: list[str]) -> None:
-    assert keys(owner(WIDGET)(Change(STORAGE, None, state(reference)))) == expected
+    assert keys(enqueue_owner(WIDGET)(Change(STORAGE, None, state(reference)))) == expected
 
 
 def test_all_owners_of_the_kind_are_concerned_if_that_is_asked_for() -> None:
     change = Change(STORAGE, None, state(owned_by("w"), owned_by("v", controller=False), owned_by("f", "Fleet")))
 
-    assert keys(owner(WIDGET, controller_only=False)(change)) == ["a/w", "a/v"]
+    assert keys(enqueue_owner(WIDGET, controller_only=False)(change)) == ["a/w", "a/v"]
 
 
 def test_an_owner_without_a_namespace_has_a_key_without_one() -> None:
-    assert keys(owner(FLEET)(Change(STORAGE, None, state(owned_by("f", "Fleet"))))) == ["f"]
+    assert keys(enqueue_owner(FLEET)(Change(STORAGE, None, state(owned_by("f", "Fleet"))))) == ["f"]
 
 
 def test_an_object_that_moves_concerns_both_owners_and_one_that_stays_concerns_its_owner_once() -> None:
@@ -66,17 +66,17 @@ def test_an_object_that_moves_concerns_both_owners_and_one_that_stays_concerns_i
     stayed = Change(STORAGE, state(owned_by("w")), state(owned_by("w"), b="2"))
     left = Change(STORAGE, state(owned_by("w")), state())
 
-    assert keys(owner(WIDGET)(moved)) == ["a/old", "a/new"]
-    assert keys(owner(WIDGET)(stayed)) == ["a/w"]
-    assert keys(owner(WIDGET)(left)) == ["a/w"]
+    assert keys(enqueue_owner(WIDGET)(moved)) == ["a/old", "a/new"]
+    assert keys(enqueue_owner(WIDGET)(stayed)) == ["a/w"]
+    assert keys(enqueue_owner(WIDGET)(left)) == ["a/w"]
 
 
 def test_a_deleted_object_concerns_its_last_owner() -> None:
-    assert keys(owner(WIDGET)(Change(STORAGE, state(owned_by("w")), None))) == ["a/w"]
+    assert keys(enqueue_owner(WIDGET)(Change(STORAGE, state(owned_by("w")), None))) == ["a/w"]
 
 
 def test_a_mapping_is_asked_about_both_states_and_each_key_comes_once() -> None:
-    trigger = mapped(lambda obj: obj.data.values())
+    trigger = enqueue_mapped(lambda obj: obj.data.values())
 
     assert list(trigger(Change(STORAGE, None, state(a="1")))) == ["1"]
     assert list(trigger(Change(STORAGE, state(a="1", b="2"), state(a="2", b="3")))) == ["1", "2", "3"]
@@ -87,4 +87,4 @@ def test_a_mapping_works_on_projections_too_empty_ones_included() -> None:
     storage = projected(ConfigMap.KIND, lambda raw: len(raw["data"]))
     entries = [Shelf(storage, ()).entry({"metadata": {"name": "x"}, "data": data}, 10) for data in ({}, {"a": "1"})]
 
-    assert list(mapped(lambda size: [size])(Change(storage, *entries))) == [0, 1]
+    assert list(enqueue_mapped(lambda size: [size])(Change(storage, *entries))) == [0, 1]

@@ -8,17 +8,17 @@ import pytest
 from gpuruntime.control import (
     Cache,
     Channel,
-    Context,
     Controller,
     ControllerOptions,
     ObjectReconciler,
     Result,
+    RunInfo,
     Timer,
     Watch,
+    enqueue_mapped,
+    enqueue_object,
+    enqueue_owner,
     generation_changed,
-    itself,
-    mapped,
-    owner,
 )
 from gpuruntime.control.controllers.usage import check_takes_change, check_work
 from gpuruntime.kube.builtin.core import ConfigMap
@@ -31,11 +31,11 @@ TEXTS = ControllerOptions(parse_key=str)
 
 
 class Sound:
-    async def reconcile(self, _key: str, _context: Context) -> Result:
+    async def reconcile(self, _key: str, _context: RunInfo) -> Result:
         return Result.done()
 
 
-async def handle(_obj: ConfigMap, _context: Context) -> Result:
+async def handle(_obj: ConfigMap, _context: RunInfo) -> Result:
     return Result.done()
 
 
@@ -54,7 +54,7 @@ def test_what_is_no_reconciler_is_refused_with_what_to_do(reconciler: Any, said:
 
 
 def test_a_reconciler_of_objects_reads_a_store_and_awaits_its_function() -> None:
-    def plain(_obj: ConfigMap, _context: Context) -> Any:
+    def plain(_obj: ConfigMap, _context: RunInfo) -> Any:
         return Result.done()
 
     async def story() -> None:
@@ -68,7 +68,7 @@ def test_a_reconciler_of_objects_reads_a_store_and_awaits_its_function() -> None
             await cache.synced()
             with pytest.raises(TypeError, match=r"plain gave Result.* make it `async def`"):
                 await ObjectReconciler(informer.store, plain).reconcile(
-                    ObjectKey("a", "x"), Context("one", "0", 0, (), 0.0, 0.0)
+                    ObjectKey("a", "x"), RunInfo("one", "0", 0, (), 0.0, 0.0)
                 )
 
     run_virtual(story())
@@ -89,13 +89,13 @@ def test_what_is_no_source_is_refused_with_what_to_do() -> None:
 
 def test_a_trigger_or_predicate_that_was_not_called_is_refused_with_what_to_do() -> None:
     informer = Cache(MapServer()).informer(ConfigMap)
-    not_called: Any = itself
+    not_called: Any = enqueue_object
     predicate: Any = generation_changed
 
     with pytest.raises(TypeError, match=r"expected a trigger, .* did you mean itself\(\)\?"):
         Watch(informer, not_called)
     with pytest.raises(TypeError, match=r"expected a predicate, .* did you mean generation_changed\(\)\?"):
-        Watch(informer, itself(), [predicate])
+        Watch(informer, enqueue_object(), [predicate])
     with pytest.raises(TypeError, match="expected a predicate, which is called with a change, got 'Ready'"):
         check_takes_change(["Ready"], "predicate")  # type: ignore[list-item] # what a program without types may pass
 
@@ -103,7 +103,14 @@ def test_a_trigger_or_predicate_that_was_not_called_is_refused_with_what_to_do()
 def test_whatever_can_be_called_with_a_change_is_a_trigger() -> None:
     informer = Cache(MapServer()).informer(ConfigMap)
 
-    triggers: list[Any] = [itself(), owner(ConfigMap.KIND), mapped(lambda _: ["x"]), lambda _, _more=1: [], list, iter]
+    triggers: list[Any] = [
+        enqueue_object(),
+        enqueue_owner(ConfigMap.KIND),
+        enqueue_mapped(lambda _: ["x"]),
+        lambda _, _more=1: [],
+        list,
+        iter,
+    ]
 
     for trigger in triggers:
         Watch(informer, trigger, [generation_changed(), bool])
@@ -117,7 +124,7 @@ def test_a_controller_outside_of_a_loop_is_refused_with_what_to_do() -> None:
 
 
 class Plain:
-    def reconcile(self, _key: str, _context: Context) -> Result:
+    def reconcile(self, _key: str, _context: RunInfo) -> Result:
         return Result.done()
 
 
@@ -125,7 +132,7 @@ class Returning:
     def __init__(self, result: Any) -> None:
         self._result = result
 
-    async def reconcile(self, _key: str, _context: Context) -> Result:
+    async def reconcile(self, _key: str, _context: RunInfo) -> Result:
         result: Result = self._result() if callable(self._result) and self._result is not Result else self._result
         return result
 

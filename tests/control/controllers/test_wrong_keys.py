@@ -8,9 +8,9 @@ import pytest
 from attrs import frozen
 
 from gpuruntime.control.controllers.controller import Controller, ControllerOptions
-from gpuruntime.control.controllers.reconcile import Context, Result
+from gpuruntime.control.controllers.reconcile import Result, RunInfo
 from gpuruntime.control.controllers.sources import Channel, Timer, Watch
-from gpuruntime.control.controllers.triggers import mapped
+from gpuruntime.control.controllers.triggers import enqueue_mapped
 from gpuruntime.control.informers.cache import Cache
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.meta.identity import ObjectKey
@@ -23,7 +23,7 @@ class Noting:
     def __init__(self) -> None:
         self.keys: list[Any] = []
 
-    async def reconcile(self, key: Any, _context: Context) -> Result:
+    async def reconcile(self, key: Any, _context: RunInfo) -> Result:
         self.keys.append(key)
         return Result.done()
 
@@ -51,7 +51,7 @@ def told(
 
 def mapping(function: Any) -> Callable[[Any], Any]:
     """For mistakes that a type checker finds."""
-    return mapped(function)
+    return enqueue_mapped(function)
 
 
 async def later(_obj: Any) -> list[ObjectKey]:
@@ -65,13 +65,13 @@ TYPE = "expected ObjectKey(namespace, name); the keys of a controller are of the
 @pytest.mark.parametrize(
     ("trigger", "said"),
     [
-        (mapped(lambda obj: obj.key), f"gave ObjectKey(namespace='a', name='page'): {SINGLE}"),
+        (enqueue_mapped(lambda obj: obj.key), f"gave ObjectKey(namespace='a', name='page'): {SINGLE}"),
         (lambda change: change.key, f"gave ObjectKey(namespace='a', name='page'): {SINGLE}"),
-        (mapped(lambda obj: str(obj.key)), f"gave 'a/page': {SINGLE}"),
-        (mapped(lambda obj: [str(obj.key)]), f"gave the key 'a/page': {TYPE}"),
-        (mapped(lambda obj: [tuple(obj.key)]), f"gave the key ('a', 'page'): {TYPE}"),
-        (mapped(lambda _: [None]), f"gave the key None: {TYPE}"),
-        (mapped(lambda obj: [obj]), f"{TYPE}"),
+        (enqueue_mapped(lambda obj: str(obj.key)), f"gave 'a/page': {SINGLE}"),
+        (enqueue_mapped(lambda obj: [str(obj.key)]), f"gave the key 'a/page': {TYPE}"),
+        (enqueue_mapped(lambda obj: [tuple(obj.key)]), f"gave the key ('a', 'page'): {TYPE}"),
+        (enqueue_mapped(lambda _: [None]), f"gave the key None: {TYPE}"),
+        (enqueue_mapped(lambda obj: [obj]), f"{TYPE}"),
         (
             mapping(lambda _: None),
             "gave None: expected an iterable of keys, such as [ObjectKey(namespace, name)]; return []",
@@ -110,13 +110,13 @@ class Place:
 def test_a_controller_may_have_keys_of_its_own_type(
     caplog: pytest.LogCaptureFixture, parse_key: Callable[[str], Any], key: Any
 ) -> None:
-    keys, _ = told(caplog, mapped(lambda _: [key]), ControllerOptions(parse_key=parse_key))
+    keys, _ = told(caplog, enqueue_mapped(lambda _: [key]), ControllerOptions(parse_key=parse_key))
 
     assert keys == [key]
 
 
 def test_of_a_declared_type_others_are_refused(caplog: pytest.LogCaptureFixture) -> None:
-    keys, log = told(caplog, mapped(lambda obj: [obj.key]), ControllerOptions(parse_key=str))
+    keys, log = told(caplog, enqueue_mapped(lambda obj: [obj.key]), ControllerOptions(parse_key=str))
 
     assert keys == []
     assert "expected a str" in log

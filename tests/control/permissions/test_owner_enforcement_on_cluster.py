@@ -1,12 +1,12 @@
-"""Clusters that police owner references: there, whoever owns needs the right to finalize the owner."""
+"""Clusters that police owner references: there, whoever owns needs the permission to finalize the owner."""
 
 import asyncio
 from pathlib import Path
 
 import pytest
 
-from gpuruntime.control.permissions.declarations import owns, uses
-from gpuruntime.control.permissions.resolving import rights_of
+from gpuruntime.control.permissions.declarations import allow, allow_children
+from gpuruntime.control.permissions.resolving import required_permissions
 from gpuruntime.control.writing.writer import Writer
 from gpuruntime.kube.builtin.core import ConfigMap, Secret
 from gpuruntime.kube.client import connect
@@ -24,14 +24,14 @@ async def make_child(kubeconfig: Path) -> str:
     async with connect(from_kubeconfig(kubeconfig)) as client:
         parent = await client.get(ConfigMap, "parent", "default")
         child = Secret(ObjectMeta(name="child", namespace="default"), type="Opaque")
-        outcome = await Writer(client, manager="tests.example.org").ensure(child, parent, live=None)
+        outcome = await Writer(client, field_manager="tests.example.org").ensure(child, parent, live=None)
         return outcome.result
 
 
 def test_an_owner_that_is_declared_may_own_and_one_that_is_not_may_not(tmp_path: Path) -> None:
-    reads = uses(ConfigMap, "get", namespaces=PLACE)
-    declared = rights_of([], [reads, owns(Secret, by=ConfigMap, namespaces=PLACE)])
-    orphans = rights_of([], [reads, owns(Secret, namespaces=PLACE)])
+    reads = allow(ConfigMap, "get", namespaces=PLACE)
+    declared = required_permissions([], [reads, allow_children(Secret, of=ConfigMap, namespaces=PLACE)])
+    orphans = required_permissions([], [reads, allow_children(Secret, namespaces=PLACE)])
     with LocalCluster(tmp_path / "cluster", nodes=(), apiserver_flags=PLUGINS) as cluster:
         access = cluster.access
         access.admin().create("/api/v1/namespaces/default/configmaps", {"metadata": {"name": "parent"}})

@@ -1,11 +1,11 @@
-"""An operator with the rights that follow from its declarations, and none besides, on a real API server."""
+"""An operator with the permissions that follow from its declarations, and none besides, on a real API server."""
 
 import asyncio
 from pathlib import Path
 
 from gpuruntime.control.manager import Manager, ManagerOptions
-from gpuruntime.control.permissions.declarations import Declaration, records_events, uses
-from gpuruntime.control.permissions.nowhere import NOWHERE
+from gpuruntime.control.permissions.declarations import Declaration, allow, allow_events
+from gpuruntime.control.permissions.offline_credentials import OFFLINE_CREDENTIALS
 from gpuruntime.kube.builtin.core import ConfigMap, Secret
 from gpuruntime.kube.builtin.nodes import Node
 from gpuruntime.kube.credentials import Credentials
@@ -27,8 +27,8 @@ async def operate(
 ) -> Usage:
     """Run the operator through the life of a widget; what it did beside what it may do."""
     install_widgets(cluster)
-    admin, rights = cluster.admin(), build(NOWHERE, namespace, declared).rights
-    with granted_account(cluster, rights, namespace=namespace, directory=directory) as account:
+    admin, permissions = cluster.admin(), build(OFFLINE_CREDENTIALS, namespace, declared).permissions
+    with granted_account(cluster, permissions, namespace=namespace, directory=directory) as account:
         with audit.recording() as seen:
             async with managing(build(from_kubeconfig(account.kubeconfig), namespace)):
                 body = {"apiVersion": Widget.KIND.api_version, "kind": "Widget", "metadata": {"name": "one"}}
@@ -36,7 +36,7 @@ async def operate(
                 await eventually_told(lambda: phase_of(admin, namespace, "one") == "size 1")
                 await resize(admin, namespace, 2)
                 await resize(admin, namespace, 0)
-        return usage(rights, seen.requests, user=account.username)
+        return usage(permissions, seen.requests, user=account.username)
 
 
 async def test_an_operator_uses_exactly_the_rights_that_its_declarations_give(
@@ -45,7 +45,7 @@ async def test_an_operator_uses_exactly_the_rights_that_its_declarations_give(
     found = await operate(kube_cluster, kube_audit, kube_namespace, tmp_path, DECLARED)
 
     assert found.is_exact, found
-    assert {f"{right.verb} {right.resource}" for right in found.excused} <= {
+    assert {f"{permission.verb} {permission.resource}" for permission in found.excused} <= {
         "get configmaps",
         "get widgets",
         "patch events",
@@ -56,12 +56,12 @@ async def test_an_operator_uses_exactly_the_rights_that_its_declarations_give(
 async def test_what_nobody_needs_is_reported(
     kube_cluster: ClusterAccess, kube_audit: AuditLog, kube_namespace: str, tmp_path: Path
 ) -> None:
-    declared = (*DECLARED, uses(Secret, "get", "list", names=("token",), namespaces=(kube_namespace,)))
+    declared = (*DECLARED, allow(Secret, "get", "list", names=("token",), namespaces=(kube_namespace,)))
 
     found = await operate(kube_cluster, kube_audit, kube_namespace, tmp_path, declared)
 
     assert not found.missing
-    assert [str(right) for right in found.unused] == [
+    assert [str(permission) for permission in found.unused] == [
         f"get secrets 'token' in {kube_namespace}",
         f"list secrets 'token' in {kube_namespace}",
     ]
@@ -71,12 +71,12 @@ async def test_what_nobody_needs_is_reported(
 async def test_what_was_tried_without_a_right_is_reported(
     kube_cluster: ClusterAccess, kube_audit: AuditLog, kube_namespace: str, tmp_path: Path
 ) -> None:
-    silent = tuple(declaration for declaration in DECLARED if declaration != records_events(Widget))
+    silent = tuple(declaration for declaration in DECLARED if declaration != allow_events(Widget))
 
     found = await operate(kube_cluster, kube_audit, kube_namespace, tmp_path, silent)
 
     assert not found.unused
-    assert [str(right) for right in found.missing] == [f"create events.events.k8s.io in {kube_namespace}"]
+    assert [str(permission) for permission in found.missing] == [f"create events.events.k8s.io in {kube_namespace}"]
     assert str(found).startswith("missing: create events")
 
 
@@ -92,14 +92,14 @@ async def test_one_object_may_be_watched_by_who_may_see_no_other_and_nodes_by_wh
         manager.cache.informer(ConfigMap, namespaces=[kube_namespace], fields="metadata.name=settings")
         return manager
 
-    rights = watching(NOWHERE).rights
-    with granted_account(kube_cluster, rights, namespace=kube_namespace, directory=tmp_path) as account:
+    permissions = watching(OFFLINE_CREDENTIALS).permissions
+    with granted_account(kube_cluster, permissions, namespace=kube_namespace, directory=tmp_path) as account:
         manager = watching(from_kubeconfig(account.kubeconfig))
         with kube_audit.recording() as seen:
             async with managing(manager):
                 await manager.cache.synced(within=60)
 
-    found = usage(rights, seen.requests, user=account.username)
+    found = usage(permissions, seen.requests, user=account.username)
     assert found.is_exact, found
     assert [len(informer.store) > 0 for informer in manager.cache.informers] == [True, True]
-    assert f"watch configmaps 'settings' in {kube_namespace}" in {str(right) for right in rights}
+    assert f"watch configmaps 'settings' in {kube_namespace}" in {str(permission) for permission in permissions}

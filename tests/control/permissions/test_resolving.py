@@ -4,8 +4,15 @@ import pytest
 
 from gpuruntime.control.informers.informer import InformerScope
 from gpuruntime.control.informers.storage import eager
-from gpuruntime.control.permissions.declarations import Declaration, owns, records_events, rule, uses, writes_status
-from gpuruntime.control.permissions.resolving import LeaseName, PermissionsError, rights_of
+from gpuruntime.control.permissions.declarations import (
+    Declaration,
+    allow,
+    allow_children,
+    allow_events,
+    allow_rule,
+    allow_status,
+)
+from gpuruntime.control.permissions.resolving import LeaseName, PermissionsError, required_permissions
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.builtin.core import ConfigMap, Secret
 from gpuruntime.kube.builtin.nodes import Node
@@ -17,7 +24,7 @@ MAPS = eager(ConfigMap)
 
 
 def told(scopes: Sequence[InformerScope[ConfigMap]], *declarations: Declaration) -> list[str]:
-    return [str(right) for right in rights_of(scopes, declarations)]
+    return [str(permission) for permission in required_permissions(scopes, declarations)]
 
 
 def test_a_watch_of_all_namespaces_holds_everywhere_and_one_of_some_in_each_of_them() -> None:
@@ -31,9 +38,9 @@ def test_a_watch_of_all_namespaces_holds_everywhere_and_one_of_some_in_each_of_t
 
 
 def test_metadata_needs_the_same_rights_as_whole_objects() -> None:
-    whole = rights_of([InformerScope(eager(Node))], ())
+    whole = required_permissions([InformerScope(eager(Node))], ())
 
-    assert rights_of([InformerScope(eager(metadata_only(Node.KIND)))], ()) == whole
+    assert required_permissions([InformerScope(eager(metadata_only(Node.KIND)))], ()) == whole
 
 
 def test_a_watch_of_one_object_is_a_right_to_that_object() -> None:
@@ -43,7 +50,7 @@ def test_a_watch_of_one_object_is_a_right_to_that_object() -> None:
 
 
 def test_what_is_written_is_read_where_a_cache_is_to_show_it() -> None:
-    assert told([InformerScope(MAPS, ("a",))], writes_status(ConfigMap)) == [
+    assert told([InformerScope(MAPS, ("a",))], allow_status(ConfigMap)) == [
         "get configmaps in a",
         "list configmaps in a",
         "watch configmaps in a",
@@ -54,41 +61,45 @@ def test_what_is_written_is_read_where_a_cache_is_to_show_it() -> None:
 def test_what_is_written_is_read_where_a_cache_with_a_selector_is_to_show_it() -> None:
     scope = InformerScope(MAPS, labels=parse_selector("app=web"))
 
-    assert "get configmaps everywhere" in told([scope], uses(ConfigMap, "create", "delete"))
+    assert "get configmaps everywhere" in told([scope], allow(ConfigMap, "create", "delete"))
 
 
 def test_reads_are_limited_to_the_namespaces_and_names_of_the_writes() -> None:
     everywhere, somewhere = [InformerScope(MAPS)], [InformerScope(MAPS, ("a", "b"))]
 
-    assert "get configmaps 'x' in a" in told(everywhere, uses(ConfigMap, "delete", names=("x",), namespaces=("a",)))
-    assert "get configmaps in a" in told(somewhere, uses(ConfigMap, "delete", namespaces=()))
-    assert not [right for right in told(somewhere, uses(ConfigMap, "delete", namespaces=("c",))) if "get" in right]
+    assert "get configmaps 'x' in a" in told(everywhere, allow(ConfigMap, "delete", names=("x",), namespaces=("a",)))
+    assert "get configmaps in a" in told(somewhere, allow(ConfigMap, "delete", namespaces=()))
+    assert not [
+        permission
+        for permission in told(somewhere, allow(ConfigMap, "delete", namespaces=("c",)))
+        if "get" in permission
+    ]
 
 
 def test_what_is_changed_may_be_read_to_tell_who_changes_it_back() -> None:
-    assert told([], uses(Node, "patch", names=("one",))) == [
+    assert told([], allow(Node, "patch", names=("one",))) == [
         "get nodes 'one' everywhere",
         "patch nodes 'one' everywhere",
     ]
-    assert told([], uses(Node, "update", subresource="status"))[0] == "get nodes/status everywhere"
-    assert told([], writes_status(Node)) == ["patch nodes/status everywhere"]
+    assert told([], allow(Node, "update", subresource="status"))[0] == "get nodes/status everywhere"
+    assert told([], allow_status(Node)) == ["patch nodes/status everywhere"]
 
 
 def test_declarations_hold_wherever_their_kind_is_watched() -> None:
     scopes = [InformerScope(MAPS, ("a",)), InformerScope(MAPS, ("b",), parse_selector("x=y"))]
 
-    assert [right for right in told(scopes, records_events(ConfigMap)) if "create" in right] == [
+    assert [permission for permission in told(scopes, allow_events(ConfigMap)) if "create" in permission] == [
         "create events.events.k8s.io in a",
         "create events.events.k8s.io in b",
     ]
-    assert "create events.events.k8s.io everywhere" in told([*scopes, InformerScope(MAPS)], records_events(ConfigMap))
+    assert "create events.events.k8s.io everywhere" in told([*scopes, InformerScope(MAPS)], allow_events(ConfigMap))
 
 
 def test_a_declaration_about_what_nobody_watches_must_say_where() -> None:
     with pytest.raises(PermissionsError, match=r"apps/v1 Deployment is declared and not watched.* namespaces="):
-        rights_of([], [owns(Deployment)])
+        required_permissions([], [allow_children(Deployment)])
 
-    assert told([], owns(Deployment, namespaces=("a",))) == [
+    assert told([], allow_children(Deployment, namespaces=("a",))) == [
         "create deployments.apps in a",
         "get deployments.apps in a",
         "update deployments.apps in a",
@@ -96,42 +107,42 @@ def test_a_declaration_about_what_nobody_watches_must_say_where() -> None:
 
 
 def test_what_has_no_namespace_needs_none() -> None:
-    assert told([], uses(Node, "delete")) == ["delete nodes everywhere"]
-    assert told([], rule("authentication.k8s.io", "tokenreviews", ["create"])) == [
+    assert told([], allow(Node, "delete")) == ["delete nodes everywhere"]
+    assert told([], allow_rule("authentication.k8s.io", "tokenreviews", ["create"])) == [
         "create tokenreviews.authentication.k8s.io everywhere"
     ]
 
 
 def test_an_election_may_read_and_update_its_lease_alone_but_create_any() -> None:
-    rights = rights_of([InformerScope(MAPS)], [], LeaseName("system", "leader"))
+    permissions = required_permissions([InformerScope(MAPS)], [], LeaseName("system", "leader"))
 
-    assert [str(right) for right in rights if right.resource == "leases"] == [
+    assert [str(permission) for permission in permissions if permission.resource == "leases"] == [
         "create leases.coordination.k8s.io in system",
         "get leases.coordination.k8s.io 'leader' in system",
         "update leases.coordination.k8s.io 'leader' in system",
     ]
-    assert not [right for right in rights if right.rare]
+    assert not [permission for permission in permissions if permission.rare]
 
 
 def test_rare_rights_say_when_they_are_needed() -> None:
-    rights = rights_of([InformerScope(eager(Secret))], [owns(Secret, by=ConfigMap)])
+    permissions = required_permissions([InformerScope(eager(Secret))], [allow_children(Secret, of=ConfigMap)])
 
-    assert {(right.resource, right.verb) for right in rights if not right.rare} == {
+    assert {(permission.resource, permission.verb) for permission in permissions if not permission.rare} == {
         ("secrets", "watch"),
         ("secrets", "create"),
         ("secrets", "update"),
     }
-    assert {(right.resource, right.verb) for right in rights if right.rare} == {
+    assert {(permission.resource, permission.verb) for permission in permissions if permission.rare} == {
         ("secrets", "get"),
         ("secrets", "list"),
         ("configmaps/finalizers", "update"),
     }
     assert "OwnerReferencesPermissionEnforcement" in next(
-        right.rare for right in rights if right.resource == "configmaps/finalizers"
+        permission.rare for permission in permissions if permission.resource == "configmaps/finalizers"
     )
 
 
 def test_finalizers_are_granted_without_reads_because_only_admission_asks_for_them() -> None:
-    declared = uses(ConfigMap, "update", subresource="finalizers", namespaces=("a",))
+    declared = allow(ConfigMap, "update", subresource="finalizers", namespaces=("a",))
 
     assert told([], declared) == ["update configmaps/finalizers in a"]

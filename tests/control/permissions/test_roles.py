@@ -1,21 +1,23 @@
 import pytest
 from attrs import frozen
 
-from gpuruntime.control.permissions.rights import Right
-from gpuruntime.control.permissions.roles import permissions_of, roles_for
+from gpuruntime.control.permissions.permission import Permission
+from gpuruntime.control.permissions.roles import roles_for, roles_of
 from gpuruntime.kube.builtin.rbac import ClusterRole, PolicyRule, Role, RoleBinding, RoleRef, Subject
 from gpuruntime.meta import ObjectKey
 
 
 @frozen
 class Process:
-    rights: tuple[Right, ...]
+    permissions: tuple[Permission, ...]
 
 
 def test_each_namespace_has_a_role_and_everywhere_is_a_cluster_role() -> None:
-    process = Process((Right("", "pods", "get", "b"), Right("", "nodes", "list"), Right("", "pods", "get", "a")))
+    process = Process(
+        (Permission("", "pods", "get", "b"), Permission("", "nodes", "list"), Permission("", "pods", "get", "a"))
+    )
 
-    objects = permissions_of(process, account="worker", namespace="system")
+    objects = roles_of(process, account="worker", namespace="system")
 
     assert [(granted.kind.kind, granted.key) for granted in objects] == [
         ("ClusterRole", ObjectKey("", "system:worker")),
@@ -28,7 +30,7 @@ def test_each_namespace_has_a_role_and_everywhere_is_a_cluster_role() -> None:
 
 
 def test_a_role_grants_what_was_asked_for_to_the_account_alone() -> None:
-    role, binding = roles_for([Right("", "pods", "get", "a")], account="worker", namespace="system")
+    role, binding = roles_for([Permission("", "pods", "get", "a")], account="worker", namespace="system")
 
     assert isinstance(role, Role)
     assert role.rules == (PolicyRule(("get",), ("",), ("pods",)),)
@@ -49,7 +51,7 @@ def test_what_cannot_be_an_account_is_refused() -> None:
 
 
 def test_an_everywhere_right_makes_a_cluster_role() -> None:
-    granted, _ = roles_for([Right("", "nodes", "list")], account="worker", namespace="system")
+    granted, _ = roles_for([Permission("", "nodes", "list")], account="worker", namespace="system")
 
     assert isinstance(granted, ClusterRole)
     assert granted.rules == (PolicyRule(("list",), ("",), ("nodes",)),)

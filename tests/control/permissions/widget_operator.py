@@ -4,14 +4,14 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from gpuruntime.control.controllers.reconcile import Context, Result
+from gpuruntime.control.controllers.reconcile import Result, RunInfo
 from gpuruntime.control.controllers.sources import Watch
-from gpuruntime.control.controllers.triggers import itself, owner
+from gpuruntime.control.controllers.triggers import enqueue_object, enqueue_owner
 from gpuruntime.control.events.recorder import Recorder
 from gpuruntime.control.informers.store import Store
 from gpuruntime.control.leadership.election_terms import ElectionTiming
 from gpuruntime.control.manager import Election, Manager, ManagerOptions
-from gpuruntime.control.permissions.declarations import Declaration, owns, records_events, uses, writes_status
+from gpuruntime.control.permissions.declarations import Declaration, allow, allow_children, allow_events, allow_status
 from gpuruntime.control.writing.status import write_status
 from gpuruntime.control.writing.writer import Writer
 from gpuruntime.kube.builtin.core import ConfigMap
@@ -46,10 +46,10 @@ class Widget(TypedObject):
 
 WIDGETS: Final = Widget.KIND.path
 DECLARED: Final[tuple[Declaration, ...]] = (
-    owns(ConfigMap, by=Widget),
-    uses(ConfigMap, "delete"),
-    writes_status(Widget),
-    records_events(Widget),
+    allow_children(ConfigMap, of=Widget),
+    allow(ConfigMap, "delete"),
+    allow_status(Widget),
+    allow_events(Widget),
 )
 
 
@@ -62,11 +62,11 @@ class Reconciler:
     client: Client
     recorder: Recorder
 
-    async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
+    async def reconcile(self, key: ObjectKey, _context: RunInfo) -> Result:
         widget, known = self.widgets.get(key), self.maps.get(key)
         if widget is None:
             return Result.done()
-        writer, phase = Writer(self.client, manager="widgets.example.org"), f"size {widget.spec.size}"
+        writer, phase = Writer(self.client, field_manager="widgets.example.org"), f"size {widget.spec.size}"
         if widget.spec.size:
             metadata = ObjectMeta(name=key.name, namespace=key.namespace)
             await writer.ensure(ConfigMap(metadata, data=FrozenDict(size=str(widget.spec.size))), widget, live=known)
@@ -84,7 +84,9 @@ def build(credentials: Credentials, namespace: str, declared: tuple[Declaration,
     widgets = manager.cache.informer(Widget, namespaces=[namespace])
     maps = manager.cache.informer(ConfigMap, namespaces=[namespace])
     reconciler = Reconciler(widgets.store, maps.store, manager.client, manager.recorder)
-    manager.add_controller("widget", reconciler, [Watch(widgets, itself()), Watch(maps, owner(Widget.KIND))])
+    manager.add_controller(
+        "widget", reconciler, [Watch(widgets, enqueue_object()), Watch(maps, enqueue_owner(Widget.KIND))]
+    )
     manager.declare(*declared)
     return manager
 

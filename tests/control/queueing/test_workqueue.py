@@ -7,7 +7,7 @@ import math
 import pytest
 
 from gpuruntime.control.queueing.priorities import LOW_PRIORITY
-from gpuruntime.control.queueing.rate_limits import RateLimits
+from gpuruntime.control.queueing.rate_limiter import RateLimiter
 from gpuruntime.control.queueing.work_item import KeyState, WorkItem
 from gpuruntime.control.queueing.workqueue import WorkQueue
 from gpuruntime.testing.virtual_time import run_virtual
@@ -165,7 +165,7 @@ async def test_a_delay_that_is_no_number_is_refused(seconds: float) -> None:
 
 def test_failures_back_off_until_they_are_forgotten() -> None:
     async def story() -> list[tuple[int, float]]:
-        queue = WorkQueue[str]("units", limits=RateLimits(base=1, cap=4))
+        queue = WorkQueue[str]("units", rate_limiter=RateLimiter(base=1, cap=4))
         loop = asyncio.get_running_loop()
         queue.add("a")
         seen = []
@@ -186,7 +186,7 @@ def test_failures_back_off_until_they_are_forgotten() -> None:
 
 def test_chance_shortens_a_delay_by_the_jitter() -> None:
     async def story() -> float:
-        queue = WorkQueue[str]("units", limits=RateLimits(base=8, jitter=0.5), chance=lambda: 0.25)
+        queue = WorkQueue[str]("units", rate_limiter=RateLimiter(base=8, jitter=0.5), chance=lambda: 0.25)
         queue.add_rate_limited("a")
         await queue.get()
         return asyncio.get_running_loop().time()
@@ -196,7 +196,7 @@ def test_chance_shortens_a_delay_by_the_jitter() -> None:
 
 def test_a_turn_tells_how_it_came_about() -> None:
     async def story() -> tuple[WorkItem[str], WorkItem[str]]:
-        queue = WorkQueue[str]("units", limits=RateLimits(base=1))
+        queue = WorkQueue[str]("units", rate_limiter=RateLimiter(base=1))
         queue.add_rate_limited("a", cause="error")
         queue.add_after("a", 9, cause="resync")
         await asyncio.sleep(3)
@@ -270,7 +270,7 @@ async def test_done_without_get_is_a_mistake_worth_hearing_of() -> None:
 
 def test_a_snapshot_shows_every_key_and_where_it_stands() -> None:
     async def story() -> dict[str, tuple[KeyState, int, float, float | None, float | None]]:
-        queue = WorkQueue[str]("units", limits=RateLimits(base=64))
+        queue = WorkQueue[str]("units", rate_limiter=RateLimiter(base=64))
         queue.pause("paused")
         queue.add("running", priority=9)
         await asyncio.sleep(1)

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from gpuruntime.control.queueing.priorities import AGEING, LOW_PRIORITY
-from gpuruntime.control.queueing.rate_limits import RateLimits
+from gpuruntime.control.queueing.rate_limiter import RateLimiter
 from gpuruntime.control.queueing.work_item import KeyState, WorkItem
 from gpuruntime.control.queueing.workqueue import QueueClosedError, WorkQueue
 from gpuruntime.testing.virtual_time import VirtualTimeLoop
 
 T = TypeVar("T")
 
-LIMITS = RateLimits(base=1 / 64, cap=16.0)
+LIMITS = RateLimiter(base=1 / 64, cap=16.0)
 KEYS = st.sampled_from("abcdef")
 PRIORITIES = st.sampled_from([LOW_PRIORITY, -3, 0, 0, 0, 1, 2, 50])
 CAUSES = st.none() | st.sampled_from(["spec", "child", "resync"])
@@ -114,7 +114,7 @@ class QueueMachine(RuleBasedStateMachine):
     @initialize()
     def open(self) -> None:
         async def make() -> WorkQueue[str]:
-            return WorkQueue("model", limits=LIMITS)
+            return WorkQueue("model", rate_limiter=LIMITS)
 
         self.queue = self.run(make())
 

@@ -12,7 +12,7 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from gpuruntime.control.queueing.priorities import LOW_PRIORITY
-from gpuruntime.control.queueing.rate_limits import RateLimits
+from gpuruntime.control.queueing.rate_limiter import RateLimiter
 from gpuruntime.control.queueing.workqueue import QueueClosedError, WorkQueue
 from gpuruntime.testing.virtual_time import NothingCanHappenError, run_virtual
 
@@ -260,7 +260,7 @@ class Fuzz:
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
         self.ledgers = {key: Ledger() for key in "abcdefgh"}
-        self.queue = WorkQueue[str]("fuzz", limits=RateLimits(cap=16, jitter=0.5), chance=self.random.random)
+        self.queue = WorkQueue[str]("fuzz", rate_limiter=RateLimiter(cap=16, jitter=0.5), chance=self.random.random)
 
     async def produce(self) -> None:
         for _ in range(40):

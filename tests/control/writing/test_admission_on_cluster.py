@@ -66,7 +66,7 @@ async def test_what_admission_adds_stays_and_costs_no_write_also_after_a_start(
         # A policy is in force a moment after it was made; there is no event to await.
         number += 1
         desired = child("deployment", kube_namespace, f"d-{number}")
-        created = (await Writer(client, manager=MANAGER).ensure(desired, owner, live=None)).object
+        created = (await Writer(client, field_manager=MANAGER).ensure(desired, owner, live=None)).object
         if INJECTED in encode(created)["spec"]["template"]["metadata"]["annotations"]:
             break
     place = Deployment.KIND.path(kube_namespace, f"d-{number}")
@@ -86,7 +86,7 @@ async def test_an_object_that_has_all_that_we_desire_is_unchanged_where_the_serv
     client: Client, kube_cluster: ClusterAccess, kube_namespace: str, kube_account: AccountFactory
 ) -> None:
     owner, desired = await make_owner(client, kube_namespace), child("deployment", kube_namespace)
-    await Writer(client, manager=MANAGER).ensure(desired, owner, live=None)
+    await Writer(client, field_manager=MANAGER).ensure(desired, owner, live=None)
     reader = kube_account(rules=[{"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get"]}])
     async with connect(from_kubeconfig(reader.kubeconfig), field_manager="tests", user_agent="reader") as forbidden:
         same = await ensure_as_a_controller_does(forbidden, desired, owner)

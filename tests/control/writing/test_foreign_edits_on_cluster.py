@@ -118,7 +118,7 @@ async def test_an_intruder_is_removed_and_then_nothing_is_written(
     name: str, path: Path, value: Any, client: Client, kube_cluster: ClusterAccess, kube_namespace: str
 ) -> None:
     desired, owner = child(name, kube_namespace), await make_owner(client, kube_namespace)
-    created = await Writer(client, manager=MANAGER).ensure(desired, owner, live=None)
+    created = await Writer(client, field_manager=MANAGER).ensure(desired, owner, live=None)
     edit(kube_cluster.admin(), desired.kind.path(kube_namespace, name), path, value)
 
     repaired = await ensure_as_a_controller_does(client, desired, owner)
@@ -133,7 +133,7 @@ async def test_a_resident_stays_also_when_the_object_is_replaced(
     name: str, path: Path, value: Any, client: Client, kube_cluster: ClusterAccess, kube_namespace: str
 ) -> None:
     desired, owner = child(name, kube_namespace), await make_owner(client, kube_namespace)
-    await Writer(client, manager=MANAGER).ensure(desired, owner, live=None)
+    await Writer(client, field_manager=MANAGER).ensure(desired, owner, live=None)
     edit(kube_cluster.admin(), desired.kind.path(kube_namespace, name), path, value)
     relabelled = evolve(desired, metadata=evolve(desired.metadata, labels=FrozenDict({"app": "web"})))
 
@@ -157,7 +157,7 @@ async def test_a_random_edit_is_repaired_to_the_letter(
     admin, place = kube_cluster.admin(), f"{name}-{next(NUMBERS)}"
     owner = await make_owner(client, kube_namespace, f"owner-{place}")
     desired = child(name, kube_namespace, place)
-    created = await Writer(client, manager=MANAGER).ensure(desired, owner, live=None)
+    created = await Writer(client, field_manager=MANAGER).ensure(desired, owner, live=None)
     before, wanted = content(encode(created.object)), content(encode(desired))
     # Without the mark of its owner an object is not ours any more.
     editable = {path for path in leaves(before) if path[-1] != f"{MANAGER}/owner-uid"}

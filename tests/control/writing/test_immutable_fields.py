@@ -58,7 +58,7 @@ async def test_a_difference_that_cannot_be_written_is_named_and_not_tried(
     kube_namespace: str,
     kube_audit: AuditLog,
 ) -> None:
-    writer, owner = Writer(client, manager=MANAGER), await make_owner(client, kube_namespace)
+    writer, owner = Writer(client, field_manager=MANAGER), await make_owner(client, kube_namespace)
     desired = child(name, kube_namespace)
     live = (await writer.ensure(desired, owner, live=None)).object
 
@@ -108,7 +108,7 @@ async def test_the_server_agrees_that_it_cannot_be_changed(
 async def test_what_can_be_changed_is_changed_once(
     name: str, place: tuple[str | int, ...], value: Any, client: Client, kube_namespace: str
 ) -> None:
-    writer, owner = Writer(client, manager=MANAGER), await make_owner(client, kube_namespace)
+    writer, owner = Writer(client, field_manager=MANAGER), await make_owner(client, kube_namespace)
     desired = mutable_child(name, kube_namespace)
     await writer.ensure(desired, owner, live=None)
 
@@ -120,7 +120,7 @@ async def test_what_can_be_changed_is_changed_once(
 
 async def test_content_that_was_declared_immutable_is(client: Client, kube_namespace: str) -> None:
     writer, desired = (
-        Writer(client, manager=MANAGER),
+        Writer(client, field_manager=MANAGER),
         changed(child("config-map", kube_namespace), ("immutable",), True),
     )
     live = (await writer.ensure(desired, None, live=None)).object
@@ -130,7 +130,7 @@ async def test_content_that_was_declared_immutable_is(client: Client, kube_names
 
 
 async def test_a_refusal_that_nobody_foresaw_is_named_by_the_server(client: Client, kube_namespace: str) -> None:
-    writer, metadata = Writer(client, manager=MANAGER), {"name": "quota", "namespace": kube_namespace}
+    writer, metadata = Writer(client, field_manager=MANAGER), {"name": "quota", "namespace": kube_namespace}
     desired = decode(ResourceQuota, {"metadata": metadata, "spec": {"hard": {"pods": 1}, "scopes": ["BestEffort"]}})
     await writer.ensure(desired, None, live=None)
     edited = changed(desired, ("spec", "scopes"), ["NotBestEffort"])
@@ -144,7 +144,7 @@ async def test_a_refusal_that_nobody_foresaw_is_named_by_the_server(client: Clie
 
 async def test_an_object_that_breaks_other_rules_is_invalid(client: Client, kube_namespace: str) -> None:
     desired = child("deployment", kube_namespace)
-    await Writer(client, manager=MANAGER).ensure(desired, None, live=None)
+    await Writer(client, field_manager=MANAGER).ensure(desired, None, live=None)
 
     with pytest.raises(InvalidError, match="replicas"):
         await ensure_as_a_controller_does(client, changed(desired, ("spec", "replicas"), -1), None)

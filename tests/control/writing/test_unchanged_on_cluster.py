@@ -28,7 +28,7 @@ async def client(kube_cluster: ClusterAccess) -> AsyncIterator[Client]:
 async def test_a_second_pass_writes_nothing(
     name: str, client: Client, kube_namespace: str, kube_audit: AuditLog
 ) -> None:
-    writer, desired = Writer(client, manager=MANAGER), child(name, kube_namespace)
+    writer, desired = Writer(client, field_manager=MANAGER), child(name, kube_namespace)
     owner = await make_owner(client, kube_namespace)
     first = await writer.ensure(desired, owner, live=None)
     live: TypedObject = await client.get(form_of(desired), name, kube_namespace)
@@ -45,7 +45,7 @@ async def test_a_second_pass_writes_nothing_after_the_object_was_replaced(
     name: str, client: Client, kube_cluster: ClusterAccess, kube_namespace: str
 ) -> None:
     desired, owner = child(name, kube_namespace), await make_owner(client, kube_namespace)
-    created = await Writer(client, manager=MANAGER).ensure(desired, owner, live=None)
+    created = await Writer(client, field_manager=MANAGER).ensure(desired, owner, live=None)
     without_marks = {"metadata": {"annotations": {f"{MANAGER}/desired-hash": None}, "labels": None}}
     kube_cluster.admin().merge(desired.kind.path(kube_namespace, name), without_marks)
 
@@ -60,7 +60,7 @@ async def test_a_second_pass_writes_nothing_after_the_object_was_replaced(
 async def test_a_second_pass_of_a_dynamic_object_by_server_side_apply_writes_nothing(
     name: str, client: Client, kube_namespace: str, kube_audit: AuditLog
 ) -> None:
-    writer, typed = Writer(client, manager=MANAGER), child(name, kube_namespace)
+    writer, typed = Writer(client, field_manager=MANAGER), child(name, kube_namespace)
     desired = DynamicObject.decode(typed.kind, encode(typed))
     first = await writer.ensure(desired, None, live=None, mode="apply")
     live = await client.get(dynamic(typed.kind), name, kube_namespace)
@@ -75,7 +75,7 @@ async def test_a_second_pass_of_a_dynamic_object_by_server_side_apply_writes_not
 async def test_a_second_pass_of_a_cluster_scoped_object_without_owner_writes_nothing(
     client: Client, kube_audit: AuditLog
 ) -> None:
-    writer, desired = Writer(client, manager=MANAGER), priority_class(f"test-{uuid.uuid4().hex[:10]}")
+    writer, desired = Writer(client, field_manager=MANAGER), priority_class(f"test-{uuid.uuid4().hex[:10]}")
     first = await writer.ensure(desired, None, live=None)
 
     with kube_audit.recording() as seen:

@@ -33,7 +33,7 @@ async def client(kube_cluster: ClusterAccess) -> AsyncIterator[Client]:
 
 @pytest.fixture
 def writer(client: Client) -> Writer:
-    return Writer(client, manager=MANAGER)
+    return Writer(client, field_manager=MANAGER)
 
 
 @pytest.fixture
@@ -261,7 +261,7 @@ async def test_what_makes_no_sense_is_refused_before_anything_is_sent(
     with pytest.raises(ValueError, match="as it was read"):
         await writer.remove(config(kube_namespace), None)
     with pytest.raises(ValueError, match="expected a DNS name"):
-        Writer(client, manager="No Such Name")
+        Writer(client, field_manager="No Such Name")
 
 
 def with_spec(service: Service, spec: dict[str, Any]) -> Service:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import pytest
 
 from gpuruntime.api.operation import RUNNING, SUCCEEDED, Operation, OperationResult
-from gpuruntime.control import Cache, Controller, Watch, itself, write_status
+from gpuruntime.control import Cache, Controller, Watch, enqueue_object, write_status
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import UnavailableError
 from gpuruntime.kube.kubeconfig import from_kubeconfig
@@ -127,7 +127,7 @@ async def upkeep(
         )
         known = {"time": transport.server_time, "operations": operations, "runner": runner, **options}
         keeper = OperationUpkeep(records.store, Client(transport, field_manager="t"), **known)
-        controller = Controller("upkeep", keeper, [Watch(records, itself())])
+        controller = Controller("upkeep", keeper, [Watch(records, enqueue_object())])
         tasks = [asyncio.create_task(operations.run()), asyncio.create_task(controller.run())]
         await records.synced()
         try:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from gpuruntime.control.permissions.nowhere import NOWHERE
+from gpuruntime.control.permissions.offline_credentials import OFFLINE_CREDENTIALS
 from gpuruntime.kube.errors import UnavailableError
 from gpuruntime.kube.transport import Transport
 from gpuruntime.service.operations.liveness import Liveness
@@ -26,7 +26,7 @@ async def answering(transport: Transport, codes: Sequence[str]) -> None:
 
 async def waited(work: float, codes: Sequence[str] = (), within: float = 60.0) -> tuple[bool | str, float]:
     """What came of waiting for some work, and when."""
-    transport = Transport(NOWHERE, user_agent="tests")
+    transport = Transport(OFFLINE_CREDENTIALS, user_agent="tests")
     server, future = asyncio.create_task(answering(transport, codes)), after(work)
     try:
         outcome: bool | str = await Liveness(transport).wait(future, within)
@@ -58,7 +58,7 @@ def test_who_waits_for_a_server_waits_as_long_as_it_answers_anybody(
 def test_a_wait_that_nobody_has_time_for_leaves_the_work_alone() -> None:
     async def story() -> tuple[bool, bool]:
         future = after(5.0)
-        is_done = await Liveness(Transport(NOWHERE, user_agent="tests")).wait(future, 0.5)
+        is_done = await Liveness(Transport(OFFLINE_CREDENTIALS, user_agent="tests")).wait(future, 0.5)
         is_cancelled = future.cancelled()
         future.cancel()
         return is_done, is_cancelled

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from attrs import frozen
 
-from gpuruntime.control import Context, Manager, ManagerOptions, Result, Store, Watch, itself
+from gpuruntime.control import Manager, ManagerOptions, Result, RunInfo, Store, Watch, enqueue_object
 from gpuruntime.kube import Client
 from gpuruntime.kube.builtin.core import ConfigMap, Namespace, Secret
 from gpuruntime.meta import FrozenDict, ObjectKey, ObjectMeta
@@ -29,7 +29,7 @@ class Mover:
     client: Client
     target: str
 
-    async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
+    async def reconcile(self, key: ObjectKey, _context: RunInfo) -> Result:
         source = self.maps.get(key)
         if source is None or key.namespace == self.target or "parcel" not in source.data:
             return Result.done()
@@ -43,7 +43,7 @@ async def mover(launch: Launch) -> None:
     manager = Manager(launch.credentials, ManagerOptions("mover", grace=0.5))
     maps = manager.cache.informer(ConfigMap, namespaces=[launch.namespace("here"), launch.namespace("there")])
     reconciler = Mover(maps.store, manager.client, launch.namespace("there"))
-    manager.add_controller("mover", reconciler, [Watch(maps, itself())])
+    manager.add_controller("mover", reconciler, [Watch(maps, enqueue_object())])
     await manager.run()
 
 

@@ -9,7 +9,18 @@ from uuid import uuid4
 
 from attrs import define, field, frozen
 
-from gpuruntime.control import Context, Manager, ManagerOptions, Reconciler, Result, Store, Watch, Writer, itself, owner
+from gpuruntime.control import (
+    Manager,
+    ManagerOptions,
+    Reconciler,
+    Result,
+    RunInfo,
+    Store,
+    Watch,
+    Writer,
+    enqueue_object,
+    enqueue_owner,
+)
 from gpuruntime.kube import Client, MergePatch, connect
 from gpuruntime.kube.builtin.core import ConfigMap, Secret
 from gpuruntime.meta import FrozenDict, ObjectKey, ObjectMeta, set_controller
@@ -75,11 +86,11 @@ class Shop:
 class Correct:
     shop: Shop
 
-    async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
+    async def reconcile(self, key: ObjectKey, _context: RunInfo) -> Result:
         found = self.shop.wanted(key)
         if found is not None:
             parent, wanted = found
-            writer = Writer(self.shop.client, manager="toy")
+            writer = Writer(self.shop.client, field_manager="toy")
             for number in range(wanted):
                 child = ObjectKey(key.namespace, f"{key.name}-{number}")
                 desired = Secret(ObjectMeta(name=child.name, namespace=child.namespace), type="Opaque")
@@ -94,7 +105,7 @@ class NamesByChance:
 
     shop: Shop
 
-    async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
+    async def reconcile(self, key: ObjectKey, _context: RunInfo) -> Result:
         found = self.shop.wanted(key)
         if found is not None:
             parent, wanted = found
@@ -110,7 +121,7 @@ class RecordsTooLate:
 
     shop: Shop
 
-    async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
+    async def reconcile(self, key: ObjectKey, _context: RunInfo) -> Result:
         found = self.shop.wanted(key)
         if found is not None:
             parent, wanted = found
@@ -127,7 +138,7 @@ class ForgetsOnRestart:
     shop: Shop
     told: set[tuple[str, int]] = field(factory=set)
 
-    async def reconcile(self, key: ObjectKey, context: Context) -> Result:
+    async def reconcile(self, key: ObjectKey, context: RunInfo) -> Result:
         await Correct(self.shop).reconcile(key, context)
         found = self.shop.wanted(key)
         if found is not None and (found[0].metadata.uid, found[1]) not in self.told:
@@ -144,7 +155,7 @@ class TrustsItsCache:
 
     shop: Shop
 
-    async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
+    async def reconcile(self, key: ObjectKey, _context: RunInfo) -> Result:
         found = self.shop.wanted(key)
         if found is not None:
             parent, wanted = found
@@ -162,7 +173,7 @@ class TooManyForAMoment:
 
     shop: Shop
 
-    async def reconcile(self, key: ObjectKey, context: Context) -> Result:
+    async def reconcile(self, key: ObjectKey, context: RunInfo) -> Result:
         found = self.shop.wanted(key)
         if found is not None and found[0].data.get(DONE) != str(found[1]):
             spare = await self.shop.create(found[0], generate_name="spare-")
@@ -181,8 +192,8 @@ def toy(
             maps = manager.cache.informer(ConfigMap, namespaces=[launch.namespace()])
             secrets = manager.cache.informer(Secret, namespaces=[launch.namespace()])
             reconciler = make(Shop(maps.store, secrets.store, manager.client if journal else plain))
-            parents = Watch(maps, itself(), [lambda change: not (edge_triggered and change.initial)])
-            children = Watch(secrets, owner(ConfigMap.KIND), [lambda _: not edge_triggered])
+            parents = Watch(maps, enqueue_object(), [lambda change: not (edge_triggered and change.initial)])
+            children = Watch(secrets, enqueue_owner(ConfigMap.KIND), [lambda _: not edge_triggered])
             manager.add_controller("toy", reconciler, [parents, children])
             await manager.run()
 

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 from gpuruntime.control import HttpAddress
-from gpuruntime.control.permissions.nowhere import NOWHERE
+from gpuruntime.control.permissions.offline_credentials import OFFLINE_CREDENTIALS
 from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.meta import ObjectKey
 from gpuruntime.processes.api import api_of_desk
@@ -58,9 +58,9 @@ class Process:
 
 @asynccontextmanager
 async def process(access: ClusterAccess, places: Places, directory: Path) -> AsyncIterator[Process]:
-    """The all-in-one process with the rights that it declares, for the length of the block."""
-    rights = build_product(NOWHERE, places).rights
-    with granted_account(access, rights, namespace=places.system, directory=directory) as account:
+    """The all-in-one process with the permissions that it declares, for the length of the block."""
+    permissions = build_product(OFFLINE_CREDENTIALS, places).permissions
+    with granted_account(access, permissions, namespace=places.system, directory=directory) as account:
         desk = build_product(from_kubeconfig(account.kubeconfig), places)
         app, registry = desk.manager.observability.app, desk.manager.observability.registry
         install(app, api_of_desk(desk).routes, AccessControl(Access.DEVELOPMENT), registry)

@@ -1,4 +1,4 @@
-"""Rights: single things that somebody may do, and the fewest rules that grant them."""
+"""Permissions: one verb on one resource each, and the fewest RBAC rules that grant a set of them."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -7,18 +7,18 @@ from attrs import evolve, field, frozen
 
 from gpuruntime.kube.builtin.rbac import PolicyRule
 
-__all__ = ["WRITE_VERBS", "Right", "least", "policy_rules"]
+__all__ = ["WRITE_VERBS", "Permission", "least", "policy_rules"]
 
 WRITE_VERBS: Final = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 _ORDER: Final = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
 
 
 @frozen(order=True)
-class Right:
+class Permission:
     """One verb on one resource; a subresource is a resource of its own ("widgets/status").
 
-    `namespace` is "" for all namespaces and for what has none, `name` is "" for every object. `rare` tells when the
-    right is needed if that is not in every run; it takes no part in comparisons.
+    `namespace` is "" for all namespaces and for what has none, `name` is "" for every object. `rare` says when the
+    permission is used, if not in every run; it takes no part in comparisons.
     """
 
     group: str
@@ -28,8 +28,8 @@ class Right:
     name: str = ""
     rare: str = field(default="", eq=False)
 
-    def covers(self, other: "Right") -> bool:
-        """Whether whoever has this right may do what the other one allows."""
+    def covers(self, other: "Permission") -> bool:
+        """Whether this permission includes the other one."""
         return (
             (self.group, self.resource, self.verb) == (other.group, other.resource, other.verb)
             and self.namespace in {"", other.namespace}
@@ -42,27 +42,31 @@ class Right:
         return f"{self.verb} {resource}{named} {f'in {self.namespace}' if self.namespace else 'everywhere'}"
 
 
-def least(rights: Iterable[Right]) -> tuple[Right, ...]:
-    """The same rights, sorted, without those that others of them cover; rare is what all who ask for it call rare."""
-    reasons: dict[Right, list[str]] = {}
-    for right in rights:
-        reasons.setdefault(right, []).append(right.rare)
-    wide = [right for right in reasons if not any(other.covers(right) for other in reasons if other != right)]
+def least(permissions: Iterable[Permission]) -> tuple[Permission, ...]:
+    """The same permissions, sorted, without those that others cover. One is rare if every declaration of it is."""
+    reasons: dict[Permission, list[str]] = {}
+    for permission in permissions:
+        reasons.setdefault(permission, []).append(permission.rare)
+    wide = [
+        permission
+        for permission in reasons
+        if not any(other.covers(permission) for other in reasons if other != permission)
+    ]
     kept = []
-    for right in sorted(wide):
-        told = [reason for other, given in reasons.items() if right.covers(other) for reason in given]
-        kept.append(evolve(right, rare="; ".join(sorted(set(told))) if all(told) else ""))
+    for permission in sorted(wide):
+        given_reasons = [reason for other, given in reasons.items() if permission.covers(other) for reason in given]
+        kept.append(evolve(permission, rare="; ".join(sorted(set(given_reasons))) if all(given_reasons) else ""))
     return tuple(kept)
 
 
-def policy_rules(rights: Iterable[Right]) -> tuple[PolicyRule, ...]:
-    """The rules of a role that grants these rights and no others, in an order that depends on nothing but the rights.
+def policy_rules(permissions: Iterable[Permission]) -> tuple[PolicyRule, ...]:
+    """The rules of a role that grants exactly these permissions, in a deterministic order.
 
-    Resources of one group with the same verbs share a rule. Namespaces are not looked at: a role has one, or all.
+    Resources of one group with the same verbs share a rule. Namespaces are ignored: a role has one, or all.
     """
     names: dict[tuple[str, str, str], set[str]] = {}
-    for right in rights:
-        names.setdefault((right.group, right.resource, right.verb), set()).add(right.name)
+    for permission in permissions:
+        names.setdefault((permission.group, permission.resource, permission.verb), set()).add(permission.name)
     verbs: dict[tuple[str, str, tuple[str, ...]], set[str]] = {}
     for (group, resource, verb), objects in names.items():
         limit = () if "" in objects else tuple(sorted(objects))

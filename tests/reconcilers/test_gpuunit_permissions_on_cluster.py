@@ -1,9 +1,9 @@
-"""The rights that the operator declares are those that it uses, no more and no less."""
+"""The permissions that the operator declares are those that it uses, no more and no less."""
 
 from pathlib import Path
 
 from gpuruntime.control import Manager, ManagerOptions
-from gpuruntime.control.permissions.nowhere import NOWHERE
+from gpuruntime.control.permissions.offline_credentials import OFFLINE_CREDENTIALS
 from gpuruntime.reconcilers.gpuunit import install_gpuunit
 from gpuruntime.testing import AuditLog, ClusterAccess
 from gpuruntime.testing.granted import usage
@@ -21,7 +21,7 @@ async def test_a_unit_s_life_uses_every_right_and_asks_for_no_other(
         unit_world(product, kube_audit, [kube_namespace], [], tmp_path) as world,
         looking_on(product, kube_namespace) as observer,
     ):
-        planned = Manager(NOWHERE, ManagerOptions("planned"))
+        planned = Manager(OFFLINE_CREDENTIALS, ManagerOptions("planned"))
         install_gpuunit(planned, world.options)
 
         with kube_audit.recording() as seen:
@@ -33,5 +33,5 @@ async def test_a_unit_s_life_uses_every_right_and_asks_for_no_other(
                 admin.merge(path, {"spec": {"template": {"ports": []}}})
                 await observer.services.until(lambda store: child_of(key) not in store)
 
-        found = usage(planned.rights, seen.requests, user=world.account.username)
+        found = usage(planned.permissions, seen.requests, user=world.account.username)
     assert found.is_exact, found

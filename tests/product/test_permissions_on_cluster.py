@@ -1,4 +1,5 @@
-"""The rights in the manifests are those that each process uses, no more and no less, whatever it is asked to do."""
+"""The permissions in the manifests are those that each process uses, no more and no less, whatever it is asked to do.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,7 +30,7 @@ from tests.product_scenes import UNITS, create_unit, eventually
 SMALL = Envelope("g1.1", cpu="10m", memory="16Mi")
 PORTS = (UnitPort("http", 8080), UnitPort("metrics", 9090))
 DEPLOYMENTS = "/apis/apps/v1/namespaces/{}/deployments"
-# Owners are policed on some clusters: the rights to finalizers are asked for on those alone.
+# Owners are policed on some clusters: the permissions to finalizers are asked for on those alone.
 PLUGINS = {"enable-admission-plugins": "NodeRestriction,OwnerReferencesPermissionEnforcement"}
 
 
@@ -52,9 +53,9 @@ async def test_each_process_uses_every_right_of_its_manifests_and_asks_for_no_ot
             await refuse(open_shop)
             await keep_a_pool(open_shop)
             await end_void_claims(open_shop)
-            rights = {world.controller: open_shop.controller.rights, world.api: open_shop.desk.rights}
+            permissions = {world.controller: open_shop.controller.permissions, world.api: open_shop.desk.permissions}
 
-    for account, granted in rights.items():
+    for account, granted in permissions.items():
         found = usage(granted, seen.requests, user=account.username)
         assert found.is_exact, f"{account.name}: {found}"
 

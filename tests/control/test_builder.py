@@ -1,0 +1,314 @@
+"""One sentence makes a controller: what is derived from it, and which mistakes it refuses."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+from gpuruntime.control import (
+    OFFLINE_CREDENTIALS,
+    CacheError,
+    Channel,
+    Context,
+    Controller,
+    ControllerOptions,
+    Election,
+    Manager,
+    ManagerOptions,
+    Result,
+    by_label,
+    compact,
+    generation_changed,
+    projected,
+)
+from gpuruntime.control.permissions.declarations import allow
+from gpuruntime.kube import dynamic, metadata_only
+from gpuruntime.kube.builtin.apps import Deployment
+from gpuruntime.kube.builtin.core import ConfigMap, Secret, Service
+from gpuruntime.kube.builtin.nodes import Node
+from gpuruntime.meta import ObjectKey
+from tests.control.widgets import Widget
+
+
+async def reconcile(_widget: Widget, _ctx: Context) -> Result:
+    return Result.done()
+
+
+async def reconcile_keys(_key: ObjectKey, _ctx: Context) -> Result:
+    return Result.done()
+
+
+async def clean_up(_widget: Widget, _ctx: Context) -> None:
+    return None
+
+
+def widgets_of(secret: Secret) -> Iterable[ObjectKey]:
+    return [ObjectKey(secret.metadata.namespace, "one")]
+
+
+def make(name: str = "builder") -> Manager:
+    return Manager(OFFLINE_CREDENTIALS, ManagerOptions(name))
+
+
+def built(build: Callable[[Manager], object]) -> Manager:
+    """A manager after `build`, which needs a running loop."""
+
+    async def story() -> Manager:
+        manager = make()
+        build(manager)
+        return manager
+
+    return asyncio.run(story())
+
+
+def refusal(build: Callable[[Manager], object]) -> str:
+    """What a builder refuses a call with; empty if it does not."""
+    try:
+        built(build)
+    except (RuntimeError, TypeError, ValueError) as error:
+        return str(error)
+    return ""
+
+
+def untyped(value: Any) -> Any:
+    return value
+
+
+def verbs(manager: Manager) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for permission in manager.permissions:
+        found.setdefault(permission.resource, set()).add(permission.verb)
+    return found
+
+
+def test_six_kinds_are_six_words() -> None:
+    kinds: list[str] = []
+
+    def build(manager: Manager) -> None:
+        manager.controller(Widget).owns(ConfigMap, Deployment, Service).watches(Secret, widgets_of).reads(
+            Node
+        ).reconcile(reconcile)
+        kinds.extend(informer.scope.storage.kind.kind for informer in manager.cache.informers)
+
+    built(build)
+
+    assert kinds == ["Widget", "ConfigMap", "Deployment", "Service", "Secret", "Node"]
+
+
+def test_permissions_follow_from_the_words_and_there_are_no_others() -> None:
+    manager = built(
+        lambda manager: (
+            manager.controller(Widget)
+            .owns(ConfigMap)
+            .owns(Service, deletes=True)
+            .owns(Secret, mode="apply")
+            .reads(Node)
+            .updates_status()
+            .records_events()
+            .finalizer("example.org/widget", clean_up)
+            .permissions(allow(Deployment, "get", namespaces=()))
+            .reconcile(reconcile)
+        )
+    )
+
+    assert verbs(manager) == {
+        "widgets": {"get", "list", "watch", "patch"},
+        "widgets/status": {"patch"},
+        "widgets/finalizers": {"update"},
+        "configmaps": {"get", "list", "watch", "create", "update"},
+        "services": {"get", "list", "watch", "create", "update", "delete"},
+        "secrets": {"get", "list", "watch", "create", "patch"},
+        "nodes": {"list", "watch"},
+        "deployments": {"get"},
+        "events": {"create", "patch"},
+    }
+
+
+def test_a_controller_that_only_looks_needs_no_write() -> None:
+    manager = built(lambda manager: manager.controller(Widget).reads(ConfigMap).reconcile(reconcile))
+
+    assert verbs(manager) == {"widgets": {"list", "watch"}, "configmaps": {"list", "watch"}}
+
+
+def test_namespaces_hold_for_every_namespaced_kind_unless_it_has_its_own() -> None:
+    manager = built(
+        lambda manager: (
+            manager.controller(Widget, namespaces=["red", "blue"])
+            .owns(ConfigMap)
+            .reads(Node)
+            .reads(Secret, namespaces=["keys"])
+            .reads(Service, namespaces=())
+            .reconcile(reconcile)
+        )
+    )
+
+    places: dict[str, set[str]] = {}
+    for permission in manager.permissions:
+        places.setdefault(permission.resource, set()).add(permission.namespace)
+    assert places == {
+        "widgets": {"red", "blue"},
+        "widgets/finalizers": {"red", "blue"},
+        "configmaps": {"red", "blue"},
+        "nodes": {""},
+        "secrets": {"keys"},
+        "services": {""},
+    }
+
+
+def test_the_name_and_the_options_are_those_given_or_follow_from_the_kind() -> None:
+    async def story() -> list[Controller[ObjectKey]]:
+        manager, options = make(), ControllerOptions(concurrency=4)
+        return [
+            manager.controller(Widget).reconcile(reconcile),
+            manager.controller(Widget, name="other", options=options).reconcile(reconcile),
+            manager.controller(name="keys").watches(Secret, widgets_of).reconcile_keys(reconcile_keys),
+        ]
+
+    controllers = asyncio.run(story())
+
+    assert [controller.name for controller in controllers] == ["widget", "other", "keys"]
+    assert [controller.options.concurrency for controller in controllers] == [1, 4, 1]
+
+
+def test_indexes_of_one_kind_are_merged_whichever_controller_asks_first() -> None:
+    names: list[frozenset[str]] = []
+
+    def build(manager: Manager) -> None:
+        early = manager.cache.informer(ConfigMap, indexes=[by_label("a")])
+        manager.controller(Widget).owns(ConfigMap, indexes=[by_label("b")]).reconcile(reconcile)
+        manager.controller(Widget, name="other").reads(ConfigMap, indexes=[by_label("a"), by_label("c")]).reconcile(
+            reconcile
+        )
+        names.append(early.index_names)
+
+    built(build)
+
+    assert names == [{"label:a", "label:b", "label:c", "controller"}]
+
+
+async def test_an_index_is_refused_when_the_cache_runs() -> None:
+    manager = make()
+    manager.cache.informer(ConfigMap)
+    running = asyncio.create_task(manager.cache.run())
+    await asyncio.sleep(0)
+
+    with pytest.raises(CacheError, match="runs without the index label:a: ask for it before the manager runs"):
+        manager.cache.informer(ConfigMap, indexes=[by_label("a")])
+
+    running.cancel()
+    await asyncio.wait([running])
+
+
+@pytest.mark.parametrize(
+    ("build", "sentence"),
+    [
+        (
+            lambda m: m.controller(Widget).owns(ConfigMap).reads(compact(ConfigMap)),
+            "controller 'widget' keeps ConfigMap in two forms: pass the same class, form or storage each time",
+        ),
+        (
+            lambda m: m.controller(Widget).owns(ConfigMap, labels="a=b").watches(ConfigMap, widgets_of),
+            "controller 'widget' watches ConfigMap in two scopes: give it the same namespaces and selectors each time",
+        ),
+        (
+            lambda m: m.controller(Widget).owns(metadata_only(ConfigMap.KIND)),
+            ".owns needs whole objects; to watch only, use .watches(..., trigger=enqueue_owner(...))",
+        ),
+        (lambda m: m.controller(Widget).owns(projected(ConfigMap.KIND, str)), ".owns needs whole objects"),
+        (
+            lambda m: m.controller(Widget).watches(Secret),
+            "to read a kind without being triggered by it, use .reads",
+        ),
+        (lambda m: m.controller(Widget).watches(Secret, generation_changed), "expected a mapper"),
+        (lambda m: m.controller(Widget, when=untyped(generation_changed)), "did you mean generation_changed()?"),
+        (
+            lambda m: m.controller(name="keys").owns(ConfigMap),
+            "controller 'keys' has no kind of its own, and .owns needs one: manager.controller(Kind)",
+        ),
+        (lambda m: m.controller(untyped(None)), "expected a kind or a name: manager.controller(Website)"),
+        (lambda m: m.controller(untyped("Widget")), "expected a typed class, a form, a storage or an informer"),
+        (lambda m: m.controller(Widget).source(untyped(Secret)), "expected a source such as Watch"),
+        (lambda m: m.controller(Widget).resync(0), "expected seconds above 0 for .resync, got 0"),
+        (
+            lambda m: m.controller(Widget).reconcile(untyped(Channel)),
+            "expected an async function of (object, ctx), got Channel: pass the function, or the bound method",
+        ),
+        (
+            lambda m: m.controller(Widget).finalizer("a", clean_up).finalizer("b", clean_up),
+            "has the finalizer 'a' already: use one cleanup for both",
+        ),
+        (
+            lambda m: m.controller(Widget).finalizer("a", clean_up).reconcile_keys(reconcile_keys),
+            ".finalizer is for .reconcile; a reconciler of keys uses with_finalizer",
+        ),
+        (
+            lambda m: m.controller(projected(Widget.KIND, str)).reconcile(untyped(reconcile)),
+            "is kept as a projection, which .reconcile cannot use: use .reconcile_keys, or keep whole objects",
+        ),
+        (
+            lambda m: (m.controller(Widget).reconcile(reconcile), m.controller(Widget).reconcile(reconcile)),
+            "there is a controller 'widget' already: give this one another name, name=...",
+        ),
+        (
+            lambda m: m.controller(m.cache.informer(Widget), labels="a=b"),
+            "the informer of Widget has namespaces and selectors already: set them where it is asked for",
+        ),
+    ],
+)
+def test_a_mistake_is_refused_with_what_to_do(build: Callable[[Manager], object], sentence: str) -> None:
+    assert sentence in refusal(build)
+
+
+def test_a_builder_takes_nothing_after_its_reconciler() -> None:
+    async def story() -> str:
+        builder = make().controller(Widget)
+        builder.reconcile(reconcile)
+        with pytest.raises(RuntimeError) as refused:
+            builder.owns(ConfigMap)
+        return str(refused.value)
+
+    assert asyncio.run(story()) == "controller 'widget' is complete: say everything before .reconcile(...)"
+
+
+async def test_a_controller_without_a_reconciler_keeps_the_manager_from_running() -> None:
+    manager = make()
+    manager.controller(Widget).owns(ConfigMap)
+
+    with pytest.raises(RuntimeError, match=r"controller 'widget' has no reconciler: complete it with \.reconcile"):
+        await manager.run()
+    with pytest.raises(RuntimeError, match="has no reconciler"):
+        _ = manager.permissions
+
+
+def test_one_kind_in_several_words_is_one_informer() -> None:
+    manager = built(
+        lambda manager: (
+            manager.controller(ConfigMap)
+            .owns(ConfigMap)
+            .watches(ConfigMap, untyped(widgets_of))
+            .reads(ConfigMap)
+            .reconcile(untyped(reconcile))
+        )
+    )
+
+    assert len(manager.cache.informers) == 1
+
+
+def test_objects_without_a_class_are_owned_by_their_form() -> None:
+    manager = built(lambda manager: manager.controller(Widget).owns(dynamic(ConfigMap.KIND)).reconcile(reconcile))
+
+    assert verbs(manager)["configmaps"] == {"get", "list", "watch", "create", "update"}
+
+
+def test_the_options_decide_whether_a_controller_needs_leader_election() -> None:
+    async def story() -> list[bool]:
+        manager = Manager(OFFLINE_CREDENTIALS, ManagerOptions("x", election=Election("a", "x")))
+        everywhere = ControllerOptions(needs_leader_election=False)
+        made = [
+            manager.controller(Widget).reconcile(reconcile),
+            manager.controller(Widget, name="all", options=everywhere).reconcile(reconcile),
+        ]
+        return [controller.options.needs_leader_election for controller in made]
+
+    assert asyncio.run(story()) == [True, False]
