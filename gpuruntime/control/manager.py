@@ -51,6 +51,7 @@ from gpuruntime.control.watchdog.loop_watchdog import LoopWatchdog
 from gpuruntime.control.writing.hot_loops import HotLoopGuard
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.credentials import Credentials
+from gpuruntime.kube.request import Request
 from gpuruntime.kube.retrying import RetryPolicy
 from gpuruntime.kube.transport import Transport
 from gpuruntime.kube.wire import Wire
@@ -315,7 +316,7 @@ class Manager:
         Raises:
             KubeError: it does not.
         """
-        await self._transport.request("GET", "/version", timeout=_REACH_SECONDS)
+        await self._transport.send(Request("GET", "/version", timeout=_REACH_SECONDS))
 
     def stop(self) -> None:
         """Begin to stop; `run` returns when that is done. A manager that is stopped before it runs returns at once."""

@@ -32,8 +32,10 @@ from gpuruntime.kube.kubeconfig import find, from_kubeconfig
 from gpuruntime.kube.listing import ObjectList
 from gpuruntime.kube.official import from_official
 from gpuruntime.kube.patches import JsonPatch, MergePatch, Patch, StrategicPatch
+from gpuruntime.kube.request import Request
 from gpuruntime.kube.retrying import RetryPolicy
 from gpuruntime.kube.transport import Transport
+from gpuruntime.kube.wire import Middleware, Wire
 
 __all__ = [
     "AlreadyExistsError",
@@ -54,11 +56,13 @@ __all__ = [
     "JsonPatch",
     "KubeError",
     "MergePatch",
+    "Middleware",
     "NotFoundError",
     "NotSentError",
     "ObjectList",
     "Patch",
     "Propagation",
+    "Request",
     "RetryPolicy",
     "ServerError",
     "Status",
@@ -70,6 +74,7 @@ __all__ = [
     "UnauthorizedError",
     "UnavailableError",
     "UnexpectedAnswerError",
+    "Wire",
     "as_form",
     "connect",
     "dynamic",

@@ -16,6 +16,7 @@ from gpuruntime.kube.forms import Form, as_form, form_of
 from gpuruntime.kube.kubeconfig import find
 from gpuruntime.kube.listing import ListQuery, ObjectList, Pages
 from gpuruntime.kube.patches import Patch, StrategicPatch
+from gpuruntime.kube.request import Request
 from gpuruntime.kube.retrying import RetryPolicy
 from gpuruntime.kube.transport import Transport
 from gpuruntime.kube.wire import Wire
@@ -243,7 +244,7 @@ class Client:
         """Ask for the deletion; finalizers and grace may keep the object for a while. See `DeleteOptions`."""
         options = DeleteOptions(uid, resource_version, propagation, grace_seconds, self._is_dry(dry_run))
         path = as_form(form).kind.path(namespace, name)
-        await self._transport.request("DELETE", path, body=options.encode(), timeout=self._timeout)
+        await self._transport.send(Request("DELETE", path, body=options.encode(), timeout=self._timeout))
 
     async def delete_all(
         self,
@@ -262,7 +263,8 @@ class Client:
         options = DeleteOptions(propagation=propagation, grace_seconds=grace_seconds, dry_run=self._is_dry(dry_run))
         path, selector = _collection(as_form(form).kind, namespace), str(labels)
         params = {"labelSelector": selector} if selector else {}
-        await self._transport.request("DELETE", path, params=params, body=options.encode(), timeout=self._timeout)
+        request = Request("DELETE", path, params=params, body=options.encode(), timeout=self._timeout)
+        await self._transport.send(request)
 
     async def read_subresource(
         self, form: type[Any] | Form[Any], name: str, namespace: str, subresource: str
@@ -336,10 +338,8 @@ class Client:
         content_type: str = _JSON,
         accept: str = _JSON,
     ) -> dict[str, Any]:
-        answer = await self._transport.request(
-            method, path, params=params, body=body, content_type=content_type, accept=accept, timeout=self._timeout
-        )
-        return answer.json_object()
+        request = Request(method, path, params, body, content_type, accept, self._timeout)
+        return (await self._transport.send(request)).json_object()
 
     def _write_params(self, dry_run: bool | None, field_manager: str | None) -> dict[str, str]:
         params = {"fieldManager": field_manager or self._field_manager, "fieldValidation": "Strict"}

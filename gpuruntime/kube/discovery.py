@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from gpuruntime.kube.discovery_documents import aggregated_kinds, group_versions, resource_kinds
 from gpuruntime.kube.errors import NotFoundError, ServerError, Status, UnavailableError
+from gpuruntime.kube.request import Request
 from gpuruntime.kube.shared_run import SharedRun
 from gpuruntime.kube.wire import Wire
 from gpuruntime.meta.identity import ResourceKind
@@ -96,7 +97,7 @@ class Discovery:
         return found
 
     async def _document(self, path: str, accept: str) -> dict[str, Any]:
-        return (await self._transport.request("GET", path, accept=accept)).json_object()
+        return (await self._transport.send(Request("GET", path, accept=accept))).json_object()
 
 
 def _served(document: dict[str, Any]) -> list[tuple[str, str]]:

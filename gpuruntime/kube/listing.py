@@ -8,6 +8,7 @@ from attrs import evolve, field, frozen
 from gpuruntime.kube.answers import Answer
 from gpuruntime.kube.errors import UnexpectedAnswerError
 from gpuruntime.kube.forms import Form
+from gpuruntime.kube.request import Request
 from gpuruntime.kube.wire import Wire
 
 __all__ = ["ListQuery", "ObjectList", "Pages"]
@@ -68,8 +69,10 @@ class Pages(AsyncIterator[ObjectList[T]]):
     async def __anext__(self) -> ObjectList[T]:
         if self._query is None:
             raise StopAsyncIteration
-        answer = await self._transport.request(
-            "GET", self._path, params=self._query.params(), accept=self._form.list_accept, timeout=self._seconds
+        answer = await self._transport.send(
+            Request(
+                "GET", self._path, params=self._query.params(), accept=self._form.list_accept, timeout=self._seconds
+            )
         )
         page = _page(answer, self._form)
         self._query = evolve(self._query, continue_token=page.continue_token) if page.continue_token else None

@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from functools import lru_cache
 from io import BytesIO
@@ -12,23 +12,21 @@ from typing import Final, Self, TypeVar
 from urllib.parse import quote, urlencode
 
 import aiohttp
-from attrs import frozen
 from multidict import CIMultiDict
 from yarl import URL
 
 from gpuruntime.kube.answers import Answer
 from gpuruntime.kube.credentials import Authorization, Credentials
 from gpuruntime.kube.errors import KubeError, UnauthorizedError, UnavailableError
-from gpuruntime.kube.guarded_socket import Guard
 from gpuruntime.kube.http_failures import FAILURES, error_from_answer, error_from_failure, error_from_foreign_stream
 from gpuruntime.kube.http_session import Sending, open_session
+from gpuruntime.kube.request import Request
 from gpuruntime.kube.retrying import Retrier, RetryPolicy
 from gpuruntime.kube.server_time import ServerTime
 from gpuruntime.kube.server_warnings import WarningLog
 
-__all__ = ["Params", "Transport"]
+__all__ = ["Transport"]
 
-Params = Mapping[str, str] | Sequence[tuple[str, str]]
 T = TypeVar("T")
 
 _JSON: Final = "application/json"
@@ -39,21 +37,6 @@ _POURING: Final = 64 * 1024
 _GATHER_SECONDS: Final = 0.003
 # From this size on aiohttp warns about bytes and wants something it can read piece by piece.
 _LARGE_BODY: Final = 2**20
-
-
-@frozen
-class _Request:
-    method: str
-    path: str
-    params: Params
-    accept: str
-    timeout: float
-    body: bytes | None = None
-    content_type: str = ""
-    guard: Guard | None = None
-
-    def __str__(self) -> str:
-        return f"{self.method} {self.path}"
 
 
 class Transport:
@@ -105,49 +88,25 @@ class Transport:
         """How many requests are under way now, streams not counted."""
         return self._in_flight
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: Params = (),
-        body: bytes | None = None,
-        content_type: str = _JSON,
-        accept: str = _JSON,
-        timeout: float = 30.0,  # noqa: ASYNC109  # it spans retries and the waits between them
-        guard: Guard | None = None,
-    ) -> Answer:
-        """The answer, of status 2xx; or the error, after at most `timeout` seconds, retries and all.
-
-        A `guard` raises a NotSentError if nothing may be sent. It is asked in the same step in which bytes of the
-        request are handed to the kernel; see `GuardedSocket`.
+    async def send(self, request: Request) -> Answer:
+        """Send a request and return the answer, of status 2xx, within `request.timeout` seconds.
 
         Raises:
-            KubeError: no answer, or one that is an error; or what the guard raised.
+            KubeError: no answer, or one that is an error; or what the guard of the request raised.
         """
-        request = _Request(method, path, params, accept, timeout, body, content_type, guard)
-        outcome = await self._retrier.run(lambda left: self._attempt(request, left), method, timeout)
+        outcome = await self._retrier.run(lambda left: self._attempt(request, left), request.method, request.timeout)
         return _answer(outcome)
 
     @asynccontextmanager
-    async def stream(
-        self,
-        path: str,
-        *,
-        params: Params = (),
-        accept: str = _JSON,
-        idle_timeout: float,
-        connect_timeout: float = 30.0,
-    ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The chunks of a GET as they arrive, for as long as they do; the end of the iteration is a clean end.
+    async def stream(self, request: Request, *, idle_timeout: float) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Open a GET and yield the chunks of its answer as they arrive; the end of the iteration is a clean end.
 
-        Nothing is tried again, a 401 excepted. Leaving the context drops the connection.
+        Nothing is retried but a 401. Leaving the context drops the connection.
 
         Raises:
-            KubeError: there is no stream of JSON within `connect_timeout` seconds; or, from the iterator, silence for
+            KubeError: there is no stream of JSON within `request.timeout` seconds; or, from the iterator, silence for
                 `idle_timeout` seconds or a lost connection.
         """
-        request = _Request("GET", path, params, accept, connect_timeout)
         response = _answer(await self._attempt_stream(request))
         try:
             yield _Chunks(response, str(request), idle_timeout)
@@ -169,7 +128,7 @@ class Transport:
     ) -> None:
         await self.close()
 
-    async def _attempt(self, request: _Request, left: float) -> Answer | KubeError:
+    async def _attempt(self, request: Request, left: float) -> Answer | KubeError:
         sending = Sending(request.guard)
         try:
             async with asyncio.timeout(left):
@@ -184,7 +143,7 @@ class Transport:
         except FAILURES as error:
             return self._failed(request, error, sending)
 
-    async def _attempt_stream(self, request: _Request) -> aiohttp.ClientResponse | KubeError:
+    async def _attempt_stream(self, request: Request) -> aiohttp.ClientResponse | KubeError:
         sending = Sending()
         try:
             async with asyncio.timeout(request.timeout):
@@ -201,7 +160,7 @@ class Transport:
             outcome = await send(await self._credentials.authorize())
         return outcome
 
-    async def _exchange(self, request: _Request, used: Authorization, sending: Sending) -> Answer | KubeError:
+    async def _exchange(self, request: Request, used: Authorization, sending: Sending) -> Answer | KubeError:
         response = await self._respond(request, used, sending)
         # Released once all of it was read, the connection is used again; any other end closes it.
         async with response:
@@ -212,7 +171,7 @@ class Transport:
         return error_from_answer(response.status, body, response.headers, str(request))
 
     async def _open_stream(
-        self, request: _Request, used: Authorization, sending: Sending
+        self, request: Request, used: Authorization, sending: Sending
     ) -> aiohttp.ClientResponse | KubeError:
         with ExitStack() as stack:
             response = await self._respond(request, used, sending)
@@ -228,7 +187,7 @@ class Transport:
             stack.pop_all()
             return response
 
-    async def _respond(self, request: _Request, used: Authorization, sending: Sending) -> aiohttp.ClientResponse:
+    async def _respond(self, request: Request, used: Authorization, sending: Sending) -> aiohttp.ClientResponse:
         if self._closed:
             raise UnavailableError(f"{request}: the transport is closed")
         if request.guard is not None:
@@ -259,14 +218,14 @@ class Transport:
             middlewares=(sending.once,),
         )
 
-    def _note(self, request: _Request, response: aiohttp.ClientResponse) -> None:
+    def _note(self, request: Request, response: aiohttp.ClientResponse) -> None:
         self._counts[str(response.status), request.method] += 1
         self._warnings.note(response.headers.getall("Warning", ()))
         if 200 <= response.status < 300:
             # A page that says no may be that of a proxy, with a clock of its own.
             self.server_time.note(response.headers.get("Date", ""))
 
-    def _failed(self, request: _Request, error: Exception, sending: Sending) -> KubeError:
+    def _failed(self, request: Request, error: Exception, sending: Sending) -> KubeError:
         if sending.tried:
             self._counts["<error>", request.method] += 1
         if sending.refusal is not None:
@@ -323,7 +282,7 @@ class _Chunks(AsyncIterator[bytes]):
         return chunk
 
 
-def _url(server: str, request: _Request) -> URL:
+def _url(server: str, request: Request) -> URL:
     params = request.params
     query = _query(tuple(params.items() if isinstance(params, Mapping) else params))
     path = request.path if _PLAIN_PATH.fullmatch(request.path) else quote(request.path, safe=_PATH_CHARACTERS)

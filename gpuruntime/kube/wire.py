@@ -1,38 +1,46 @@
-"""What everything above the transport needs of it, so that others can stand in between: a fence, a journal."""
+"""What a client needs of a transport, and the base of what can stand between the two."""
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from gpuruntime.kube.answers import Answer
-from gpuruntime.kube.transport import Params
+from gpuruntime.kube.request import Request
 
-__all__ = ["Wire"]
+__all__ = ["Middleware", "Wire"]
 
 
 class Wire(Protocol):
-    """Requests and streams to one API server; `Transport` is the one that sends them."""
+    """Sends requests to one API server: a `Transport`, or middleware around one."""
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: Params = (),
-        body: bytes | None = None,
-        content_type: str = "application/json",
-        accept: str = "application/json",
-        timeout: float = 30.0,  # noqa: ASYNC109 - it spans retries and the waits between them
-    ) -> Answer:
-        """See `Transport.request`."""
+    async def send(self, request: Request) -> Answer:
+        """See `Transport.send`."""
 
-    def stream(
-        self,
-        path: str,
-        *,
-        params: Params = (),
-        accept: str = "application/json",
-        idle_timeout: float,
-        connect_timeout: float = 30.0,
-    ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+    def stream(self, request: Request, *, idle_timeout: float) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """See `Transport.stream`."""
+
+
+class Middleware:
+    """Passes every request and stream on to `inner`. A subclass overrides what it adds to, most often `send`.
+
+    ::
+
+        class Logged(Middleware):
+            async def send(self, request: Request) -> Answer:
+                log.info("request", extra={"request": str(request)})
+                return await self.inner.send(request)
+
+
+        client = Client(Logged(transport), field_manager="example")
+    """
+
+    def __init__(self, inner: Wire) -> None:
+        self.inner = inner
+
+    async def send(self, request: Request) -> Answer:
+        """Send the request and return the answer, of status 2xx."""
+        return await self.inner.send(request)
+
+    def stream(self, request: Request, *, idle_timeout: float) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """Open a stream."""
+        return self.inner.stream(request, idle_timeout=idle_timeout)

@@ -4,7 +4,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
-from gpuruntime.kube import Credentials, KubeError, Transport, find, from_kubeconfig
+from gpuruntime.kube import Credentials, KubeError, Request, Transport, find, from_kubeconfig
 from gpuruntime.processes.late_credentials import LateCredentials
 
 __all__ = ["KubeMode", "NoClusterError", "late_credentials", "require_cluster"]
@@ -40,7 +40,7 @@ async def require_cluster(credentials: Credentials) -> None:
     """
     async with Transport(credentials, user_agent="gpuruntime") as transport:
         try:
-            await transport.request("GET", "/version", timeout=_REACH_SECONDS)
+            await transport.send(Request("GET", "/version", timeout=_REACH_SECONDS))
         except KubeError as error:
             raise NoClusterError(
                 f"the cluster at {credentials.endpoint.server} does not answer: {error}; start it, or do not require it"

@@ -17,6 +17,7 @@ from gpuruntime.control.leadership.fenced_transport import FencedTransport
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import KubeError
 from gpuruntime.kube.kubeconfig import from_kubeconfig
+from gpuruntime.kube.request import Request
 from gpuruntime.kube.retrying import RetryPolicy
 from gpuruntime.kube.transport import Transport
 from gpuruntime.testing.change_signal import ChangeSignal
@@ -102,12 +103,14 @@ class Replica:
 
     async def _count(self) -> None:
         try:
-            await self.fenced.request(
-                "PATCH",
-                f"/api/v1/namespaces/{self.namespace}/configmaps/{COUNTER}",
-                body=orjson.dumps({"data": {"by": self.identity, "at": str(self.fence.now())}}),
-                content_type="application/merge-patch+json",
-                timeout=1.0,
+            await self.fenced.send(
+                Request(
+                    "PATCH",
+                    f"/api/v1/namespaces/{self.namespace}/configmaps/{COUNTER}",
+                    body=orjson.dumps({"data": {"by": self.identity, "at": str(self.fence.now())}}),
+                    content_type="application/merge-patch+json",
+                    timeout=1.0,
+                )
             )
             self.counts += 1
             self.changes.announce()

@@ -13,7 +13,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 from gpuruntime.kube.answers import Answer
 from gpuruntime.kube.errors import NotFoundError, Status, UnavailableError
-from gpuruntime.kube.transport import Params
+from gpuruntime.kube.request import Params, Request
 from gpuruntime.meta.field_selectors import FieldSelector, parse_field_selector
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.label_selectors import Selector, parse_selector
@@ -107,9 +107,8 @@ class MapServer:
         del self._objects[key]
         return self._tell(gone, None)
 
-    async def request(
-        self, method: str, path: str, *, params: Params = (), body: bytes | None = None, **_options: Any
-    ) -> Answer:
+    async def send(self, request: Request) -> Answer:
+        method, path, params, body = request.method, request.path, request.params, request.body
         self.asked.append((method, path))
         namespace, name = _place(path)
         if method != "GET":
@@ -121,14 +120,15 @@ class MapServer:
         await asyncio.sleep(self.slow)
         if method != "GET" and self.lost:
             self.lost -= 1
-            raise UnavailableError(f"{method} {path}: connection lost", outcome_unknown=True)
+            raise UnavailableError(f"{request}: connection lost", outcome_unknown=True)
         return done
 
     @asynccontextmanager
-    async def stream(self, path: str, *, params: Params = (), **_options: Any) -> AsyncIterator[AsyncIterator[bytes]]:
-        scope = Scope.asked(_place(path)[0], params)
+    async def stream(self, request: Request, *, idle_timeout: float) -> AsyncIterator[AsyncIterator[bytes]]:
+        assert idle_timeout > 0
+        scope = Scope.asked(_place(request.path)[0], request.params)
         events: asyncio.Queue[WatchEvent] = asyncio.Queue()
-        wanted = dict(params)
+        wanted = dict(request.params)
         if "sendInitialEvents" in wanted:
             for obj in self._of(scope):
                 events.put_nowait(added(obj))

@@ -8,6 +8,7 @@ from attrs import frozen
 from gpuruntime.kube import Transport, as_form, dynamic, metadata_only, typed
 from gpuruntime.kube.builtin.core import ConfigMap, Namespace
 from gpuruntime.kube.forms import Form, class_of, form_of
+from gpuruntime.kube.request import Request
 from gpuruntime.meta import (
     DecodeError,
     DynamicObject,
@@ -102,10 +103,10 @@ async def test_the_server_sends_each_form_for_objects_lists_and_watches(
     transport: Transport, form: Form[Any], expected: type[Any]
 ) -> None:
     path = form.kind.path()
-    one = await transport.request("GET", f"{path}/default", accept=form.accept)
-    many = await transport.request("GET", path, accept=form.list_accept)
+    one = await transport.send(Request("GET", f"{path}/default", accept=form.accept))
+    many = await transport.send(Request("GET", path, accept=form.list_accept))
     async with transport.stream(
-        path, params={"watch": "1", "timeoutSeconds": "1"}, accept=form.accept, idle_timeout=30.0
+        Request("GET", path, params={"watch": "1", "timeoutSeconds": "1"}, accept=form.accept), idle_timeout=30.0
     ) as chunks:
         watched = await anext(chunks)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuruntime.kube import Endpoint, Transport
+from gpuruntime.kube.request import Request
 from gpuruntime.kube.tls import Pem, Trust, client_context
 
 if TYPE_CHECKING:
@@ -58,9 +59,9 @@ def test_a_request_that_is_given_up_leaves_no_socket_open(
 
     async def ask(transport: Transport) -> None:
         if way == "request":
-            await transport.request("GET", "/")
+            await transport.send(Request("GET", "/"))
         else:
-            async with transport.stream("/", idle_timeout=60) as chunks:
+            async with transport.stream(Request("GET", "/"), idle_timeout=60) as chunks:
                 _ = [chunk async for chunk in chunks]
 
     async def story(port: int, answered: threading.Event) -> None:

@@ -15,6 +15,7 @@ from attrs import define, field, frozen
 
 from gpuruntime.kube import Endpoint, RetryPolicy, Transport
 from gpuruntime.kube.errors import NotSentError, UnavailableError
+from gpuruntime.kube.request import Request
 from gpuruntime.kube.tls import Pem, Trust, client_context
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def test_what_the_guard_admits_arrives_whole_and_the_connection_is_used_again(
         server = Server()
         async with world.open(server) as transport:
             for _ in range(3):
-                answer = await transport.request("POST", "/x", body=body, guard=Guard())
+                answer = await transport.send(Request("POST", "/x", body=body, guard=Guard()))
                 assert answer.body == b"{}"
         assert (server.bodies, server.began) == ([len(body)] * 3, 3)
 
@@ -126,9 +127,9 @@ def test_what_the_guard_refuses_at_the_last_moment_is_not_sent(world: World, run
     async def story() -> None:
         server = Server()
         async with world.open(server) as transport:
-            await transport.request("POST", "/x", body=b"{}", guard=Guard())
+            await transport.send(Request("POST", "/x", body=b"{}", guard=Guard()))
             with pytest.raises(NotSentError) as caught:
-                await transport.request("POST", "/x", body=b"{}", guard=Guard(passes=1))
+                await transport.send(Request("POST", "/x", body=b"{}", guard=Guard(passes=1)))
 
         assert (server.began, caught.value.outcome_unknown) == (1, False)
 
@@ -147,7 +148,7 @@ def test_a_request_that_is_cut_off_in_its_body_is_not_complete(world: World, run
         server = Server(pace=pace)
         async with world.open(server) as transport:
             with pytest.raises(NotSentError) as caught:
-                await transport.request("POST", "/x", body=LARGE, guard=guard)
+                await transport.send(Request("POST", "/x", body=LARGE, guard=guard))
             await stalled.wait()
 
         assert (server.bodies, caught.value.outcome_unknown) == ([], False)
@@ -159,10 +160,10 @@ def test_a_request_that_left_too_late_is_reset_and_its_outcome_is_unknown(world:
     async def story() -> None:
         server = Server()
         async with world.open(server) as transport:
-            await transport.request("POST", "/x", body=b"{}", guard=Guard())
+            await transport.send(Request("POST", "/x", body=b"{}", guard=Guard()))
             # Before the request, before the bytes, and after them.
             with pytest.raises(NotSentError) as caught:
-                await transport.request("POST", "/x", body=b"{}", guard=Guard(passes=2))
+                await transport.send(Request("POST", "/x", body=b"{}", guard=Guard(passes=2)))
 
         assert caught.value.outcome_unknown
 
@@ -179,7 +180,7 @@ def test_a_guarded_request_that_is_given_up_leaves_nothing_open(world: World, ru
 
         server = Server(pace=pace)
         async with world.open(server) as transport, asyncio.TaskGroup() as group:
-            asking = group.create_task(transport.request("POST", "/x", body=b"{}", guard=Guard()))
+            asking = group.create_task(transport.send(Request("POST", "/x", body=b"{}", guard=Guard())))
             await arrived.wait()
             asking.cancel()
 
@@ -207,9 +208,9 @@ def test_a_guarded_request_goes_through_a_proxy(world: World, run: Run) -> None:
         async with proxy:
             address = f"http://127.0.0.1:{proxy.sockets[0].getsockname()[1]}"
             async with world.open(server, address) as transport:
-                answer = await transport.request("POST", "/x", body=b"{}", guard=Guard())
+                answer = await transport.send(Request("POST", "/x", body=b"{}", guard=Guard()))
                 with pytest.raises(NotSentError):
-                    await transport.request("POST", "/x", body=b"{}", guard=Guard(passes=1))
+                    await transport.send(Request("POST", "/x", body=b"{}", guard=Guard(passes=1)))
 
         assert (answer.body, server.bodies) == (b"{}", [2])
 
@@ -225,7 +226,7 @@ def test_a_server_that_is_not_believed_gets_no_guarded_request(
         suspicious = World(world.context, stranger, world.tokens)
         async with suspicious.open(server) as transport:
             with pytest.raises(UnavailableError, match="CERTIFICATE_VERIFY_FAILED") as caught:
-                await transport.request("POST", "/x", body=b"{}", guard=Guard())
+                await transport.send(Request("POST", "/x", body=b"{}", guard=Guard()))
 
         assert (server.began, caught.value.outcome_unknown) == (0, False)
 

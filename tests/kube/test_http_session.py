@@ -11,6 +11,7 @@ from aiohttp import web
 
 from gpuruntime.kube import Endpoint, RetryPolicy, UnavailableError
 from gpuruntime.kube.http_session import open_session
+from gpuruntime.kube.request import Request
 from gpuruntime.kube.tls import Pem, Trust, client_context
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ async def test_a_new_tls_context_means_a_new_connection_and_the_same_one_does_no
 
     ports = []
     for _ in range(3):
-        ports.append((await transport.request("GET", "/x")).json_object()["port"])
+        ports.append((await transport.send(Request("GET", "/x"))).json_object()["port"])
         await credentials.refused(await credentials.authorize())
 
     assert ports[0] == ports[1]
@@ -93,7 +94,7 @@ async def test_a_server_that_is_not_believed_gets_no_request(
 
     for stranger in strangers:
         with pytest.raises(UnavailableError, match="CERTIFICATE_VERIFY_FAILED") as caught:
-            await transport_to(stranger, retries=ONCE).request("POST", "/x", body=b"{}")
+            await transport_to(stranger, retries=ONCE).send(Request("POST", "/x", body=b"{}"))
 
         assert caught.value.outcome_unknown is False
 
@@ -108,7 +109,7 @@ async def test_the_proxy_of_the_endpoint_is_used_with_its_password(
         return web.json_response({})
 
     address = (await serve(proxy)).replace("://", "://me:hush@")
-    await transport_to(tokens(Endpoint("http://api.test:8080", proxy=address), "token")).request("GET", "/x")
+    await transport_to(tokens(Endpoint("http://api.test:8080", proxy=address), "token")).send(Request("GET", "/x"))
 
     assert seen == [("http://api.test:8080/x", "Basic bWU6aHVzaA==")]
 
@@ -123,7 +124,7 @@ async def test_a_proxy_that_refuses_is_named_as_the_culprit(
     address = (await serve(proxy)).replace("://", "://me:hush@")
     credentials = tokens(Endpoint("https://api.test", proxy=address), "token", ssl=trusting(authority))
     with pytest.raises(UnavailableError, match="POST /x: the proxy answered 407") as caught:
-        await transport_to(credentials, retries=ONCE).request("POST", "/x", body=b"{}")
+        await transport_to(credentials, retries=ONCE).send(Request("POST", "/x", body=b"{}"))
 
     assert caught.value.outcome_unknown is False
     assert "hush" not in str(caught.value)

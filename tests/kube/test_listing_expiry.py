@@ -2,10 +2,10 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 from gpuruntime.kube import Answer, Client, Transport, dynamic, from_kubeconfig
 from gpuruntime.kube.builtin.core import ConfigMap
+from gpuruntime.kube.request import Request
 from gpuruntime.meta import ObjectMeta
 from gpuruntime.testing import LocalCluster
 
@@ -18,12 +18,13 @@ class ForgetfulServer(Transport):
         self.cluster = cluster
         self.lists: list[dict[str, str]] = []
 
-    async def request(self, method: str, path: str, *, params: Any = (), **options: Any) -> Answer:
+    async def send(self, request: Request) -> Answer:
+        params = dict(request.params)
         if "limit" in params or self.lists:
             self.lists.append({name: "..." if name == "continue" else value for name, value in params.items()})
         if len(self.lists) == 2:
             await asyncio.to_thread(self.cluster.forget_history)
-        return await super().request(method, path, params=params, **options)
+        return await super().send(request)
 
 
 async def test_a_continue_token_that_the_server_forgot_leads_to_one_whole_list(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from email.utils import format_datetime
 import pytest
 
 from gpuruntime.kube.kubeconfig import from_kubeconfig
+from gpuruntime.kube.request import Request
 from gpuruntime.kube.server_time import ServerTime
 from gpuruntime.kube.transport import Transport
 from gpuruntime.testing import ClusterAccess
@@ -38,7 +39,7 @@ def test_a_date_that_is_none_tells_nothing(date: str) -> None:
 async def test_a_transport_learns_the_time_from_the_answers_of_its_server(kube_cluster: ClusterAccess) -> None:
     async with Transport(from_kubeconfig(kube_cluster.kubeconfig), user_agent="tests") as transport:
         before = transport.server_time.known
-        await transport.request("GET", "/version")
+        await transport.send(Request("GET", "/version"))
 
         known = transport.server_time.known
 

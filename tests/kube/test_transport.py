@@ -24,6 +24,7 @@ from gpuruntime.kube import (
     UnavailableError,
     UnexpectedAnswerError,
 )
+from gpuruntime.kube.request import Request
 
 if TYPE_CHECKING:
     from tests.kube.conftest import Serve, Tokens, TransportTo
@@ -33,7 +34,7 @@ ONCE = RetryPolicy.none()
 
 async def failure(transport: Transport, method: str = "GET", path: str = "/x", **options: Any) -> KubeError:
     with pytest.raises(KubeError) as caught:
-        await transport.request(method, path, **options)
+        await transport.send(Request(method, path, **options))
     return caught.value
 
 
@@ -54,15 +55,17 @@ async def test_a_request_carries_what_it_was_given_and_nothing_else(
 
     url = await serve(handler)
     transport = transport_to(f"{url}/prefix")
-    answer = await transport.request(
-        "POST",
-        "/api/v1/pods",
-        params=[("labelSelector", "a in (b,c)"), ("dryRun", "All")],
-        body=b"{}",
-        content_type="application/merge-patch+json",
-        accept="application/json;as=Table",
+    answer = await transport.send(
+        Request(
+            "POST",
+            "/api/v1/pods",
+            params=[("labelSelector", "a in (b,c)"), ("dryRun", "All")],
+            body=b"{}",
+            content_type="application/merge-patch+json",
+            accept="application/json;as=Table",
+        )
     )
-    await transport.request("GET", "/api")
+    await transport.send(Request("GET", "/api"))
 
     assert (answer.status, answer.headers["x-fact"], answer.json_object()) == (201, "yes", {"a": 1})
     assert seen[0] == (
@@ -95,7 +98,7 @@ async def test_headers_that_repeat_stay_repeated(
     credentials = tokens(Endpoint(await serve(handler)))
     groups = CIMultiDict([("Impersonate-Group", "a"), ("Impersonate-Group", "b")])
     credentials._left.append(Authorization(CIMultiDictProxy(groups), None))
-    await transport_to(credentials).request("GET", "/x")
+    await transport_to(credentials).send(Request("GET", "/x"))
 
     assert seen == [["a", "b"]]
 
@@ -105,7 +108,7 @@ async def test_a_body_beyond_a_mebibyte_travels_whole(serve: "Serve", transport_
         size = sum([len(chunk) async for chunk in request.content.iter_any()])
         return web.json_response({"size": size, "told": request.content_length})
 
-    answer = await transport_to(await serve(handler)).request("POST", "/x", body=b"x" * (3 * 2**20))
+    answer = await transport_to(await serve(handler)).send(Request("POST", "/x", body=b"x" * (3 * 2**20)))
 
     assert answer.json_object() == {"size": 3 * 2**20, "told": 3 * 2**20}
 
@@ -174,7 +177,7 @@ async def test_a_read_survives_two_broken_answers(serve: "Serve", transport_to: 
 
     script: list[Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]] = [cut, bad_gateway, good, cut, cut, cut]
     transport = transport_to(await serve(play))
-    await transport.request("GET", "/x")
+    await transport.send(Request("GET", "/x"))
     error = await failure(transport)
 
     assert "cut off" in str(error)
@@ -235,7 +238,7 @@ async def test_a_page_where_json_is_expected_says_so(serve: "Serve", transport_t
     async def handler(_: web.BaseRequest) -> web.Response:
         return web.Response(text="<html>please log in", content_type="text/html")
 
-    answer = await transport_to(await serve(handler)).request("GET", "/x")
+    answer = await transport_to(await serve(handler)).send(Request("GET", "/x"))
 
     with pytest.raises(UnexpectedAnswerError, match=r"GET /x: expected a JSON object, found text/html.*please log in"):
         answer.json_object()
@@ -251,7 +254,7 @@ async def test_a_refused_token_is_refreshed_and_tried_once_more(
 
     credentials = tokens(Endpoint(await serve(handler)), *tokens_held)
     transport = transport_to(credentials)
-    outcome = await asyncio.gather(transport.request("POST", "/x", body=b"{}"), return_exceptions=True)
+    outcome = await asyncio.gather(transport.send(Request("POST", "/x", body=b"{}")), return_exceptions=True)
 
     assert isinstance(outcome[0], UnauthorizedError) is (codes == ["401"])
     assert transport.counts == {(code, "POST"): 1 for code in codes}
@@ -295,8 +298,8 @@ async def test_warnings_of_the_server_are_logged_once(
 
     transport = transport_to(await serve(handler))
     with caplog.at_level(logging.WARNING):
-        await transport.request("GET", "/x")
-        await transport.request("GET", "/x")
+        await transport.send(Request("GET", "/x"))
+        await transport.send(Request("GET", "/x"))
 
     assert [vars(record)["warning"] for record in caplog.records] == ["old kind", "older field"]
 
@@ -306,7 +309,7 @@ async def test_a_closed_transport_is_unavailable(serve: "Serve", transport_to: "
         return web.json_response({})
 
     transport = transport_to(await serve(handler), retries=ONCE)
-    await transport.request("GET", "/x")
+    await transport.send(Request("GET", "/x"))
     await transport.close()
     error = await failure(transport)
 
@@ -327,7 +330,7 @@ async def test_a_request_waits_for_a_slot_and_a_cancelled_one_gives_it_back(
 
     transport = transport_to(await serve(handler), max_in_flight=1)
     async with asyncio.TaskGroup() as group:
-        slow = group.create_task(transport.request("GET", "/slow"))
+        slow = group.create_task(transport.send(Request("GET", "/slow")))
         await arrived.wait()
         error = await failure(transport, "POST", body=b"{}", timeout=0.05)
         busy = transport.in_flight
@@ -336,5 +339,5 @@ async def test_a_request_waits_for_a_slot_and_a_cancelled_one_gives_it_back(
     assert isinstance(error, UnavailableError)
     assert error.outcome_unknown is False
     assert (busy, transport.counts) == (1, {})
-    assert json.loads((await transport.request("GET", "/x")).body) == {}
+    assert json.loads((await transport.send(Request("GET", "/x"))).body) == {}
     assert transport.in_flight == 0

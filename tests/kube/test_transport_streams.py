@@ -7,6 +7,7 @@ import pytest
 from aiohttp import web
 
 from gpuruntime.kube import Endpoint, ExpiredError, TooManyRequestsError, UnavailableError, UnexpectedAnswerError
+from gpuruntime.kube.request import Request
 
 if TYPE_CHECKING:
     from tests.kube.conftest import Serve, Tokens, TransportTo
@@ -45,7 +46,7 @@ async def test_chunks_arrive_as_they_are_sent_and_the_end_is_clean(serve: "Serve
     transport = transport_to(await serve(server))
 
     received: list[bytes] = []
-    async with transport.stream("/w", params={"watch": "1"}, idle_timeout=30.0) as chunks:
+    async with transport.stream(Request("GET", "/w", params={"watch": "1"}), idle_timeout=30.0) as chunks:
         for chunk in (b'{"half', b'":1}\n{"next":2}\n'):
             server.chunks.put_nowait(chunk)
             received.append(await anext(chunks))
@@ -63,7 +64,7 @@ async def test_a_line_longer_than_any_buffer_arrives_whole(serve: "Serve", trans
     server.chunks.put_nowait(b"x" * (5 * 2**20))
     server.chunks.put_nowait(None)
 
-    async with transport_to(await serve(server)).stream("/w", idle_timeout=30.0) as chunks:
+    async with transport_to(await serve(server)).stream(Request("GET", "/w"), idle_timeout=30.0) as chunks:
         size = sum([len(chunk) async for chunk in chunks])
 
     assert size == 5 * 2**20
@@ -73,7 +74,7 @@ async def test_silence_is_an_error(serve: "Serve", transport_to: "TransportTo") 
     server = Stream()
     server.chunks.put_nowait(b"{}\n")
 
-    async with transport_to(await serve(server)).stream("/w", idle_timeout=0.2) as chunks:
+    async with transport_to(await serve(server)).stream(Request("GET", "/w"), idle_timeout=0.2) as chunks:
         await anext(chunks)
         with pytest.raises(UnavailableError, match=r"GET /w: no data for 0\.2 s"):
             await anext(chunks)
@@ -83,7 +84,7 @@ async def test_a_lost_connection_is_an_error_and_no_clean_end(serve: "Serve", tr
     server = Stream()
     server.chunks.put_nowait(b"{}\n")
 
-    async with transport_to(await serve(server)).stream("/w", idle_timeout=30.0) as chunks:
+    async with transport_to(await serve(server)).stream(Request("GET", "/w"), idle_timeout=30.0) as chunks:
         await anext(chunks)
         server.cut()
         with pytest.raises(UnavailableError) as caught:
@@ -95,7 +96,7 @@ async def test_a_lost_connection_is_an_error_and_no_clean_end(serve: "Serve", tr
 async def test_leaving_drops_the_connection_without_reading_on(serve: "Serve", transport_to: "TransportTo") -> None:
     server = Stream()
 
-    async with transport_to(await serve(server)).stream("/w", idle_timeout=30.0):
+    async with transport_to(await serve(server)).stream(Request("GET", "/w"), idle_timeout=30.0):
         await server.opened.wait()
 
     await server.left.wait()
@@ -106,7 +107,7 @@ async def test_cancelling_the_consumer_drops_the_connection(serve: "Serve", tran
     transport = transport_to(await serve(server))
 
     async def consume() -> None:
-        async with transport.stream("/w", idle_timeout=30.0) as chunks:
+        async with transport.stream(Request("GET", "/w"), idle_timeout=30.0) as chunks:
             await anext(chunks)
 
     async with asyncio.TaskGroup() as group:
@@ -130,7 +131,7 @@ async def test_a_refused_stream_is_the_error_it_says_and_is_asked_for_once(
 
     transport = transport_to(await serve(handler))
     with pytest.raises(expected):
-        async with transport.stream("/w", idle_timeout=30.0):
+        async with transport.stream(Request("GET", "/w"), idle_timeout=30.0):
             pass
 
     assert transport.counts == {(str(code), "GET"): 1}
@@ -144,7 +145,7 @@ async def test_a_page_of_a_proxy_is_no_stream(serve: "Serve", transport_to: "Tra
     with pytest.raises(
         UnexpectedAnswerError, match="GET /w: expected a stream of JSON, found text/html: <html>welcome"
     ):
-        async with transport.stream("/w", idle_timeout=30.0):
+        async with transport.stream(Request("GET", "/w"), idle_timeout=30.0):
             pass
 
 
@@ -155,7 +156,7 @@ async def test_a_stream_that_does_not_begin_is_a_timeout(serve: "Serve", transpo
 
     transport = transport_to(await serve(handler))
     with pytest.raises(UnavailableError, match=r"GET /w: no answer within 0\.2 s"):
-        async with transport.stream("/w", idle_timeout=30.0, connect_timeout=0.2):
+        async with transport.stream(Request("GET", "/w", timeout=0.2), idle_timeout=30.0):
             pass
 
 
@@ -167,7 +168,7 @@ async def test_a_stream_refreshes_a_refused_token(
         return web.json_response({}, status=200 if good else 401)
 
     transport = transport_to(tokens(Endpoint(await serve(handler)), "old", "new"))
-    async with transport.stream("/w", idle_timeout=30.0) as chunks:
+    async with transport.stream(Request("GET", "/w"), idle_timeout=30.0) as chunks:
         received = [chunk async for chunk in chunks]
 
     assert received == [b"{}"]
@@ -198,7 +199,7 @@ async def test_two_hundred_streams_do_not_hold_up_a_hundred_requests(
     opened = asyncio.Semaphore(0)
 
     async def watch() -> int:
-        async with transport.stream("/w", idle_timeout=60.0) as chunks:
+        async with transport.stream(Request("GET", "/w"), idle_timeout=60.0) as chunks:
             await anext(chunks)
             opened.release()
             return len([chunk async for chunk in chunks])
@@ -208,7 +209,7 @@ async def test_two_hundred_streams_do_not_hold_up_a_hundred_requests(
         for _ in watches:
             await opened.acquire()
         async with asyncio.TaskGroup() as requests:
-            answers = [requests.create_task(transport.request("GET", "/x")) for _ in range(100)]
+            answers = [requests.create_task(transport.send(Request("GET", "/x"))) for _ in range(100)]
         done.set()
 
     assert {answer.result().status for answer in answers} == {200}

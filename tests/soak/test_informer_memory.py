@@ -12,6 +12,7 @@ from gpuruntime.control.informers.cache import Cache
 from gpuruntime.control.informers.catching_up import catch_up
 from gpuruntime.control.informers.storage import compact
 from gpuruntime.kube.builtin.core import ConfigMap
+from gpuruntime.kube.request import Request
 from gpuruntime.kube.transport import Transport
 from gpuruntime.testing import LocalCluster
 from tests.control.scenes import open_transport, running
@@ -43,7 +44,7 @@ async def write_all(transport: Transport, method: str, turn: int, numbers: range
             if time.monotonic() > until:
                 return
             path = MAPS if method == "POST" else f"{MAPS}/map-{number:05}"
-            await transport.request(method, path, body=body(number, turn))
+            await transport.send(Request(method, path, body=body(number, turn)))
             done += 1
 
     async with asyncio.TaskGroup() as workers:
@@ -72,7 +73,7 @@ async def test_ten_minutes_of_churn_leave_memory_flat_and_the_store_right(tmp_pa
                 grown = resident_megabytes() - settled
                 await catch_up(informer, writing)
 
-                live = (await writing.request("GET", MAPS, timeout=120)).json_object()["items"]
+                live = (await writing.send(Request("GET", MAPS, timeout=120))).json_object()["items"]
                 known = {key.name: informer.store.version_of(key) for key in informer.store}
 
     assert writes > OBJECTS

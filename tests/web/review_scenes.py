@@ -12,6 +12,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from gpuruntime.kube.answers import Answer
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import KubeError
+from gpuruntime.kube.request import Request
 from gpuruntime.web.auth.scopes import parse_grants
 from gpuruntime.web.auth.token_review import TokenReviews
 from gpuruntime.web.server.route import Caller, Scope
@@ -35,8 +36,8 @@ class Reviewer:
         factory=lambda: {"authenticated": True, "user": {"username": "alice"}, "audiences": ["gpuruntime"]}
     )
 
-    async def request(self, method: str, path: str, *, body: bytes | None = None, **_: Any) -> Answer:
-        assert (method, path) == ("POST", "/apis/authentication.k8s.io/v1/tokenreviews")
+    async def send(self, request: Request) -> Answer:
+        assert str(request) == "POST /apis/authentication.k8s.io/v1/tokenreviews"
         self.under_way += 1
         self.most_under_way = max(self.most_under_way, self.under_way)
         try:
@@ -45,14 +46,14 @@ class Reviewer:
             self.under_way -= 1
         if self.failure is not None:
             raise self.failure
-        asked = orjson.loads(body or b"")
+        asked = orjson.loads(request.body or b"")
         self.asked.append(asked["spec"])
         known = asked["spec"]["token"] == "alices"
         status = self.status if known else {"authenticated": False}
         return Answer(200, CIMultiDictProxy(CIMultiDict()), orjson.dumps({**asked, "metadata": {}, "status": status}))
 
-    def stream(self, path: str, **_: Any) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        raise NotImplementedError(path)
+    def stream(self, request: Request, *, idle_timeout: float) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        raise NotImplementedError(request, idle_timeout)
 
 
 def reviews(server: Reviewer) -> TokenReviews:

@@ -13,6 +13,7 @@ from gpuruntime.control.informers.cache import Cache
 from gpuruntime.control.informers.catching_up import catch_up
 from gpuruntime.control.informers.informer import Informer
 from gpuruntime.kube.errors import NotFoundError
+from gpuruntime.kube.request import Request
 from gpuruntime.kube.wire import Wire
 
 __all__ = ["Freshness", "StaleCacheError"]
@@ -108,7 +109,7 @@ class Freshness:
     async def _read(self, path: str) -> tuple[tuple[str, str] | None, Labels]:
         """UID and resource version of an object on the server, None if there is none; and its labels."""
         try:
-            answer = await self._wire.request("GET", path, timeout=_READ_SECONDS)
+            answer = await self._wire.send(Request("GET", path, timeout=_READ_SECONDS))
         except NotFoundError:
             return None, {}
         metadata = answer.json_object().get("metadata") or {}

@@ -6,19 +6,18 @@ known by the task that makes it, tasks that the run started included.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Hashable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import unquote
 
 from attrs import evolve, frozen
 
 from gpuruntime.kube.answers import Answer
 from gpuruntime.kube.errors import KubeError
-from gpuruntime.kube.rehearsals import is_dry_run
-from gpuruntime.kube.transport import Params
-from gpuruntime.kube.wire import Wire
+from gpuruntime.kube.request import Request
+from gpuruntime.kube.wire import Middleware
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.resource_version import ResourceVersionError, newer
 
@@ -26,7 +25,6 @@ __all__ = ["Journal", "JournalingTransport", "Written"]
 
 # Longer than the longest backoff, so that a key whose runs fail is still remembered when it is tried again.
 _MEMORY_SECONDS = 1800.0
-_READS = frozenset({"GET", "HEAD"})
 _OF_NAMESPACES = frozenset({"status", "finalize"})
 # Answers to writes of other subresources need not be the object: a Scale has its version and not its labels.
 _WHOLE = frozenset({"", "status", "finalize"})
@@ -113,27 +111,22 @@ class Journal:
             self._traces.popitem(last=False)
 
 
-@frozen
-class JournalingTransport:
-    """A transport that notes what its writes left behind, in the journal of the run that makes them.
+class JournalingTransport(Middleware):
+    """Middleware that notes what its writes left behind, in the journal of the run that makes them.
 
     A write that is cancelled or gets no answer may have been executed: its outcome is unknown. So are the outcomes of
     writes whose answers do not tell them: deletions of whole collections, evictions, bindings. Dry runs, and writes
     that store no object, such as reviews, leave no trace.
     """
 
-    transport: Wire
-
-    async def request(
-        self, method: str, path: str, *, params: Params = (), body: bytes | None = None, **options: Any
-    ) -> Answer:
-        """See `Transport.request`."""
-        traces = None if method in _READS else _current.get()
-        if traces is None or is_dry_run(method, params, body):
-            return await self.transport.request(method, path, params=params, body=body, **options)
-        collection, name, subresource = _place(path)
+    async def send(self, request: Request) -> Answer:
+        """See `Transport.send`."""
+        traces = None if request.is_read else _current.get()
+        if traces is None or request.is_dry_run:
+            return await self.inner.send(request)
+        collection, name, subresource = _place(request.path)
         try:
-            answer = await self.transport.request(method, path, params=params, body=body, **options)
+            answer = await self.inner.send(request)
         except asyncio.CancelledError:
             _note(traces, Written(collection, "unknown"))
             raise
@@ -141,13 +134,9 @@ class JournalingTransport:
             if error.outcome_unknown:
                 _note(traces, Written(collection, "unknown"))
             raise
-        written = _read(method, collection, name, answer)
+        written = _read(request.method, collection, name, answer)
         _note(traces, written if written is None or subresource in _WHOLE else evolve(written, labels=None))
         return answer
-
-    def stream(self, path: str, **options: Any) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """See `Transport.stream`."""
-        return self.transport.stream(path, **options)
 
 
 def _note(traces: _Traces, written: Written | None) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from gpuruntime.control.informers.informer import Informer
 from gpuruntime.control.informers.reflection import Collection
 from gpuruntime.control.informers.store import Store
+from gpuruntime.kube.request import Request
 from gpuruntime.kube.wire import Wire
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.resource_version import ResourceVersionError, compare
@@ -55,8 +56,8 @@ class _Gap:
         live: dict[ObjectKey, str] = {}
         params = dict(collection.selectors) | {"limit": _PAGE}
         while True:
-            answer = await wire.request(
-                "GET", collection.path, params=tuple(params.items()), accept=_METADATA, timeout=_SECONDS
+            answer = await wire.send(
+                Request("GET", collection.path, params=tuple(params.items()), accept=_METADATA, timeout=_SECONDS)
             )
             page = answer.json_object()
             for item in page.get("items") or ():

@@ -43,6 +43,7 @@ from gpuruntime.kube.errors import (
     TooLargeResourceVersionError,
     UnavailableError,
 )
+from gpuruntime.kube.request import Request
 from gpuruntime.kube.watching import BrokenStreamError, Lines, WatchEvent, parse_event
 from gpuruntime.kube.wire import Wire
 
@@ -242,13 +243,14 @@ class _Run:
 
     async def _list(self, params: dict[str, str]) -> Answer:
         self._health.requests += 1
-        answer = await self._wire.request(
+        request = Request(
             "GET",
             self._collection.path,
             params=[*params.items(), *self._collection.selectors],
             accept=self._collection.list_accept,
             timeout=self._settings.list_seconds,
         )
+        answer = await self._wire.send(request)
         self._contact()
         return answer
 
@@ -279,12 +281,13 @@ class _Run:
         }
         self._health.requests += 1
         lines = Lines()
-        async with self._wire.stream(
+        request = Request(
+            "GET",
             self._collection.path,
             params=[*params.items(), *self._collection.selectors],
             accept=self._collection.accept,
-            idle_timeout=self._settings.idle_seconds,
-        ) as chunks:
+        )
+        async with self._wire.stream(request, idle_timeout=self._settings.idle_seconds) as chunks:
             if self._relist_cause is None:
                 self._watching_since = loop.time()
             contact()

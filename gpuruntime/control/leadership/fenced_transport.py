@@ -7,24 +7,15 @@
         fenced = FencedTransport(transport, fence)
 """
 
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager
-from typing import Final
-
-from attrs import frozen
-
 from gpuruntime.control.leadership.fence import Fence
 from gpuruntime.kube.answers import Answer
-from gpuruntime.kube.transport import Params, Transport
+from gpuruntime.kube.request import Request
+from gpuruntime.kube.wire import Middleware, Wire
 
 __all__ = ["FencedTransport"]
 
-_JSON: Final = "application/json"
-_READS: Final = frozenset({"GET", "HEAD"})
 
-
-@frozen
-class FencedTransport:
+class FencedTransport(Middleware):
     """Reads pass; writes, which is everything but GET and HEAD, pass while the fence is open.
 
     Guarantees:
@@ -37,53 +28,19 @@ class FencedTransport:
         See `GuardedSocket` for the microsecond that remains.
     """
 
-    _transport: Transport
-    _fence: Fence
+    def __init__(self, inner: Wire, fence: Fence) -> None:
+        super().__init__(inner)
+        self._fence = fence
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: Params = (),
-        body: bytes | None = None,
-        content_type: str = _JSON,
-        accept: str = _JSON,
-        timeout: float = 30.0,  # noqa: ASYNC109 - the transport's own name for it
-    ) -> Answer:
-        """See `Transport.request`.
+    async def send(self, request: Request) -> Answer:
+        """See `Transport.send`.
 
         Raises:
             NotLeaderError: a write, and this process does not lead, or ceased to while the write was under way.
             KubeError: no answer, or one that is an error.
         """
-        if method in _READS:
-            return await self._transport.request(
-                method, path, params=params, body=body, content_type=content_type, accept=accept, timeout=timeout
-            )
-        what = f"{method} {path}"
+        if request.is_read:
+            return await self.inner.send(request)
+        what = str(request)
         async with self._fence.passing(what) as remaining:
-            return await self._transport.request(
-                method,
-                path,
-                params=params,
-                body=body,
-                content_type=content_type,
-                accept=accept,
-                timeout=min(timeout, remaining),
-                guard=self._fence.guard(what),
-            )
-
-    def stream(
-        self,
-        path: str,
-        *,
-        params: Params = (),
-        accept: str = _JSON,
-        idle_timeout: float,
-        connect_timeout: float = 30.0,
-    ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """See `Transport.stream`."""
-        return self._transport.stream(
-            path, params=params, accept=accept, idle_timeout=idle_timeout, connect_timeout=connect_timeout
-        )
+            return await self.inner.send(request.guarded(self._fence.guard(what), remaining))

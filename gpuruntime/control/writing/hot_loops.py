@@ -4,8 +4,7 @@ import asyncio
 import logging
 import math
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any
 
@@ -18,9 +17,8 @@ from gpuruntime.control.writing.comparison import differences
 from gpuruntime.control.writing.managed_fields import last_manager_of, last_writer, managers_of
 from gpuruntime.kube.answers import Answer
 from gpuruntime.kube.errors import KubeError
-from gpuruntime.kube.rehearsals import is_dry_run
-from gpuruntime.kube.transport import Params
-from gpuruntime.kube.wire import Wire
+from gpuruntime.kube.request import Request
+from gpuruntime.kube.wire import Middleware, Wire
 
 __all__ = ["FightSettings", "HotLoopError", "HotLoopGuard"]
 
@@ -67,8 +65,8 @@ class _Repeats:
     story: str = ""
 
 
-class HotLoopGuard:
-    """A transport that lets a write pass unless it was made too often already.
+class HotLoopGuard(Middleware):
+    """Middleware that lets a write pass unless it was made too often already.
 
     Guarantees:
         - A write that differs from the earlier ones of its object always passes; so do reads, deletions and dry runs.
@@ -83,76 +81,69 @@ class HotLoopGuard:
         replacements of its status if the status is: the server ignores the rest.
     """
 
-    def __init__(self, transport: Wire, manager: str, settings: FightSettings | None = None) -> None:
+    def __init__(self, inner: Wire, manager: str, settings: FightSettings | None = None) -> None:
         """Guard the writes of the field manager `manager`, and of those that requests name."""
-        self._transport = transport
+        super().__init__(inner)
         self._manager = manager
         self._ours = {manager}
         self._settings = settings or FightSettings()
         self._history: LRU[tuple[str, str, bytes], _Repeats] = LRU(self._settings.memory)
 
-    async def request(
-        self, method: str, path: str, *, params: Params = (), body: bytes | None = None, **options: Any
-    ) -> Answer:
-        """See `Transport.request`.
+    async def send(self, request: Request) -> Answer:
+        """See `Transport.send`.
 
         Raises:
             HotLoopError: this very write was made too often.
         """
-        fingerprint = None if body is None else _fingerprint(method, path, body)
-        if fingerprint is None or body is None or is_dry_run(method, params, body):
-            return await self._transport.request(method, path, params=params, body=body, **options)
-        writer = dict(params).get("fieldManager", self._manager)
+        fingerprint = _fingerprint(request)
+        if fingerprint is None or request.is_dry_run:
+            return await self.inner.send(request)
+        writer = dict(request.params).get("fieldManager", self._manager)
         self._ours.add(writer)
         now = asyncio.get_running_loop().time()
-        repeats = self._repeats(method, path, fingerprint)
+        repeats = self._repeats(request, fingerprint)
         if now < repeats.held_until:
             raise HotLoopError(repeats.story, retry_after=repeats.held_until - now)
         while repeats.times and repeats.times[0] <= now - self._settings.window:
             repeats.times.popleft()
         if len(repeats.times) >= self._settings.writes:
-            raise await self._hold(repeats, now, method, path, body, writer)
-        answer = await self._transport.request(method, path, params=params, body=body, **options)
+            raise await self._hold(repeats, now, request, writer)
+        answer = await self.inner.send(request)
         repeats.times.append(now)
         return answer
 
-    def stream(self, path: str, **options: Any) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """See `Transport.stream`."""
-        return self._transport.stream(path, **options)
-
-    def _repeats(self, method: str, path: str, fingerprint: bytes) -> _Repeats:
-        name = (method, path, fingerprint)
+    def _repeats(self, request: Request, fingerprint: bytes) -> _Repeats:
+        name = (request.method, request.path, fingerprint)
         repeats = self._history.get(name)
         if repeats is None:
             repeats = _Repeats()
             self._history.put(name, repeats)
         return repeats
 
-    async def _hold(
-        self, repeats: _Repeats, now: float, method: str, path: str, body: bytes, writer: str
-    ) -> HotLoopError:
+    async def _hold(self, repeats: _Repeats, now: float, request: Request, writer: str) -> HotLoopError:
         settings = self._settings
         repeats.story = (
-            f"{method} {path} was made {len(repeats.times)} times within {settings.window:g} s with the same content,"
+            f"{request} was made {len(repeats.times)} times within {settings.window:g} s with the same content,"
             f" held back for {settings.pause:g} s"
         )
         # Held before the server is asked, so that nobody asks it a second time meanwhile.
         repeats.held_until = now + settings.pause
         repeats.times.clear()
-        if method != "POST":
-            repeats.story = f"{repeats.story}: {await self._explain(method, path, body, writer)}"
-        _LOG.warning("a write is undone again and again, held back", extra={"path": path, "story": repeats.story})
+        if request.method != "POST":
+            repeats.story = f"{repeats.story}: {await self._explain(request, writer)}"
+        about = {"path": request.path, "story": repeats.story}
+        _LOG.warning("a write is undone again and again, held back", extra=about)
         return HotLoopError(repeats.story, retry_after=settings.pause)
 
-    async def _explain(self, method: str, path: str, body: bytes, writer: str) -> str:
-        desired = orjson.loads(body)
+    async def _explain(self, request: Request, writer: str) -> str:
+        desired = orjson.loads(request.body or b"{}")
         if not isinstance(desired, dict):
             return "who undoes it is not known, because it is a JSON patch"
         try:
-            live = (await self._transport.request("GET", path)).json_object()
+            live = (await self.inner.send(Request("GET", request.path))).json_object()
         except KubeError as error:
             return f"who undoes it is not known, because it cannot be read ({error})"
-        paths = _changed_back(method, path, desired, live)
+        paths = _changed_back(request, desired, live)
         if not paths:
             return "nothing differs on the server now, so the controller does not see its own write"
         named = [f"{changed} ({self._blame(changed, live, writer)})" for changed in paths[:_FIELDS_NAMED]]
@@ -176,17 +167,18 @@ class HotLoopGuard:
         )
 
 
-def _changed_back(method: str, path: str, desired: Mapping[str, Any], live: Mapping[str, Any]) -> list[str]:
-    if path.endswith(_STATUS):
+def _changed_back(request: Request, desired: Mapping[str, Any], live: Mapping[str, Any]) -> list[str]:
+    if request.path.endswith(_STATUS):
         inside = differences(desired.get("status") or {}, live.get("status") or {}, shared=True)
         return [f"status.{changed}" for changed in inside]
     # A patch says nothing about the fields that it leaves out.
-    return list(differences(desired, live, shared=method == "PATCH"))
+    return list(differences(desired, live, shared=request.method == "PATCH"))
 
 
-def _fingerprint(method: str, path: str, body: bytes) -> bytes | None:
+def _fingerprint(request: Request) -> bytes | None:
     """What is written, apart from what differs in every write; None for what may well be written often."""
-    if method not in _REPEATABLE:
+    body = request.body
+    if body is None or request.method not in _REPEATABLE:
         return None
     if body.startswith(b"["):
         return _digest(body)  # a JSON patch
@@ -197,13 +189,13 @@ def _fingerprint(method: str, path: str, body: bytes) -> bytes | None:
     if not isinstance(value, dict):
         return _digest(body)
     metadata = value.get("metadata") or {}
-    if method == "POST":
+    if request.method == "POST":
         # The server has yet to add what differs.
         return _digest(body) if metadata.get("name") else None
     value["metadata"] = _lasting(metadata)
-    if method == "PUT":
+    if request.method == "PUT":
         status = value.pop("status", None)
-        value = status if path.endswith(_STATUS) else value
+        value = status if request.path.endswith(_STATUS) else value
     return _digest(orjson.dumps(value, option=orjson.OPT_SORT_KEYS))
 
 

@@ -6,18 +6,14 @@ request that counts, but how long ago anything at all was answered.
 
 import asyncio
 import math
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
 from attrs import frozen
 
-from gpuruntime.kube import Answer, Transport, UnavailableError
-from gpuruntime.kube.transport import Params
+from gpuruntime.kube import Answer, Middleware, Request, Transport, UnavailableError
 
 __all__ = ["CircuitBreaker", "Liveness"]
 
-_JSON: Final = "application/json"
 _LOOKS: Final = 6
 _NO_ANSWER: Final = "<error>"
 _NOT_NOW: Final = "429"
@@ -60,46 +56,20 @@ class Liveness:
         return sum(count for (code, _), count in counts if code not in {_NO_ANSWER, _NOT_NOW} and code < "500")
 
 
-@frozen
-class CircuitBreaker:
+class CircuitBreaker(Middleware):
     """The same transport for requests that a caller waits for: given up when the server gives no sign of life."""
 
-    signs: Liveness
+    def __init__(self, signs: Liveness) -> None:
+        super().__init__(signs.transport)
+        self._signs = signs
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: Params = (),
-        body: bytes | None = None,
-        content_type: str = _JSON,
-        accept: str = _JSON,
-        timeout: float = 30.0,  # noqa: ASYNC109 - the transport's own name for it
-    ) -> Answer:
-        """See `Transport.request`."""
-        sent = self.signs.transport.request(
-            method, path, params=params, body=body, content_type=content_type, accept=accept, timeout=timeout
-        )
-        sending = asyncio.ensure_future(sent)
+    async def send(self, request: Request) -> Answer:
+        """See `Transport.send`."""
+        sending = asyncio.ensure_future(self.inner.send(request))
         try:
-            await self.signs.wait(sending, is_read=method == "GET")
+            await self._signs.wait(sending, is_read=request.is_read)
         finally:
             if not sending.done():
                 sending.cancel()
                 await asyncio.wait([sending])
         return sending.result()
-
-    def stream(
-        self,
-        path: str,
-        *,
-        params: Params = (),
-        accept: str = _JSON,
-        idle_timeout: float,
-        connect_timeout: float = 30.0,
-    ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """See `Transport.stream`."""
-        return self.signs.transport.stream(
-            path, params=params, accept=accept, idle_timeout=idle_timeout, connect_timeout=connect_timeout
-        )

@@ -12,6 +12,7 @@ import aiohttp
 from attrs import frozen
 
 from gpuruntime.kube.kubeconfig import from_kubeconfig
+from gpuruntime.kube.request import Request
 from gpuruntime.kube.transport import Transport
 from gpuruntime.web.auth.token_file import new_token
 from gpuruntime.web.server.route import Scope
@@ -146,7 +147,7 @@ class _Crowd:
             raise ObjectsError(f"GET {path}: expected 200, got {response.status}: {said[:300]!r}")
 
     async def _bare(self) -> None:
-        await self.server.request("GET", "/version")
+        await self.server.send(Request("GET", "/version"))
 
 
 async def run(bench: Bench, _everybody: tuple[Contender, ...]) -> tuple[Figure, ...]:

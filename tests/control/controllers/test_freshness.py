@@ -15,6 +15,7 @@ from gpuruntime.control.informers.cache import Cache
 from gpuruntime.kube.answers import Answer
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.kube.errors import UnavailableError
+from gpuruntime.kube.request import Request
 from gpuruntime.testing.virtual_time import run_virtual
 from tests.control.map_server import MapServer
 from tests.control.scenes import running
@@ -38,7 +39,7 @@ class Scene:
             for verb, target in ((method, name), *more):
                 path = MAPS if verb == "POST" else f"{MAPS}/{target}"
                 body = b'{"metadata":{"name":"%s"}}' % target.encode() if verb != "DELETE" else None
-                await wire.request(verb, path, body=body)
+                await wire.send(Request(verb, path, body=body))
 
     async def settled_at(self, key: str = "key") -> float:
         await self.freshness.settle(key, self.counters)
@@ -116,7 +117,7 @@ def test_a_run_that_wrote_nothing_and_one_of_another_key_are_not_held_up() -> No
     async def story(world: Scene) -> tuple[float, tuple[int, int]]:
         world.server.hold()
         with world.freshness.recording("idle"):
-            await JournalingTransport(world.server).request("GET", f"{MAPS}/there")
+            await JournalingTransport(world.server).send(Request("GET", f"{MAPS}/there"))
         await world.write("PUT", "there")
         await world.settled_at("idle")
         return await world.settled_at("other"), world.waits_and_reads
@@ -218,8 +219,8 @@ def test_a_wait_that_is_cancelled_forgets_nothing() -> None:
 
 def test_a_server_that_cannot_be_asked_fails_the_run_and_forgets_nothing() -> None:
     class Down(MapServer):
-        async def request(self, method: str, path: str, **_options: Any) -> Answer:
-            raise UnavailableError(f"{method} {path}: refused")
+        async def send(self, request: Request) -> Answer:
+            raise UnavailableError(f"{request}: refused")
 
     async def story(world: Scene) -> None:
         world.freshness = Freshness(world.cache, Down())

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gpuruntime.control.controllers.journal import Journal, JournalingTransport, Written
 from gpuruntime.kube.answers import Answer
 from gpuruntime.kube.errors import ConflictError, KubeError, ServerError, Status, UnavailableError
-from gpuruntime.kube.rehearsals import is_dry_run
+from gpuruntime.kube.request import Request
 from gpuruntime.meta.identity import ObjectKey, ResourceKind
 from gpuruntime.testing.virtual_time import run_virtual
 from tests.control.map_server import answer
@@ -24,20 +24,20 @@ UNKNOWN = Written(PODS, "unknown")
 
 @define
 class OneAnswer:
-    """Answers every request with the same after a second, and passes options on to nobody."""
+    """Answers every request with the same after a second."""
 
     outcome: Answer | Exception
-    options: list[dict[str, Any]] = field(factory=list)
+    requests: list[Request] = field(factory=list)
 
-    async def request(self, method: str, path: str, **options: Any) -> Answer:
-        self.options.append({"method": method, "path": path, **options})
+    async def send(self, request: Request) -> Answer:
+        self.requests.append(request)
         await asyncio.sleep(1)
         if isinstance(self.outcome, Exception):
             raise self.outcome
         return self.outcome
 
-    def stream(self, path: str, **options: Any) -> Any:
-        return (path, options)
+    def stream(self, request: Request, *, idle_timeout: float) -> Any:
+        return (request, idle_timeout)
 
 
 def stored(version: str = "5", **metadata: Any) -> Answer:
@@ -52,9 +52,9 @@ def noted(method: str, path: str, outcome: Answer | Exception, **options: Any) -
         with journal.recording("key"):
             if isinstance(outcome, Exception):
                 with pytest.raises(type(outcome)):
-                    await transport.request(method, path, **options)
+                    await transport.send(Request(method, path, **options))
             else:
-                assert await transport.request(method, path, **options) is outcome
+                assert await transport.send(Request(method, path, **options)) is outcome
         return list(journal.traces("key"))
 
     return run_virtual(story())
@@ -118,7 +118,7 @@ def test_the_outcome_of_a_write_that_was_cancelled_is_unknown() -> None:
         journal, transport = Journal(), JournalingTransport(OneAnswer(stored()))
         with pytest.raises(TimeoutError), journal.recording("key"):
             async with asyncio.timeout(0.5):
-                await transport.request("POST", PODS)
+                await transport.send(Request("POST", PODS))
         return list(journal.traces("key"))
 
     assert run_virtual(story()) == [UNKNOWN]
@@ -160,7 +160,7 @@ def test_every_path_that_a_client_makes_is_taken_apart(kind: ResourceKind, name:
     ],
 )
 def test_dry_runs_leave_no_trace(method: str, options: dict[str, Any], dry: bool) -> None:
-    assert is_dry_run(method, options.get("params", ()), options.get("body")) is dry
+    assert Request(method, f"{PODS}/x", **options).is_dry_run is dry
     assert noted(method, f"{PODS}/x", stored(finalizers=["f"]), **options) == ([] if dry else [present()])
 
 
@@ -168,15 +168,16 @@ def test_requests_and_streams_are_passed_on_as_they_are() -> None:
     async def story() -> None:
         wire = OneAnswer(stored())
         transport = JournalingTransport(wire)
-        options: dict[str, Any] = {"params": {"a": "b"}, "body": b"{}", "accept": "x", "timeout": 3.0}
+        request = Request("PUT", f"{PODS}/x", params={"a": "b"}, body=b"{}", accept="x", timeout=3.0)
+        watch = Request("GET", PODS, params={"watch": "true"})
 
-        await transport.request("PUT", f"{PODS}/x", **options)
+        await transport.send(request)
         with Journal().recording("key"):
-            await transport.request("PUT", f"{PODS}/x", **options)
+            await transport.send(request)
+        stream: Any = transport.stream(watch, idle_timeout=1.0)
 
-        assert wire.options == [{"method": "PUT", "path": f"{PODS}/x", **options}] * 2
-        stream: Any = transport.stream(PODS, params={"watch": "true"}, idle_timeout=1.0)
-        assert stream == (PODS, {"params": {"watch": "true"}, "idle_timeout": 1.0})
+        assert wire.requests == [request] * 2
+        assert stream == (watch, 1.0)
 
     run_virtual(story())
 
@@ -192,7 +193,7 @@ def recorded(run: Callable[[Writing], Coroutine[Any, Any, None]]) -> list[Writte
 
         async def write(method: str, version: str) -> None:
             outcome = stored(version) if method != "DELETE" else DELETED
-            await JournalingTransport(OneAnswer(outcome)).request(method, f"{PODS}/x")
+            await JournalingTransport(OneAnswer(outcome)).send(Request(method, f"{PODS}/x"))
 
         with journal.recording("key"):
             await run(write)
@@ -252,7 +253,7 @@ def test_writes_of_tasks_that_the_run_started_belong_to_it_and_those_of_others_d
         return list(journal.traces("one")), list(journal.traces("two")), len(journal)
 
     async def write(version: str) -> None:
-        await JournalingTransport(OneAnswer(stored(version))).request("PUT", f"{PODS}/x")
+        await JournalingTransport(OneAnswer(stored(version))).send(Request("PUT", f"{PODS}/x"))
 
     assert run_virtual(story()) == ([present("1")], [present("2")], 2)
 
@@ -263,7 +264,7 @@ def test_a_run_that_fails_leaves_its_traces() -> None:
 
         async def run() -> None:
             with journal.recording("key"):
-                await JournalingTransport(OneAnswer(stored())).request("PUT", f"{PODS}/x")
+                await JournalingTransport(OneAnswer(stored())).send(Request("PUT", f"{PODS}/x"))
                 raise RuntimeError("a bug")
 
         with pytest.raises(RuntimeError, match="a bug"):
@@ -277,9 +278,9 @@ def test_traces_stay_until_they_are_settled_and_a_run_without_writes_leaves_none
     async def story() -> None:
         journal, transport = Journal(), JournalingTransport(OneAnswer(stored()))
         with journal.recording("key"):
-            await transport.request("PUT", f"{PODS}/x")
+            await transport.send(Request("PUT", f"{PODS}/x"))
         with journal.recording("idle"):
-            await transport.request("GET", f"{PODS}/x")
+            await transport.send(Request("GET", f"{PODS}/x"))
 
         assert (len(journal), list(journal.traces("key")), list(journal.traces("idle"))) == (1, [present()], [])
         journal.settled("key")
@@ -295,7 +296,7 @@ def test_keys_that_nobody_asks_for_are_forgotten_after_half_an_hour_and_those_th
 
         async def run(key: str) -> None:
             with journal.recording(key):
-                await transport.request("PUT", f"{PODS}/x")
+                await transport.send(Request("PUT", f"{PODS}/x"))
 
         await run("deleted")
         await run("failing")

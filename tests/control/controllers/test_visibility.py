@@ -19,6 +19,7 @@ from gpuruntime.control.informers.informer import InformerScope
 from gpuruntime.control.informers.storage import eager
 from gpuruntime.control.informers.store import Store
 from gpuruntime.kube.builtin.core import ConfigMap
+from gpuruntime.kube.request import Request
 from gpuruntime.meta.field_selectors import parse_field_selector
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.label_selectors import parse_selector
@@ -71,11 +72,11 @@ class Object:
     async def _write(self, step: Step, *, exists: bool) -> dict[str, Any] | None:
         wire = JournalingTransport(self.server)
         if step.app == "deleted":
-            await wire.request("DELETE", f"{MAPS}/x")
+            await wire.send(Request("DELETE", f"{MAPS}/x"))
             return None
         body = orjson.dumps({"metadata": {"name": "x", "labels": _labels(step)}, "data": {"color": step.color}})
         method, path = ("PUT", f"{MAPS}/x") if exists else ("POST", MAPS)
-        return (await wire.request(method, path, body=body)).json_object()
+        return (await wire.send(Request(method, path, body=body))).json_object()
 
 
 def _labels(step: Step) -> dict[str, str]:

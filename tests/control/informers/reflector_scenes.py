@@ -18,7 +18,7 @@ from gpuruntime.control.informers.shelf import Shelf
 from gpuruntime.control.informers.storage import Projected
 from gpuruntime.kube.answers import Answer
 from gpuruntime.kube.errors import KubeError, error_from_watch_status
-from gpuruntime.kube.transport import Params
+from gpuruntime.kube.request import Request
 from gpuruntime.kube.watching import WatchEvent
 from gpuruntime.meta.identity import ResourceKind
 from gpuruntime.testing.virtual_time import run_virtual
@@ -85,23 +85,23 @@ class ScriptedWire:
     streams: list[list[Step]] = field(factory=list)
     asked: list[tuple[float, dict[str, str]]] = field(factory=list)
 
-    async def request(self, method: str, path: str, *, params: Params = (), **_options: Any) -> Answer:
-        assert (method, path) == ("GET", "/api/v1/pods")
-        self._note(params)
+    async def send(self, request: Request) -> Answer:
+        self._note(request)
         body = b"".join([chunk async for chunk in _play(_next(self.lists))])
         return Answer(200, CIMultiDictProxy(CIMultiDict()), body, "GET")
 
     @asynccontextmanager
-    async def stream(self, path: str, *, params: Params = (), **_options: Any) -> AsyncIterator[AsyncIterator[bytes]]:
-        assert path == "/api/v1/pods"
-        self._note(params)
+    async def stream(self, request: Request, *, idle_timeout: float) -> AsyncIterator[AsyncIterator[bytes]]:
+        assert idle_timeout > 0
+        self._note(request)
         script = _next(self.streams)
         if script and isinstance(script[0], KubeError):
             raise script[0]
         yield _play(script)
 
-    def _note(self, params: Params) -> None:
-        self.asked.append((asyncio.get_running_loop().time(), dict(params)))
+    def _note(self, request: Request) -> None:
+        assert str(request) == "GET /api/v1/pods"
+        self.asked.append((asyncio.get_running_loop().time(), dict(request.params)))
 
 
 def _next(scripts: list[list[Step]]) -> list[Step]:

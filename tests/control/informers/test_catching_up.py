@@ -16,6 +16,7 @@ from gpuruntime.control.informers.store import Store
 from gpuruntime.control.informers.store_writer import StoreWriter
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.kube.errors import UnavailableError
+from gpuruntime.kube.request import Request
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.testing.virtual_time import run_virtual
 from tests.control.map_server import MapServer
@@ -147,8 +148,8 @@ def test_patience_is_for_the_watch_and_not_for_the_list() -> None:
 
 def test_a_server_that_cannot_be_asked_is_an_error() -> None:
     class Down(MapServer):
-        async def request(self, method: str, path: str, **_options: Any) -> Any:
-            raise UnavailableError(f"{method} {path}: refused")
+        async def send(self, request: Request) -> Any:
+            raise UnavailableError(f"{request}: refused")
 
     async def story() -> None:
         async with lagging("x") as (_, informer):

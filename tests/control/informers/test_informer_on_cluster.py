@@ -5,17 +5,18 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
-from attrs import frozen
+from attrs import evolve
 
 from gpuruntime.control.informers.cache import Cache, CacheError, NotSyncedError
 from gpuruntime.control.informers.indexes import by_field, by_label
 from gpuruntime.control.informers.reflection import ReflectorSettings
 from gpuruntime.control.informers.storage import Storage, compact, eager, projected
-from gpuruntime.kube.answers import Answer
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.kube.forms import dynamic, metadata_only
 from gpuruntime.kube.kubeconfig import from_kubeconfig
-from gpuruntime.kube.transport import Params, Transport
+from gpuruntime.kube.request import Request
+from gpuruntime.kube.transport import Transport
+from gpuruntime.kube.wire import Middleware
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.testing import AdminClient, ClusterAccess
 from gpuruntime.testing.plugin import AccountFactory
@@ -30,20 +31,14 @@ def create_map(admin: AdminClient, namespace: str, name: str, **body: Any) -> An
     return admin.create(maps(namespace), {"metadata": {"name": name, **body.pop("metadata", {})}, **body})
 
 
-@frozen
-class WithoutStreamedLists:
-    """A wire on which streamed lists are refused, as by a server that does not know them."""
+class WithoutStreamedLists(Middleware):
+    """Has streamed lists refused, as by a server that does not know them."""
 
-    transport: Transport
-
-    async def request(self, method: str, path: str, **options: Any) -> Answer:
-        return await self.transport.request(method, path, **options)
-
-    def stream(
-        self, path: str, *, params: Params = (), **options: Any
-    ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        bogus = {**dict(params), "resourceVersionMatch": "bogus"} if "resourceVersionMatch" in dict(params) else params
-        return self.transport.stream(path, params=bogus, **options)
+    def stream(self, request: Request, *, idle_timeout: float) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        params = dict(request.params)
+        if "resourceVersionMatch" in params:
+            request = evolve(request, params={**params, "resourceVersionMatch": "bogus"})
+        return super().stream(request, idle_timeout=idle_timeout)
 
 
 @pytest.mark.parametrize("storage", [eager(ConfigMap), compact(ConfigMap)], ids=["eager", "compact"])

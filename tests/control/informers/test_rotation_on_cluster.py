@@ -7,6 +7,7 @@ from pathlib import Path
 from gpuruntime.control.informers.cache import Cache
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.kube.kubeconfig import from_kubeconfig
+from gpuruntime.kube.request import Request
 from gpuruntime.kube.transport import Transport
 from gpuruntime.testing import AdminClient, ClusterAccess
 from gpuruntime.testing.plugin import AccountFactory
@@ -46,7 +47,7 @@ async def test_a_token_that_became_worthless_is_read_anew_from_its_file(
 
             token_file.write_text(bound_token(admin, kube_namespace, account.name, "second"))
             admin.delete(f"/api/v1/namespaces/{kube_namespace}/secrets/first")
-            answers = [await transport.request("GET", maps) for _ in range(3)]
+            answers = [await transport.send(Request("GET", maps)) for _ in range(3)]
             await asyncio.to_thread(admin.create, maps, {"metadata": {"name": "after"}})
             await witness.until(lambda changes: ("added", "after") in changes)
 

@@ -13,6 +13,7 @@ from gpuruntime.control.leadership.fence import Fence, NotLeaderError
 from gpuruntime.control.leadership.fenced_transport import FencedTransport
 from gpuruntime.kube.credentials import Authorization, Endpoint
 from gpuruntime.kube.errors import UnavailableError
+from gpuruntime.kube.request import Request
 from gpuruntime.kube.transport import Transport
 from gpuruntime.testing.scripted_answers import Hold, Stall, kube_status, respond, watch_stream
 from gpuruntime.testing.scripted_server import ScriptedServer
@@ -75,8 +76,8 @@ async def scene(**options: Any) -> AsyncIterator[Scene]:
 async def test_reads_pass_a_shut_fence() -> None:
     async with scene() as here:
         here.server.on("GET", PATH, watch=True).answer(watch_stream())
-        answer = await here.fenced.request("GET", PATH)
-        async with here.fenced.stream(PATH, params={"watch": "1"}, idle_timeout=5.0) as chunks:
+        answer = await here.fenced.send(Request("GET", PATH))
+        async with here.fenced.stream(Request("GET", PATH, params={"watch": "1"}), idle_timeout=5.0) as chunks:
             rest = [chunk async for chunk in chunks]
 
     assert answer.json_object() == {"read": True}
@@ -87,7 +88,7 @@ async def test_reads_pass_a_shut_fence() -> None:
 async def test_no_write_passes_a_shut_fence(method: str) -> None:
     async with scene() as here:
         with pytest.raises(NotLeaderError, match=f"{method} {PATH}: not sent") as caught:
-            await here.fenced.request(method, PATH, body=b"{}")
+            await here.fenced.send(Request(method, PATH, body=b"{}"))
 
         assert here.server.requests() == ()
         assert not caught.value.outcome_unknown
@@ -96,7 +97,9 @@ async def test_no_write_passes_a_shut_fence(method: str) -> None:
 async def test_a_write_passes_an_open_fence_as_it_is() -> None:
     async with scene() as here:
         here.fence.open_until(10.0)
-        answer = await here.fenced.request("PUT", PATH, params={"dryRun": "All"}, body=b"{}", content_type="text/plain")
+        answer = await here.fenced.send(
+            Request("PUT", PATH, params={"dryRun": "All"}, body=b"{}", content_type="text/plain")
+        )
 
         (seen,) = here.server.requests()
         assert answer.json_object() == {"written": True}
@@ -109,7 +112,7 @@ async def test_no_write_passes_once_the_deadline_has_passed() -> None:
         here.clock.now = 10.0
 
         with pytest.raises(NotLeaderError):
-            await here.fenced.request("PUT", PATH, body=b"{}")
+            await here.fenced.send(Request("PUT", PATH, body=b"{}"))
 
         assert here.server.requests() == ()
 
@@ -120,7 +123,7 @@ async def test_a_write_without_an_answer_ends_before_the_deadline_and_may_have_b
         here.fence.open_until(0.2)
 
         with pytest.raises(NotLeaderError, match="given up") as caught:
-            await here.fenced.request("PUT", PATH, body=b"{}")
+            await here.fenced.send(Request("PUT", PATH, body=b"{}"))
 
         assert caught.value.outcome_unknown
 
@@ -131,7 +134,7 @@ async def test_a_write_keeps_its_own_timeout_where_that_is_shorter() -> None:
         here.fence.open_until(300.0)
 
         with pytest.raises(UnavailableError, match="no answer within 0"):
-            await here.fenced.request("PUT", PATH, body=b"{}", timeout=0.1)
+            await here.fenced.send(Request("PUT", PATH, body=b"{}", timeout=0.1))
 
 
 async def test_a_write_under_way_is_given_up_when_the_fence_is_shut() -> None:
@@ -150,7 +153,7 @@ async def test_a_write_that_waited_for_its_turn_looks_at_the_clock_again() -> No
     async with scene(max_in_flight=1) as here, asyncio.TaskGroup() as group:
         here.server.on("GET", PATH).answer((Hold(), *respond(200, {})))
         here.fence.open_until(300.0)
-        group.create_task(here.fenced.request("GET", PATH))
+        group.create_task(here.fenced.send(Request("GET", PATH)))
         await here.server.seen(1, "GET")
         writing = group.create_task(raised_by(here.fenced, "PUT"))
         await asyncio.sleep(0)  # it is in the queue now
@@ -217,12 +220,12 @@ async def test_a_write_of_an_earlier_term_does_not_pass_the_fence_of_a_later_one
 
 async def test_other_requests_of_the_same_transport_know_no_fence() -> None:
     async with scene() as here:
-        answer = await here.transport.request("PUT", PATH, body=b"{}")
+        answer = await here.transport.send(Request("PUT", PATH, body=b"{}"))
 
     assert answer.json_object() == {"written": True}
 
 
 async def raised_by(transport: FencedTransport, method: str) -> NotLeaderError:
     with pytest.raises(NotLeaderError) as caught:
-        await transport.request(method, PATH, body=b"{}", timeout=600.0)
+        await transport.send(Request(method, PATH, body=b"{}", timeout=600.0))
     return caught.value

@@ -13,6 +13,7 @@ from gpuruntime.control.leadership.fenced_transport import FencedTransport
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import KubeError
 from gpuruntime.kube.kubeconfig import from_kubeconfig
+from gpuruntime.kube.request import Request
 from gpuruntime.kube.retrying import RetryPolicy
 from gpuruntime.kube.transport import Transport
 from gpuruntime.testing import AuditLog, ClusterAccess
@@ -45,8 +46,10 @@ async def candidate(
                 path = f"/api/v1/namespaces/{namespace}/configmaps/journal"
                 while True:
                     try:
-                        await fenced.request(
-                            "PATCH", path, body=b'{"data":{"by":"x"}}', content_type="application/merge-patch+json"
+                        await fenced.send(
+                            Request(
+                                "PATCH", path, body=b'{"data":{"by":"x"}}', content_type="application/merge-patch+json"
+                            )
                         )
                     except KubeError:
                         await asyncio.sleep(0.1)

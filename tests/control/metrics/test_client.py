@@ -6,6 +6,7 @@ from prometheus_client import CollectorRegistry
 
 from gpuruntime.control.metrics.client import ClientCollector
 from gpuruntime.kube.errors import NotFoundError
+from gpuruntime.kube.request import Request
 from gpuruntime.testing.scripted_answers import kube_status, respond
 from gpuruntime.testing.scripted_server import ScriptedServer
 from tests.control.operator_scenes import open_transport
@@ -30,9 +31,9 @@ async def test_requests_are_counted_by_code_method_and_host() -> None:
         server.on("GET", "/version").answer(respond(200, {}), kube_status(404, "NotFound"))
         collector.add(transport)
 
-        await transport.request("GET", "/version")
+        await transport.send(Request("GET", "/version"))
         with pytest.raises(NotFoundError):
-            await transport.request("GET", "/version")
+            await transport.send(Request("GET", "/version"))
 
         host = server.url.removeprefix("http://")
         assert requests(registry, "200", "GET", host) == 1

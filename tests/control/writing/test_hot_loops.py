@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from gpuruntime.control.writing.hot_loops import FightSettings, HotLoopError, HotLoopGuard
 from gpuruntime.kube.answers import Answer
 from gpuruntime.kube.errors import ConflictError, KubeError, NotFoundError, Status
+from gpuruntime.kube.request import Request
 from gpuruntime.testing.virtual_time import run_virtual
 from tests.control.map_server import answer
 
@@ -40,20 +41,21 @@ class World:
     def __attrs_post_init__(self) -> None:
         self.guard = HotLoopGuard(self, US, self.settings)
 
-    async def request(self, method: str, path: str, **_options: Any) -> Answer:
+    async def send(self, request: Request) -> Answer:
+        method = request.method
         self.asked.append(method)
         await asyncio.sleep(0)
         if method != "GET" and self.refusal is not None:
             raise self.refusal
         if method == "GET" and isinstance(self.live, KubeError):
             raise self.live
-        return answer(self.live if method == "GET" else {"path": path})
+        return answer(self.live if method == "GET" else {"path": request.path})
 
-    def stream(self, path: str, **options: Any) -> Any:
-        return (path, options)
+    def stream(self, request: Request, *, idle_timeout: float) -> Any:
+        return (request, idle_timeout)
 
     async def write(self, body: Any, method: str = "PUT", path: str = PATH, **options: Any) -> Answer:
-        return await self.guard.request(method, path, body=orjson.dumps(body), **options)
+        return await self.guard.send(Request(method, path, body=orjson.dumps(body), **options))
 
     async def fight(self, body: Any, method: str = "PUT", path: str = PATH) -> HotLoopError:
         """The error after as many equal writes as are let through."""
@@ -199,8 +201,8 @@ def test_what_may_well_be_repeated_passes(method: str, body: Any, options: dict[
         world = World()
         for _ in range(20):
             await world.write(body, method, **options)
-        await world.guard.request("PUT", PATH, body=b"kind: Deployment")
-        await world.guard.request("GET", PATH)
+        await world.guard.send(Request("PUT", PATH, body=b"kind: Deployment"))
+        await world.guard.send(Request("GET", PATH))
         return len(world.asked)
 
     assert run_virtual(story()) == 22
@@ -304,6 +306,8 @@ def test_only_so_many_writes_are_remembered() -> None:
 
 
 def test_streams_and_options_are_passed_on() -> None:
-    stream: Any = World().guard.stream("/api/v1/pods", idle_timeout=1.0)
+    request = Request("GET", "/api/v1/pods")
 
-    assert stream == ("/api/v1/pods", {"idle_timeout": 1.0})
+    stream: Any = World().guard.stream(request, idle_timeout=1.0)
+
+    assert stream == (request, 1.0)

@@ -9,6 +9,7 @@ from attrs import frozen
 
 from gpuruntime.control.writing.hot_loops import HotLoopError, HotLoopGuard
 from gpuruntime.kube.errors import ConflictError
+from gpuruntime.kube.request import Request
 from gpuruntime.testing import AdminClient, ClusterAccess
 from tests.control.scenes import open_transport
 
@@ -45,7 +46,7 @@ class Writers:
             body["spec"]["replicas"] = replicas
             body["spec"]["template"]["spec"]["containers"][0]["image"] = image
             try:
-                await self.guard.request("PUT", self.path, params={"fieldManager": US}, body=orjson.dumps(body))
+                await self.guard.send(Request("PUT", self.path, params={"fieldManager": US}, body=orjson.dumps(body)))
             except ConflictError:
                 continue
             return
@@ -85,7 +86,7 @@ async def test_a_deleter_of_an_object_with_a_name_is_noticed(kube_cluster: Clust
         guard = HotLoopGuard(transport, US)
 
         async def create(**metadata: str) -> None:
-            await guard.request("POST", collection, body=orjson.dumps({"metadata": metadata}))
+            await guard.send(Request("POST", collection, body=orjson.dumps({"metadata": metadata})))
 
         for _ in range(5):
             await create(name="ours")

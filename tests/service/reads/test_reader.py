@@ -9,6 +9,7 @@ from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.control import Cache
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import UnavailableError
+from gpuruntime.kube.request import Request
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.service.reads.reader import Reads
 from gpuruntime.testing.virtual_time import run_virtual
@@ -20,12 +21,12 @@ class Silent:
     def __init__(self) -> None:
         self.sent: list[str] = []
 
-    async def request(self, method: str, path: str, **_: Any) -> Any:
-        self.sent.append(f"{method} {path}")
-        raise UnavailableError(f"{method} {path}: nobody is there")
+    async def send(self, request: Request) -> Any:
+        self.sent.append(str(request))
+        raise UnavailableError(f"{request}: nobody is there")
 
-    def stream(self, path: str, **_: Any) -> Any:
-        raise NotImplementedError(path)
+    def stream(self, request: Request, *, idle_timeout: float) -> Any:
+        raise NotImplementedError(request, idle_timeout)
 
 
 async def reads(*places: str) -> Reads[GPUUnit]:

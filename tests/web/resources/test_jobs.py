@@ -9,6 +9,7 @@ from gpuruntime.api.operation import Operation
 from gpuruntime.control import Cache
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import UnavailableError
+from gpuruntime.kube.request import Request
 from gpuruntime.service.reads.reader import Reads
 from gpuruntime.testing.virtual_time import run_virtual
 from gpuruntime.web.resources.jobs import newest_of
@@ -19,11 +20,11 @@ MANY = 4500
 class Silent:
     """A wire that leads nowhere."""
 
-    async def request(self, method: str, path: str, **_: Any) -> Any:
-        raise UnavailableError(f"{method} {path}: nobody is there")
+    async def send(self, request: Request) -> Any:
+        raise UnavailableError(f"{request}: nobody is there")
 
-    def stream(self, path: str, **_: Any) -> Any:
-        raise NotImplementedError(path)
+    def stream(self, request: Request, *, idle_timeout: float) -> Any:
+        raise NotImplementedError(request, idle_timeout)
 
 
 async def reads() -> Reads[Operation]:

@@ -7,6 +7,7 @@ from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.control import Cache, Informer
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import NotFoundError, Status
+from gpuruntime.kube.request import Request
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.service.reads.reader import Reads
 from gpuruntime.testing.virtual_time import run_virtual
@@ -18,11 +19,11 @@ KEY = ObjectKey("n", "a")
 class Empty:
     """A wire to a server that has nothing."""
 
-    async def request(self, method: str, path: str, **_: Any) -> Any:
-        raise NotFoundError(Status(404, "NotFound", f"{method} {path}"))
+    async def send(self, request: Request) -> Any:
+        raise NotFoundError(Status(404, "NotFound", str(request)))
 
-    def stream(self, path: str, **_: Any) -> Any:
-        raise NotImplementedError(path)
+    def stream(self, request: Request, *, idle_timeout: float) -> Any:
+        raise NotImplementedError(request, idle_timeout)
 
 
 class World:
