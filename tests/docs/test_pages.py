@@ -1,4 +1,4 @@
-"""Every snippet of the documentation does what it says, for a stranger."""
+"""Every snippet of the documentation runs where only our wheel is installed."""
 
 import ast
 from pathlib import Path
@@ -8,11 +8,11 @@ import pytest
 from tests.docs.pages import PAGES, Page
 from tests.docs.stranger import Stranger
 
-# What is read and not run: pictures and what a terminal shows, and what the site puts in by itself.
+# Blocks that are not run: pictures, terminal output, and directives of the site.
 READ = {"text", "{toctree}", "{literalinclude}"}
-# Shell blocks are run where a page is a story: see test_quickstart_page.py, test_operations_page.py and
+# Pages whose shell blocks are run: see test_quickstart_page.py, test_operating_page.py and
 # e2e/test_walkthrough_docs.py.
-STORIES = {"quickstart", "api", "operations"}
+STORIES = {"quickstart", "api", "operating"}
 PROGRAMS = [page for page in PAGES.values() if page.program]
 
 

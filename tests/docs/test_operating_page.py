@@ -1,14 +1,14 @@
-"""The page of operations, word for word: from an empty cluster to an empty cluster."""
+"""docs/operating.md, word for word: from an empty cluster to an empty cluster."""
 
 from pathlib import Path
 
 from tests.docs.operated_site import operated_site
 from tests.docs.pages import PAGES
 
-BLOCKS = PAGES["operations"].of("sh")
+BLOCKS = PAGES["operating"].of("sh")
 
 
-def test_what_the_page_says_to_type_does_what_it_says(tmp_path: Path) -> None:
+def test_the_commands_of_the_page_install_operate_and_uninstall_the_product(tmp_path: Path) -> None:
     first_request = next(number for number, block in enumerate(BLOCKS) if "curl" in block)
 
     with operated_site(tmp_path) as site:
