@@ -21,8 +21,9 @@ from gpuruntime.control.metrics.election import ElectionCollector
 from gpuruntime.control.metrics.events import EventCollector
 from gpuruntime.control.metrics.informers import InformerCollector
 from gpuruntime.control.metrics.loop import LoopCollector
+from gpuruntime.control.metrics.queues import QueueCollector
 from gpuruntime.control.metrics.sources import SourceCollector
-from gpuruntime.control.queueing.queue_metrics import QueueCollector, QueueCounters
+from gpuruntime.control.queueing.counters import QueueCounters
 from gpuruntime.control.serving.connection_counters import ConnectionCollector, CountedSite
 from gpuruntime.control.watchdog.loop_watchdog import LoopWatchdog
 from gpuruntime.kube.transport import Transport

@@ -12,7 +12,7 @@ import yaml
 from attrs import frozen
 
 from gpuruntime.control.histogram import REQUEST_BUCKETS
-from gpuruntime.control.queueing.queue_metrics import DURATION_BUCKETS
+from gpuruntime.control.queueing.counters import DURATION_BUCKETS
 from gpuruntime.reconcilers.stage_metrics import STAGE_BUCKETS
 from tests.manifests.rendered import MANIFESTS
 

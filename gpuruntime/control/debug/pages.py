@@ -28,7 +28,7 @@ from gpuruntime.control.controllers.reconcile import Cause
 from gpuruntime.control.debug.task_stacks import view_tasks
 from gpuruntime.control.debug.views import InspectedController, informer_page, key_page, queue_page
 from gpuruntime.control.informers.cache import Cache
-from gpuruntime.control.queueing.key_sample import Survey
+from gpuruntime.control.queueing.key_sample import KeySample
 from gpuruntime.control.queueing.workqueue import WorkQueue
 
 __all__ = ["Authorize", "debug_application", "loopback_only"]
@@ -98,7 +98,7 @@ class _Pages:
     async def queues(self, request: web.Request) -> web.Response:
         text = request.query.get("key")
         if text is None:
-            taken = [(controller, await controller.queue.survey(_KEYS_SHOWN)) for controller in (*self.controllers,)]
+            taken = [(controller, await controller.queue.sample(_KEYS_SHOWN)) for controller in (*self.controllers,)]
         else:
             try:
                 taken = [(controller, _search(controller, text)) for controller in self.controllers]
@@ -134,14 +134,14 @@ class _Pages:
         return await _page(lambda: {"controller": name, "action": action, "key": str(key), "now": now})
 
 
-def _search(controller: InspectedController, text: str) -> Survey[Any]:
+def _search(controller: InspectedController, text: str) -> KeySample[Any]:
     """The key for which the text stands, if the controller's queue has it.
 
     Raises:
         ValueError: it stands for none.
     """
     view = controller.queue.view(controller.parse_key(text))
-    return Survey(0, ()) if view is None else Survey(1, (view,))
+    return KeySample(0, ()) if view is None else KeySample(1, (view,))
 
 
 def _requeue(queue: WorkQueue[Any], key: Hashable) -> None:

@@ -8,7 +8,7 @@ from gpuruntime.control.controllers.reconcile_counters import ReconcileCounters
 from gpuruntime.control.informers.informer import Informer
 from gpuruntime.control.informers.reflection import ReflectorHealth
 from gpuruntime.control.metrics.informers import InformerLabels
-from gpuruntime.control.queueing.key_sample import Survey
+from gpuruntime.control.queueing.key_sample import KeySample
 from gpuruntime.control.queueing.work_item import KeyView
 from gpuruntime.control.queueing.workqueue import WorkQueue
 
@@ -35,7 +35,7 @@ class InspectedController(Protocol):
         """The key that a text stands for, the inverse of `str`; raises ValueError where it stands for none."""
 
 
-def queue_page(controller: InspectedController, survey: Survey[Any]) -> dict[str, Any]:
+def queue_page(controller: InspectedController, sample: KeySample[Any]) -> dict[str, Any]:
     """A controller and the first of its keys: those with workers, then in the order in which they are due, idle ones
     last. `total` says of how many.
     """
@@ -45,8 +45,8 @@ def queue_page(controller: InspectedController, survey: Survey[Any]) -> dict[str
         "workers": counters.max_concurrent,
         "active_workers": counters.active_workers,
         "results": dict(counters.results),
-        "total": survey.total,
-        "keys": [key_page(view) for view in sorted(survey.first, key=_position)],
+        "total": sample.total,
+        "keys": [key_page(view) for view in sorted(sample.first, key=_position)],
     }
 
 

@@ -1,1 +1,1 @@
-"""Keys that wait for a worker: each once, the urgent first, nobody starved."""
+"""The work queue: deduplicated keys with priorities, delays and per-key backoff."""

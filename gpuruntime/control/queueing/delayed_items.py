@@ -1,4 +1,4 @@
-"""Items whose time has not come, and the one timer that tells when it has."""
+"""Delayed adds: items that are not due yet, driven by a single timer."""
 
 import asyncio
 import math
@@ -14,11 +14,11 @@ K = TypeVar("K", bound=Hashable)
 
 
 class DelayedItems(Generic[K]):
-    """Items in the order of their `ready_at`; when it comes, an item leaves and `on_due` is called with it.
+    """Items ordered by `ready_at`; an item that is due is removed and passed to `on_due`.
 
     Guarantees:
-        Items that are due together leave in the order of `ready_at`, then in that in which they came. The loop holds
-        one timer, for the first of them, and none while there are no items.
+        Items that are due together leave in the order of `ready_at`, then in the order of `add`. The loop holds one
+        timer, for the first item, and none while there are no items.
     """
 
     __slots__ = ("_heap", "_loop", "_on_due", "_sequence", "_timer", "_timer_at")
@@ -40,7 +40,7 @@ class DelayedItems(Generic[K]):
         self._set_timer()
 
     def discard(self, item: QueueItem[K]) -> None:
-        """Let an item leave early."""
+        """Remove an item before it is due."""
         self._heap.discard(item)
         self._set_timer()
 
@@ -59,8 +59,8 @@ class DelayedItems(Generic[K]):
         self._timer_at = at
 
     def _fire(self) -> None:
-        # A loop may call a fraction of its clock's resolution too early. What the timer was set for is due all the
-        # same: to set it again would make the loop spin.
+        # A loop may call back early by a fraction of its clock's resolution. Treat the item that the timer was set for
+        # as due: setting the timer again would make the loop spin.
         now = max(self._loop.time(), self._timer_at)
         self._timer, self._timer_at = None, math.inf
         heap = self._heap

@@ -1,40 +1,40 @@
-"""Workers that wait for something to do, woken one by one."""
+"""Idle workers of a queue, woken one per item."""
 
 import asyncio
 from collections import deque
 from contextlib import suppress
 
-__all__ = ["SleepingWorkers"]
+__all__ = ["IdleWorkers"]
 
 
-class SleepingWorkers:
-    """The workers of one queue that found nothing to do, in the order in which they came.
+class IdleWorkers:
+    """The workers of one queue that wait for an item, longest wait first.
 
-    `woken` is the number of those that were woken and did not run since. What is there to do is theirs: somebody who
-    asks later may only take what is left over, or they would have been woken for nothing.
+    `woken` is the number of workers that were woken and have not run since. Each of them has an item reserved in the
+    queue: a worker that arrives later may only take an item beyond those, or a woken worker would find none.
 
     Guarantees:
-        A wake-up is never lost: one that a cancelled worker can no longer use is passed on.
+        No wake-up is lost: if a woken worker is cancelled before it runs, the next one is woken.
     """
 
-    __slots__ = ("_line", "_loop", "woken")
+    __slots__ = ("_loop", "_waiters", "woken")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._line: deque[asyncio.Future[None]] = deque()
+        self._waiters: deque[asyncio.Future[None]] = deque()
         self.woken = 0
 
-    async def sleep(self) -> None:
+    async def wait(self) -> None:
         """Return once woken."""
-        alarm = self._loop.create_future()
-        self._line.append(alarm)
+        waiter = self._loop.create_future()
+        self._waiters.append(waiter)
         try:
-            await alarm
+            await waiter
         except asyncio.CancelledError:
-            if alarm.cancelled():
-                # It may have been taken out of the line already, to no effect.
+            if waiter.cancelled():
+                # `wake` may have removed it already, without waking it.
                 with suppress(ValueError):
-                    self._line.remove(alarm)
+                    self._waiters.remove(waiter)
             else:
                 # Woken first and cancelled then, both before the worker could run.
                 self.woken -= 1
@@ -43,15 +43,15 @@ class SleepingWorkers:
         self.woken -= 1
 
     def wake(self, count: int) -> None:
-        """Wake so many of the workers, those that wait longest, or all if they are fewer."""
-        line = self._line
-        while count and line:
-            alarm = line.popleft()
-            # A worker that is being cancelled stays in the line until it runs.
-            if not alarm.done():
-                alarm.set_result(None)
+        """Wake up to `count` workers, longest wait first."""
+        waiters = self._waiters
+        while count and waiters:
+            waiter = waiters.popleft()
+            # The waiter of a cancelled worker stays in the deque until the worker runs.
+            if not waiter.done():
+                waiter.set_result(None)
                 self.woken += 1
                 count -= 1
 
     def wake_all(self) -> None:
-        self.wake(len(self._line))
+        self.wake(len(self._waiters))

@@ -1,4 +1,4 @@
-"""The first keys of a queue that may hold a hundred thousand, without holding up the loop."""
+"""A sample of the keys of a queue, taken without blocking the loop even for a hundred thousand keys."""
 
 import asyncio
 import heapq
@@ -10,29 +10,29 @@ from attrs import frozen
 
 from gpuruntime.control.queueing.work_item import KeyState, KeyView, QueueItem
 
-__all__ = ["Survey", "first_items"]
+__all__ = ["KeySample", "first_items"]
 
 K = TypeVar("K", bound=Hashable)
-_AT_A_TIME: Final = 1000
+_BATCH: Final = 1000
 
 
 @frozen
-class Survey(Generic[K]):
-    """Some keys of a queue, and how many it has."""
+class KeySample(Generic[K]):
+    """The first keys of a queue, and how many keys it has in total."""
 
     total: int
     first: tuple[KeyView[K], ...]
 
 
 async def first_items(items: Sequence[QueueItem[K]], limit: int) -> list[QueueItem[K]]:
-    """The items to look at first: those with workers, then as they are due, idle ones last.
+    """Up to `limit` items: running ones first, then by due time, idle ones last.
 
-    Others run while it looks, so an item may have moved on by the end.
+    Yields to the loop between batches, so an item may have changed by the end.
     """
     first: list[QueueItem[K]] = []
-    for start in range(0, len(items), _AT_A_TIME):
-        some = items[start : start + _AT_A_TIME]
-        first = heapq.nsmallest(limit, (*first, *some), key=_position)
+    for start in range(0, len(items), _BATCH):
+        batch = items[start : start + _BATCH]
+        first = heapq.nsmallest(limit, (*first, *batch), key=_position)
         await asyncio.sleep(0)
     return first
 

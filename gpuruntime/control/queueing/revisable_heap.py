@@ -1,16 +1,16 @@
-"""A heap whose members can leave early and come back elsewhere, without searching or sorting it again."""
+"""A heap with removal and re-insertion of members, without searching it."""
 
 from heapq import heapify, heappop, heappush
 from typing import Any, Generic, TypeVar
 
 __all__ = ["HeapMember", "RevisableHeap"]
 
-# Below this many leftovers a rebuild is not worth its while.
+# Below this many stale entries a rebuild does not pay off.
 _TOLERATED = 64
 
 
 class HeapMember:
-    """What can be in a heap, in one at a time. `entry` is None at first; then it belongs to the heap."""
+    """A possible member of one heap at a time. Initialise `entry` to None; only the heap changes it."""
 
     __slots__ = ("entry",)
 
@@ -21,14 +21,14 @@ M = TypeVar("M", bound=HeapMember)
 
 
 class RevisableHeap(Generic[M]):
-    """Members in the order of a number, then of a sequence number. `size` is how many there are.
+    """Members ordered by `order`, then by a sequence number. `size` is the number of members.
 
     Guarantees:
-        `push` and `pop` take logarithmic time, `discard` constant time on average. Memory is bounded by the members in
-        the heap, however often some left early: what they leave behind is cleared once it outnumbers those who stay.
+        `push` and `pop` take logarithmic time, `discard` amortised constant time. Memory is bounded by the members in
+        the heap, however many were discarded: stale entries are removed once they outnumber the members.
 
     Assumptions:
-        A sequence number is never given to two members.
+        No two members have the same sequence number.
     """
 
     __slots__ = ("_entries", "size")
@@ -38,16 +38,16 @@ class RevisableHeap(Generic[M]):
         self.size = 0
 
     def push(self, member: M, order: float, sequence: int) -> None:
-        """Let a member in; the lowest order leaves first."""
-        # Two entries with the same order and sequence hold the same member, and tuples take identity for equality:
-        # members are never asked to compare.
+        """Add a member; the lowest order is popped first."""
+        # Two entries with the same order and sequence hold the same member, and tuple comparison takes identity for
+        # equality: members themselves are never compared.
         entry = (order, sequence, member)
         member.entry = entry
         self.size += 1
         heappush(self._entries, entry)
 
     def first(self) -> M | None:
-        """The member that `pop` would give, or None in an empty heap."""
+        """The member that `pop` would return, or None if the heap is empty."""
         entries = self._entries
         while entries:
             entry = entries[0]
@@ -57,7 +57,7 @@ class RevisableHeap(Generic[M]):
         return None
 
     def pop(self) -> M:
-        """Let the first member out.
+        """Remove and return the first member.
 
         Raises:
             IndexError: the heap is empty.
@@ -72,7 +72,7 @@ class RevisableHeap(Generic[M]):
                 return member
 
     def discard(self, member: M) -> None:
-        """Let out a member of this heap, wherever it stands."""
+        """Remove a member of this heap, at any position."""
         member.entry = None
         self.size -= 1
         entries = self._entries
@@ -81,7 +81,7 @@ class RevisableHeap(Generic[M]):
             heapify(entries)
 
     def clear(self) -> None:
-        """Let everyone out."""
+        """Remove all members."""
         for entry in self._entries:
             if entry[2].entry is entry:
                 entry[2].entry = None

@@ -1,4 +1,4 @@
-"""What a workqueue knows of one key: the run that is asked for, why, and the run under way."""
+"""The items of a work queue: the record of one key, and the work item that a worker gets."""
 
 from collections.abc import Hashable
 from enum import Enum
@@ -13,23 +13,24 @@ __all__ = ["CAUSES_KEPT", "KeyState", "KeyView", "QueueItem", "WorkItem"]
 K = TypeVar("K", bound=Hashable)
 
 CAUSES_KEPT: Final = 16
+"""The number of distinct causes that are kept for one run."""
 
 
 class KeyState(Enum):
-    """Where a key stands in its queue."""
+    """The state of a key in its queue."""
 
     IDLE = "idle"
-    """No run is asked for."""
+    """No run is requested."""
     WAITING = "waiting"
-    """A run is asked for, at a time to come."""
+    """A run is requested for a later time."""
     READY = "ready"
-    """A run is asked for, and its time has come."""
+    """A run is requested and due."""
     RUNNING = "running"
-    """A worker holds the key."""
+    """A worker processes the key."""
 
 
 class WorkItem(NamedTuple, Generic[K]):
-    """A key handed to a worker, and how it came to that.
+    """A key handed to a worker, with the causes of this run.
 
     A tuple, because one is made for every run and a frozen class takes twice as long.
     """
@@ -37,18 +38,18 @@ class WorkItem(NamedTuple, Generic[K]):
     key: K
     priority: int
     attempt: int
-    """1, and 1 more for each failure since the key was last forgotten."""
+    """1, plus the failures since the key was last forgotten."""
     waited: float
     """Seconds since the key became ready."""
     causes: tuple[Hashable, ...]
-    """The distinct causes given with the adds that this run answers, the first 16 in the order they came."""
+    """The first 16 distinct causes of the adds that led to this run, in order."""
     causes_dropped: int
-    """How many adds came with a further cause."""
+    """The number of adds whose cause was beyond these 16."""
 
 
 @frozen
 class KeyView(Generic[K]):
-    """A key on a debug page. Times are in seconds from the moment of the look."""
+    """A key on a debug page. Times are in seconds relative to now."""
 
     key: K
     state: KeyState
@@ -56,28 +57,28 @@ class KeyView(Generic[K]):
     failures: int
     paused: bool
     age: float
-    """Since the run that is asked for, or else the one under way, was first asked for; 0 if there is neither."""
+    """Since the requested run, or else the current run, was first requested; 0 if there is neither."""
     due_in: float | None
-    """Until the run that is asked for is due, negative since it is; None if none is asked for."""
+    """Until the requested run is due, negative if it is overdue; None if no run is requested."""
     running_for: float | None
-    """Since a worker took the key; None if none holds it."""
+    """Since a worker took the key; None if it is not running."""
 
 
 class QueueItem(HeapMember, Generic[K]):
-    """The mutable record of one key.
+    """The queue's mutable record of one key.
 
-    `state` is about the run that is asked for, so it is never RUNNING: a key under way may be waiting or ready for its
-    next run. Of an idle item `priority` and `asked_at` are those of the run under way.
+    `state` describes the next run, so it is never RUNNING: a running key may be waiting or ready for its next run. In
+    an idle item, `priority` and `requested_at` are those of the current run.
     """
 
     __slots__ = (
-        "asked_at",
         "causes",
         "causes_dropped",
         "key",
         "paused",
         "priority",
         "ready_at",
+        "requested_at",
         "running_since",
         "sequence",
         "state",
@@ -89,7 +90,7 @@ class QueueItem(HeapMember, Generic[K]):
         self.paused = paused
         self.state = KeyState.IDLE
         self.priority = 0
-        self.asked_at = 0.0
+        self.requested_at = 0.0
         self.ready_at = 0.0
         self.sequence = 0
         self.running_since: float | None = None
@@ -98,11 +99,11 @@ class QueueItem(HeapMember, Generic[K]):
 
     @property
     def is_present(self) -> bool:
-        """Whether there is anything to say of the key: a run asked for or under way, or a pause."""
+        """Whether the key is queued, running or paused."""
         return self.state is not KeyState.IDLE or self.running_since is not None or self.paused
 
-    def note(self, cause: Hashable) -> None:
-        """Keep a cause of the next run, unless it is known or there are enough."""
+    def add_cause(self, cause: Hashable) -> None:
+        """Keep a cause of the next run, unless it is known or the limit is reached."""
         causes = self.causes
         if causes is None:
             self.causes = {cause: None}
@@ -112,13 +113,13 @@ class QueueItem(HeapMember, Generic[K]):
             self.causes_dropped += 1
 
     def take_causes(self) -> tuple[tuple[Hashable, ...], int]:
-        """The causes noted since the last time, and how many were dropped."""
+        """Return and reset the causes, and the number of dropped ones."""
         taken = tuple(self.causes or ()), self.causes_dropped
         self.causes, self.causes_dropped = None, 0
         return taken
 
     def withdraw(self) -> None:
-        """Ask for no run after all."""
+        """Drop the requested run."""
         self.state = KeyState.IDLE
         self.take_causes()
 
@@ -131,7 +132,7 @@ class QueueItem(HeapMember, Generic[K]):
             priority=self.priority,
             failures=failures,
             paused=self.paused,
-            age=0.0 if state is KeyState.IDLE else now - self.asked_at,
+            age=0.0 if state is KeyState.IDLE else now - self.requested_at,
             due_in=None if self.state is KeyState.IDLE else self.ready_at - now,
             running_for=None if running is None else now - running,
         )

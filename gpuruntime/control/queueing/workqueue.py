@@ -1,4 +1,4 @@
-"""The queue between the events that concern a key and the workers that reconcile it."""
+"""The work queue between event sources and the workers that reconcile."""
 
 import asyncio
 import math
@@ -8,11 +8,11 @@ from contextlib import suppress
 from typing import Final, Generic, TypeVar
 
 from gpuruntime.aio.loops import require_loop
+from gpuruntime.control.queueing.counters import QueueCounters
 from gpuruntime.control.queueing.delayed_items import DelayedItems
-from gpuruntime.control.queueing.idle_workers import SleepingWorkers
-from gpuruntime.control.queueing.key_sample import Survey, first_items
+from gpuruntime.control.queueing.idle_workers import IdleWorkers
+from gpuruntime.control.queueing.key_sample import KeySample, first_items
 from gpuruntime.control.queueing.priorities import rank
-from gpuruntime.control.queueing.queue_metrics import QueueCounters
 from gpuruntime.control.queueing.rate_limiter import RateLimiter
 from gpuruntime.control.queueing.revisable_heap import RevisableHeap
 from gpuruntime.control.queueing.work_item import KeyState, KeyView, QueueItem, WorkItem
@@ -21,39 +21,39 @@ __all__ = ["QueueClosedError", "WorkQueue"]
 
 K = TypeVar("K", bound=Hashable)
 
-_CLIENT_GO_DEFAULTS: Final = RateLimiter()
-# Looking a member up in its enum costs more than what is done with it.
+_CLIENT_GO_LIMITS: Final = RateLimiter()
+# Looking up a member of an enum costs more than comparing it.
 _IDLE: Final = KeyState.IDLE
 _WAITING: Final = KeyState.WAITING
 _READY: Final = KeyState.READY
 
 
 class QueueClosedError(Exception):
-    """The queue is closed and hands out nothing more."""
+    """The queue is closed and returns no more keys."""
 
 
 class WorkQueue(Generic[K]):
-    """Keys that need work: each once, the urgent first, none with two workers.
+    """A deduplicating priority queue of keys with delayed and rate-limited adds, as in client-go.
 
     Flow:
-        A worker awaits `get`, works, reports with `forget` or `add_rate_limited`, and ends with `done` in any case.
+        A worker awaits `get`, processes the key, calls `forget` or `add_rate_limited`, and always ends with `done`.
 
     Guarantees:
-        A key is never with two workers. An add of a key that is queued changes nothing, save that the higher priority
-        and the earlier time win. Adds of a key that a worker holds lead to exactly one more run after `done`, with the
-        highest priority and the earliest time asked for. No add is lost.
+        At most one worker processes a key at a time. Adding a queued key changes nothing, except that the higher
+        priority and the earlier time win. Adds of a running key lead to exactly one more run after `done`, with the
+        highest priority and the earliest time requested. No add is lost.
 
         Keys are served in the order of `priorities.rank`: equal priorities in the order in which they became ready, and
-        all within a bounded time. A delayed key becomes ready when its delay has passed. A key whose priority is
-        raised, that is held back by its own run, or that is paused keeps its age.
+        each within a bounded time. A delayed key becomes ready when its delay has passed. A key keeps its age when its
+        priority is raised, while its own run holds it back, and while it is paused.
 
-        A cancelled `get` takes nothing with it. An add wakes one worker at most, and none for nothing.
+        Cancelling `get` loses no key. An add wakes at most one worker, and only if there is a key for it.
 
     Assumptions:
-        One loop, the one that runs when the queue is made, and its thread. Time is the loop's.
+        All calls come from the thread of the loop that was running when the queue was made. Time is the loop's time.
 
     Caveats:
-        `get` does not yield to the loop while keys are ready: work that never awaits must do so itself now and then.
+        `get` does not yield to the loop while keys are ready: a worker that never awaits must yield by itself.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class WorkQueue(Generic[K]):
         chance: Callable[[], float] = random.random,
         key_type: type | None = None,
     ) -> None:
-        """Make a queue, in a running loop. `key_type` is for sources: a watch names keys of this type only."""
+        """Create a queue in a running loop. Sources check the keys that they add against `key_type`."""
         loop = require_loop(f"workqueue {name!r}")
         self.name = name
         self.key_type = key_type
@@ -76,31 +76,31 @@ class WorkQueue(Generic[K]):
         self._failures: dict[K, int] = {}
         self._paused: set[K] = set()
         self._running: set[QueueItem[K]] = set()
-        # Only what can be handed out at once: ready, not with a worker, not paused.
+        # Only keys that `get` may return now: ready, not running, not paused.
         self._ready: RevisableHeap[QueueItem[K]] = RevisableHeap()
         self._delayed: DelayedItems[K] = DelayedItems(loop, self._make_ready)
         self._sequence = 0
-        # While workers sleep, each item in `_ready` has a woken worker on its way.
-        self._sleepers = SleepingWorkers(loop)
+        # While there are idle workers, each item in `_ready` has a woken worker of its own.
+        self._idle = IdleWorkers(loop)
         self._closed = False
         self._drained = asyncio.Event()
 
     def __len__(self) -> int:
-        """How many keys have a run coming, due or not."""
+        """The number of keys with a requested run, due or delayed."""
         return self.counters.total_depth() + len(self._delayed)
 
     def add(self, key: K, *, priority: int = 0, cause: Hashable | None = None) -> None:
-        """Ask for a run of a key now, also if it is waiting for a later time."""
+        """Request a run now, even if the key waits for a later time."""
         if self._closed:
             return
         item = self._items.get(key) or self._admit(key)
         if cause is not None:
-            item.note(cause)
+            item.add_cause(cause)
         state = item.state
         if state is _IDLE:
             item.priority = priority
             self._make_ready(item)
-            item.asked_at = item.ready_at
+            item.requested_at = item.ready_at
             return
         if priority > item.priority:
             self._raise_priority(item, priority)
@@ -109,7 +109,7 @@ class WorkQueue(Generic[K]):
             self._make_ready(item)
 
     def add_after(self, key: K, seconds: float, *, priority: int = 0, cause: Hashable | None = None) -> None:
-        """Ask for a run of a key once the seconds have passed; without any, now.
+        """Request a run after a delay; without a positive delay, now.
 
         Raises:
             ValueError: the delay is not a finite number.
@@ -124,12 +124,12 @@ class WorkQueue(Generic[K]):
         self.counters.retries += 1
         item = self._items.get(key) or self._admit(key)
         if cause is not None:
-            item.note(cause)
+            item.add_cause(cause)
         now = self._now()
         if item.state is _IDLE:
             item.state = _WAITING
             item.priority = priority
-            item.asked_at = now
+            item.requested_at = now
             item.ready_at = now + seconds
             self._delayed.add(item)
             return
@@ -141,7 +141,7 @@ class WorkQueue(Generic[K]):
             self._delayed.add(item)
 
     def add_rate_limited(self, key: K, *, priority: int = 0, cause: Hashable | None = None) -> None:
-        """Count a failure of a key, and ask for a run after the delay that it has earned."""
+        """Count a failure of a key and request a run after its backoff."""
         if self._closed:
             return
         failures = self._failures.get(key, 0)
@@ -149,15 +149,15 @@ class WorkQueue(Generic[K]):
         self.add_after(key, self._rate_limiter.delay(failures, self._chance()), priority=priority, cause=cause)
 
     def forget(self, key: K) -> None:
-        """Forget the failures of a key. Runs that are asked for stay."""
+        """Reset the failures of a key. Requested runs stay."""
         self._failures.pop(key, None)
 
     def failures(self, key: K) -> int:
-        """How often a key failed since it was last forgotten."""
+        """The number of failures of a key since it was last forgotten."""
         return self._failures.get(key, 0)
 
     def pause(self, key: K) -> None:
-        """Hand out a key no more until it is resumed. What is asked for is kept; a run under way goes on."""
+        """Hold a key back until it is resumed. Requested runs are kept; a current run continues."""
         self._paused.add(key)
         item = self._items.get(key)
         if item is not None and not item.paused:
@@ -166,7 +166,7 @@ class WorkQueue(Generic[K]):
                 self._ready.discard(item)
 
     def resume(self, key: K) -> None:
-        """End a pause. The key takes the place that it would have without it."""
+        """End a pause. The key takes the position that it would have had without the pause."""
         self._paused.discard(key)
         item = self._items.get(key)
         if item is not None and item.paused:
@@ -175,12 +175,12 @@ class WorkQueue(Generic[K]):
                 self._offer(item)
 
     async def get(self) -> K:
-        """The next key; it belongs to the caller until `done`.
+        """The next key; no other worker gets it until `done`.
 
         Raises:
-            QueueClosedError: the queue is closed, or was while the caller waited.
+            QueueClosedError: the queue is closed, or was closed during the wait.
         """
-        if self._closed or self._ready.size <= self._sleepers.woken:
+        if self._closed or self._ready.size <= self._idle.woken:
             await self._until_ready()
         item = self._take(self._now())
         if item.causes is not None:
@@ -188,12 +188,12 @@ class WorkQueue(Generic[K]):
         return item.key
 
     async def get_with_causes(self) -> WorkItem[K]:
-        """The next key as `get` gives it, with the story of how it came to be next.
+        """The next key as from `get`, with its priority, attempt and causes.
 
         Raises:
-            QueueClosedError: the queue is closed, or was while the caller waited.
+            QueueClosedError: the queue is closed, or was closed during the wait.
         """
-        if self._closed or self._ready.size <= self._sleepers.woken:
+        if self._closed or self._ready.size <= self._idle.woken:
             await self._until_ready()
         now = self._now()
         item = self._take(now)
@@ -202,14 +202,14 @@ class WorkQueue(Generic[K]):
         return WorkItem(item.key, item.priority, attempt, now - item.ready_at, causes, dropped)
 
     def done(self, key: K) -> None:
-        """Give back a key, which may be run again from now on. To be called once for each `get`, closed or not.
+        """Mark the run of a key as finished. Call it once for each `get`, even after `close`.
 
         Raises:
-            ValueError: no worker holds the key.
+            ValueError: the key is not running.
         """
         item = self._items.get(key)
         if item is None or item.running_since is None:
-            raise ValueError(f"no worker holds {key!r} of workqueue {self.name!r}: call done once for each get")
+            raise ValueError(f"{key!r} of workqueue {self.name!r} is not running: call done once for each get")
         self.counters.worked.observe(self._now() - item.running_since)
         item.running_since = None
         self._running.remove(item)
@@ -221,11 +221,10 @@ class WorkQueue(Generic[K]):
             self._drained.set()
 
     def close(self) -> None:
-        """Hand out nothing more: waiting workers get `QueueClosedError`, and later adds are dropped silently.
+        """Close the queue: idle workers get `QueueClosedError`, and later adds are silently dropped.
 
         Caveats:
-            What is queued is dropped. Work follows from the state of the world and not from the queue, so whoever
-            starts next finds it again.
+            Queued keys are dropped. Reconciling is level-triggered: the next process finds the same work again.
         """
         self._closed = True
         self._ready.clear()
@@ -235,15 +234,15 @@ class WorkQueue(Generic[K]):
                 self.counters.count_depth(item.priority, -1)
             item.withdraw()
         self._items = {item.key: item for item in self._running}
-        self._sleepers.wake_all()
+        self._idle.wake_all()
         if not self._running:
             self._drained.set()
 
-    async def drain(self, timeout: float) -> tuple[K, ...]:  # noqa: ASYNC109 - the answer is what a cut-off wait found
-        """Close the queue and wait until every worker has called `done`, so many seconds at most.
+    async def drain(self, timeout: float) -> tuple[K, ...]:  # noqa: ASYNC109 - it returns what is left at the timeout
+        """Close the queue and wait up to `timeout` seconds until every worker has called `done`.
 
         Returns:
-            The keys that are still with workers: none if all ended in time.
+            The keys that are still running: none if all workers finished in time.
         """
         self.close()
         with suppress(TimeoutError):
@@ -252,23 +251,23 @@ class WorkQueue(Generic[K]):
         return tuple(item.key for item in self._running)
 
     def snapshot(self) -> tuple[KeyView[K], ...]:
-        """Every key that is queued, held or paused, for people to look at; the order means nothing."""
+        """Every queued, running or paused key, in no particular order."""
         return self._views(self._present())
 
-    async def survey(self, limit: int) -> Survey[K]:
-        """So many of these keys, those with workers first, then as they are due. However many there are, others run."""
+    async def sample(self, limit: int) -> KeySample[K]:
+        """Up to `limit` keys, running ones first, then by due time. Yields to the loop."""
         present = self._present()
         first = await first_items(present, limit)
-        # Meanwhile some may be done.
-        return Survey(len(present), self._views([item for item in first if item.is_present]))
+        # Some may have finished meanwhile.
+        return KeySample(len(present), self._views([item for item in first if item.is_present]))
 
     def view(self, key: K) -> KeyView[K] | None:
-        """One key; None if it is neither queued nor held nor paused."""
+        """One key; None if it is not queued, running or paused."""
         known = self._items.get(key) or (QueueItem(key, paused=True) if key in self._paused else None)
         return None if known is None else self._views([known])[0]
 
     def running_seconds(self) -> list[float]:
-        """For each key that a worker holds, how long it has held it."""
+        """For each running key, the seconds since a worker took it."""
         now = self._now()
         return [now - item.running_since for item in self._running if item.running_since is not None]
 
@@ -295,8 +294,8 @@ class WorkQueue(Generic[K]):
 
     def _offer(self, item: QueueItem[K]) -> None:
         self._ready.push(item, rank(item.ready_at, item.priority), item.sequence)
-        if self._ready.size > self._sleepers.woken:
-            self._sleepers.wake(1)
+        if self._ready.size > self._idle.woken:
+            self._idle.wake(1)
 
     def _raise_priority(self, item: QueueItem[K], priority: int) -> None:
         if item.state is _READY:
@@ -318,7 +317,7 @@ class WorkQueue(Generic[K]):
 
     async def _until_ready(self) -> None:
         while not self._closed:
-            if self._ready.size > self._sleepers.woken:
+            if self._ready.size > self._idle.woken:
                 return
-            await self._sleepers.sleep()
+            await self._idle.wait()
         raise QueueClosedError(f"workqueue {self.name!r} is closed")

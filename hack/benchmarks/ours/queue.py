@@ -6,7 +6,7 @@ import time
 from prometheus_client import CollectorRegistry
 
 from gpuruntime.control import WorkQueue
-from gpuruntime.control.queueing.queue_metrics import QueueCollector
+from gpuruntime.control.metrics.queues import QueueCollector
 from gpuruntime.meta import ObjectKey
 from hack.benchmarks.contending import Order, contend
 

@@ -19,7 +19,7 @@ def test_a_queue_shows_each_key_with_workers_first_and_the_rest_as_they_are_due(
         await queue.get()
         queue.add("ready")
         await asyncio.sleep(2.5)
-        return queue_page(Inspected("units", queue), await queue.survey(10))
+        return queue_page(Inspected("units", queue), await queue.sample(10))
 
     page = run_virtual(story())
 
@@ -40,7 +40,7 @@ async def test_failures_and_figures_of_a_controller_are_shown() -> None:
     controller.counters.active_workers = 1
     controller.counters.finished("error", 0.1)
 
-    page = queue_page(controller, await queue.survey(10))
+    page = queue_page(controller, await queue.sample(10))
 
     assert page["keys"][0]["failures"] == 2
     assert (page["workers"], page["active_workers"], page["results"]["error"]) == (1, 1, 1)

@@ -8,7 +8,7 @@ from gpuruntime.testing.virtual_time import NothingCanHappenError, run_virtual
 
 
 class Scene:
-    """Delayed items in the running loop, and when each of them became due."""
+    """Delayed items in the running loop, and when each became due."""
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
@@ -24,7 +24,7 @@ class Scene:
         return item
 
 
-def test_items_leave_when_they_are_due_and_equals_in_the_order_they_came() -> None:
+def test_items_leave_when_due_and_equal_ones_in_insertion_order() -> None:
     async def story() -> list[tuple[str, float]]:
         scene = Scene()
         for key, ready_at in (("late", 7.5), ("soon", 2.5), ("soon too", 2.5), ("first", 1.0)):
@@ -37,7 +37,7 @@ def test_items_leave_when_they_are_due_and_equals_in_the_order_they_came() -> No
     assert left == [("first", 1.0), ("soon", 2.5), ("soon too", 2.5), ("late", 7.5)]
 
 
-def test_an_item_that_left_early_is_not_due_later() -> None:
+def test_a_discarded_item_does_not_become_due() -> None:
     async def story() -> tuple[list[tuple[str, float]], int]:
         scene = Scene()
         first = scene.add("first", 1.0)
@@ -49,7 +49,7 @@ def test_an_item_that_left_early_is_not_due_later() -> None:
     assert run_virtual(story()) == ([("second", 2.0)], 0)
 
 
-def test_no_timer_is_left_when_the_last_item_is_gone() -> None:
+def test_no_timer_is_left_without_items() -> None:
     ended_at: list[float] = []
 
     async def story() -> None:
@@ -68,7 +68,7 @@ def test_no_timer_is_left_when_the_last_item_is_gone() -> None:
     assert ended_at == [0.0]
 
 
-def test_an_item_may_come_back_when_it_is_due() -> None:
+def test_an_item_may_be_added_again_when_it_is_due() -> None:
     async def story() -> list[float]:
         loop = asyncio.get_running_loop()
         times: list[float] = []

@@ -36,12 +36,12 @@ def test_any_base_reaches_any_cap(base: float) -> None:
 
 
 @pytest.mark.parametrize(("base", "cap"), [(0.0, 1.0), (-1.0, 1.0), (2.0, 1.0), (1.0, math.inf), (math.nan, 1.0)])
-def test_a_base_above_the_cap_or_without_sense_is_refused(base: float, cap: float) -> None:
+def test_an_invalid_base_or_cap_is_refused(base: float, cap: float) -> None:
     with pytest.raises(ValueError, match="0 < base <= cap"):
         RateLimiter(base=base, cap=cap)
 
 
 @pytest.mark.parametrize("jitter", [-0.1, 1.1, math.nan])
-def test_a_jitter_that_is_no_share_is_refused(jitter: float) -> None:
+def test_a_jitter_that_is_not_a_fraction_is_refused(jitter: float) -> None:
     with pytest.raises(ValueError, match="expected 0 to 1"):
         RateLimiter(jitter=jitter)

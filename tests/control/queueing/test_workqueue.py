@@ -14,7 +14,7 @@ from gpuruntime.testing.virtual_time import run_virtual
 
 
 async def serve(queue: WorkQueue[str], count: int) -> list[str]:
-    """Take and give back so many keys."""
+    """Process `count` keys."""
     served = []
     for _ in range(count):
         key = await queue.get()
@@ -51,7 +51,7 @@ async def test_adds_of_a_running_key_lead_to_one_more_run_with_the_highest_prior
     assert len(queue) == 0
 
 
-def test_a_running_key_runs_again_at_the_earliest_time_asked_for() -> None:
+def test_a_running_key_runs_again_at_the_earliest_requested_time() -> None:
     async def story() -> float:
         queue = WorkQueue[str]("units")
         queue.add("a")
@@ -65,7 +65,7 @@ def test_a_running_key_runs_again_at_the_earliest_time_asked_for() -> None:
     assert run_virtual(story()) == 5.0
 
 
-async def test_a_higher_priority_goes_first_and_equals_in_the_order_they_came() -> None:
+async def test_a_higher_priority_is_served_first_and_equal_ones_in_order() -> None:
     queue = WorkQueue[str]("units")
 
     for key, priority in (("low", LOW_PRIORITY), ("a", 0), ("high", 7), ("b", 0), ("high too", 7)):
@@ -74,7 +74,7 @@ async def test_a_higher_priority_goes_first_and_equals_in_the_order_they_came() 
     assert await serve(queue, 5) == ["high", "high too", "a", "b", "low"]
 
 
-async def test_a_raised_priority_counts_at_once_and_a_lower_one_never() -> None:
+async def test_a_raised_priority_takes_effect_at_once_and_a_lower_one_never() -> None:
     queue = WorkQueue[str]("units")
     for key in ("a", "b", "c"):
         queue.add(key)
@@ -86,7 +86,7 @@ async def test_a_raised_priority_counts_at_once_and_a_lower_one_never() -> None:
     assert await serve(queue, 3) == ["b", "c", "a"]
 
 
-def test_a_low_key_waits_thirty_seconds_behind_steady_traffic_and_no_longer() -> None:
+def test_a_low_priority_key_waits_at_most_thirty_seconds_behind_steady_traffic() -> None:
     async def story() -> float:
         queue = WorkQueue[str]("units")
         names = (f"normal {number}" for number in itertools.count())
@@ -106,7 +106,7 @@ def test_a_low_key_waits_thirty_seconds_behind_steady_traffic_and_no_longer() ->
     assert run_virtual(story()) == 30.5
 
 
-def test_a_delayed_key_joins_its_class_at_the_end_when_its_delay_has_passed() -> None:
+def test_a_delayed_key_queues_behind_equal_priorities_when_its_delay_has_passed() -> None:
     async def story() -> list[str]:
         queue = WorkQueue[str]("units")
         queue.add_after("delayed", 5)
@@ -124,13 +124,13 @@ def test_a_plain_add_pulls_a_delayed_key_forward_and_keeps_the_higher_priority()
         queue.add_after("a", 3600, priority=4)
         await asyncio.sleep(1)
         queue.add("a", priority=2)
-        turn = await queue.get_with_causes()
+        item = await queue.get_with_causes()
         queue.done("a")
-        return turn, len(queue)
+        return item, len(queue)
 
-    turn, left = run_virtual(story())
+    item, left = run_virtual(story())
 
-    assert (turn.key, turn.priority, turn.waited, left) == ("a", 4, 0.0, 0)
+    assert (item.key, item.priority, item.waited, left) == ("a", 4, 0.0, 0)
 
 
 def test_a_later_delay_postpones_nothing() -> None:
@@ -145,7 +145,7 @@ def test_a_later_delay_postpones_nothing() -> None:
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0])
-async def test_no_delay_is_now_and_no_retry(seconds: float) -> None:
+async def test_an_add_without_a_delay_is_immediate_and_no_retry(seconds: float) -> None:
     queue = WorkQueue[str]("units")
 
     queue.add_after("a", seconds)
@@ -155,7 +155,7 @@ async def test_no_delay_is_now_and_no_retry(seconds: float) -> None:
 
 
 @pytest.mark.parametrize("seconds", [math.nan, math.inf, -math.inf])
-async def test_a_delay_that_is_no_number_is_refused(seconds: float) -> None:
+async def test_a_delay_that_is_not_finite_is_refused(seconds: float) -> None:
     queue = WorkQueue[str]("units")
 
     with pytest.raises(ValueError, match="'units' cannot delay 'a': expected finite seconds"):
@@ -170,8 +170,8 @@ def test_failures_back_off_until_they_are_forgotten() -> None:
         queue.add("a")
         seen = []
         for failed in (True, True, True, True, False, True):
-            turn = await queue.get_with_causes()
-            seen.append((turn.attempt, loop.time()))
+            item = await queue.get_with_causes()
+            seen.append((item.attempt, loop.time()))
             if failed:
                 queue.add_rate_limited("a")
             else:
@@ -184,7 +184,7 @@ def test_failures_back_off_until_they_are_forgotten() -> None:
     assert run_virtual(story()) == [(1, 0.0), (2, 1.0), (3, 3.0), (4, 7.0), (5, 11.0), (1, 11.0)]
 
 
-def test_chance_shortens_a_delay_by_the_jitter() -> None:
+def test_jitter_shortens_a_delay() -> None:
     async def story() -> float:
         queue = WorkQueue[str]("units", rate_limiter=RateLimiter(base=8, jitter=0.5), chance=lambda: 0.25)
         queue.add_rate_limited("a")
@@ -194,7 +194,7 @@ def test_chance_shortens_a_delay_by_the_jitter() -> None:
     assert run_virtual(story()) == 7.0
 
 
-def test_a_turn_tells_how_it_came_about() -> None:
+def test_a_work_item_has_its_attempt_and_causes() -> None:
     async def story() -> tuple[WorkItem[str], WorkItem[str]]:
         queue = WorkQueue[str]("units", rate_limiter=RateLimiter(base=1))
         queue.add_rate_limited("a", cause="error")
@@ -212,19 +212,19 @@ def test_a_turn_tells_how_it_came_about() -> None:
     assert second == WorkItem("a", 0, 2, 0.0, ("spec",), 0)
 
 
-async def test_causes_of_a_run_that_asked_for_none_are_not_those_of_the_next() -> None:
+async def test_causes_that_a_worker_did_not_ask_for_are_not_kept_for_the_next_run() -> None:
     queue = WorkQueue[str]("units")
     queue.add("a", cause="spec")
     await queue.get()
     queue.add("a")
     queue.done("a")
 
-    turn = await queue.get_with_causes()
+    item = await queue.get_with_causes()
 
-    assert turn.causes == ()
+    assert item.causes == ()
 
 
-async def test_a_paused_key_is_kept_and_takes_its_old_place_when_resumed() -> None:
+async def test_a_paused_key_keeps_its_position_for_when_it_is_resumed() -> None:
     queue = WorkQueue[str]("units")
     queue.pause("paused before")
     for key in ("paused before", "paused", "a", "b"):
@@ -239,7 +239,7 @@ async def test_a_paused_key_is_kept_and_takes_its_old_place_when_resumed() -> No
     assert await serve(queue, 3) == ["paused before", "paused", "b"]
 
 
-async def test_what_is_asked_for_during_a_pause_runs_once_afterwards() -> None:
+async def test_adds_during_a_pause_lead_to_one_run_afterwards() -> None:
     queue = WorkQueue[str]("units")
     queue.add("a")
     await queue.get()
@@ -251,24 +251,24 @@ async def test_what_is_asked_for_during_a_pause_runs_once_afterwards() -> None:
     queue.add("b")
     during = await serve(queue, 1)
     queue.resume("a")
-    turn = await queue.get_with_causes()
+    item = await queue.get_with_causes()
 
     assert during == ["b"]
-    assert (turn.key, turn.priority, turn.causes) == ("a", 3, ("spec",))
+    assert (item.key, item.priority, item.causes) == ("a", 3, ("spec",))
 
 
-async def test_done_without_get_is_a_mistake_worth_hearing_of() -> None:
+async def test_done_without_get_is_refused() -> None:
     queue = WorkQueue[str]("units")
     queue.add("a")
 
-    with pytest.raises(ValueError, match="no worker holds 'a' of workqueue 'units'"):
+    with pytest.raises(ValueError, match="'a' of workqueue 'units' is not running"):
         queue.done("a")
     await serve(queue, 1)
     with pytest.raises(ValueError, match="call done once for each get"):
         queue.done("a")
 
 
-def test_a_snapshot_shows_every_key_and_where_it_stands() -> None:
+def test_a_snapshot_shows_every_key_and_its_state() -> None:
     async def story() -> dict[str, tuple[KeyState, int, float, float | None, float | None]]:
         queue = WorkQueue[str]("units", rate_limiter=RateLimiter(base=64))
         queue.pause("paused")
@@ -291,7 +291,7 @@ def test_a_snapshot_shows_every_key_and_where_it_stands() -> None:
     }
 
 
-async def test_keys_that_are_done_leave_nothing_behind() -> None:
+async def test_finished_keys_leave_nothing_behind() -> None:
     queue = WorkQueue[str]("units")
 
     for number in range(1000):

@@ -1,4 +1,4 @@
-"""The workqueue against a model that is too simple to be wrong: lists, searched and sorted each time anew.
+"""The work queue against a naive model: lists that are searched and sorted each time.
 
 Times are multiples of 1/64 s, so that model and queue compute them exactly. A failure prints the steps and a blob for
 `hypothesis.reproduce_failure`.
@@ -30,8 +30,8 @@ INDEX = st.integers(0, 10)
 
 
 @define
-class Ask:
-    """A run that the model owes."""
+class Request:
+    """A requested run of the model."""
 
     key: str
     priority: int
@@ -42,65 +42,67 @@ class Ask:
 
 
 class NaiveQueue:
-    """What the queue promises, in the fewest words."""
+    """The promises of the queue, implemented naively."""
 
     def __init__(self) -> None:
         self.now = 0.0
-        self.asks: dict[str, Ask] = {}
+        self.requests: dict[str, Request] = {}
         self.running: dict[str, float] = {}
         self.paused: set[str] = set()
         self.failures: dict[str, int] = {}
-        self.sleepers = 0
+        self.idle = 0
         self.became_ready = 0
         self.number = 0
 
-    def ask(self, key: str, at: float, priority: int, cause: Hashable | None) -> None:
+    def request(self, key: str, at: float, priority: int, cause: Hashable | None) -> None:
         self.number += 1
-        known = self.asks.get(key)
-        ask = self.asks[key] = known or Ask(key, priority, at, self.number, ready=False, causes=[])
-        ask.priority = max(ask.priority, priority)
-        if at < ask.at:
-            ask.at, ask.number = at, self.number
-        if cause is not None and cause not in ask.causes:
-            ask.causes.append(cause)
+        known = self.requests.get(key)
+        request = self.requests[key] = known or Request(key, priority, at, self.number, ready=False, causes=[])
+        request.priority = max(request.priority, priority)
+        if at < request.at:
+            request.at, request.number = at, self.number
+        if cause is not None and cause not in request.causes:
+            request.causes.append(cause)
         self.ripen()
 
     def ripen(self) -> None:
-        due = [ask for ask in self.asks.values() if not ask.ready and ask.at <= self.now]
-        for ask in sorted(due, key=lambda ask: (ask.at, ask.number)):
+        due = [request for request in self.requests.values() if not request.ready and request.at <= self.now]
+        for request in sorted(due, key=lambda request: (request.at, request.number)):
             self.number += 1
             self.became_ready += 1
-            ask.ready, ask.number, ask.at = True, self.number, self.now
+            request.ready, request.number, request.at = True, self.number, self.now
 
-    def candidates(self) -> list[Ask]:
+    def candidates(self) -> list[Request]:
         held = self.running.keys() | self.paused
-        free = [ask for ask in self.asks.values() if ask.ready and ask.key not in held]
-        return sorted(free, key=lambda ask: (ask.at - ask.priority * AGEING, ask.number))
+        free = [request for request in self.requests.values() if request.ready and request.key not in held]
+        return sorted(free, key=lambda request: (request.at - request.priority * AGEING, request.number))
 
     def take(self) -> WorkItem[str]:
         first, *others = self.candidates()
         for other in others:
-            # The bound that starvation has, in its own words.
+            # The bound of `rank`, stated independently.
             assert first.at <= other.at or first.at - other.at <= (first.priority - other.priority) * AGEING + 1e-9
-        del self.asks[first.key]
+        del self.requests[first.key]
         self.running[first.key] = self.now
         attempt = self.failures.get(first.key, 0) + 1
         return WorkItem(first.key, first.priority, attempt, self.now - first.at, tuple(first.causes), 0)
 
-    def hand_to_sleepers(self) -> list[WorkItem[str]]:
-        turns = []
-        while self.sleepers and self.candidates():
-            self.sleepers -= 1
-            turns.append(self.take())
-        return turns
+    def hand_to_idle(self) -> list[WorkItem[str]]:
+        items = []
+        while self.idle and self.candidates():
+            self.idle -= 1
+            items.append(self.take())
+        return items
 
     def pass_time(self, until: float) -> list[WorkItem[str]]:
-        turns = []
-        for moment in sorted({ask.at for ask in self.asks.values() if self.now < ask.at <= until} | {until}):
+        items = []
+        for moment in sorted(
+            {request.at for request in self.requests.values() if self.now < request.at <= until} | {until}
+        ):
             self.now = moment
             self.ripen()
-            turns += self.hand_to_sleepers()
-        return turns
+            items += self.hand_to_idle()
+        return items
 
 
 class QueueMachine(RuleBasedStateMachine):
@@ -108,7 +110,7 @@ class QueueMachine(RuleBasedStateMachine):
         super().__init__()
         self.loop = VirtualTimeLoop()
         self.model = NaiveQueue()
-        self.sleepers: list[asyncio.Task[None]] = []
+        self.idle: list[asyncio.Task[None]] = []
         self.taken: list[WorkItem[str]] = []
 
     @initialize()
@@ -122,50 +124,50 @@ class QueueMachine(RuleBasedStateMachine):
         return self.loop.run_until_complete(story)
 
     async def take_one(self) -> None:
-        turn = await self.queue.get_with_causes()
-        self.taken.append(turn)
+        item = await self.queue.get_with_causes()
+        self.taken.append(item)
 
     def settle(self, expected: list[WorkItem[str]]) -> None:
-        """Let every worker run that can, and compare what they took with what the model gave."""
+        """Let the workers run, and compare what they took with what the model predicts."""
 
         async def a_few_rounds() -> None:
             for _ in range(4):
                 await asyncio.sleep(0)
 
         self.run(a_few_rounds())
-        self.sleepers = [task for task in self.sleepers if not task.done()]
+        self.idle = [task for task in self.idle if not task.done()]
         taken, self.taken = self.taken, []
         assert taken == expected
-        assert len(self.sleepers) == self.model.sleepers
+        assert len(self.idle) == self.model.idle
 
     @rule(key=KEYS, priority=PRIORITIES, cause=CAUSES)
     def add(self, key: str, priority: int, cause: str | None) -> None:
         self.queue.add(key, priority=priority, cause=cause)
-        self.model.ask(key, self.model.now, priority, cause)
-        self.settle(self.model.hand_to_sleepers())
+        self.model.request(key, self.model.now, priority, cause)
+        self.settle(self.model.hand_to_idle())
 
     @rule(keys=st.lists(st.tuples(KEYS, PRIORITIES), max_size=6), cancelled=INDEX)
     def add_many_while_a_worker_is_cancelled(self, keys: list[tuple[str, int]], cancelled: int) -> None:
         for key, priority in keys:
             self.queue.add(key, priority=priority)
-            self.model.ask(key, self.model.now, priority, None)
-        if self.sleepers:
-            self.sleepers[cancelled % len(self.sleepers)].cancel()
-            self.model.sleepers -= 1
-        self.settle(self.model.hand_to_sleepers())
+            self.model.request(key, self.model.now, priority, None)
+        if self.idle:
+            self.idle[cancelled % len(self.idle)].cancel()
+            self.model.idle -= 1
+        self.settle(self.model.hand_to_idle())
 
     @rule(key=KEYS, seconds=DELAYS, priority=PRIORITIES, cause=CAUSES)
     def add_after(self, key: str, seconds: float, priority: int, cause: str | None) -> None:
         self.queue.add_after(key, seconds, priority=priority, cause=cause)
-        self.model.ask(key, self.model.now + max(seconds, 0), priority, cause)
-        self.settle(self.model.hand_to_sleepers())
+        self.model.request(key, self.model.now + max(seconds, 0), priority, cause)
+        self.settle(self.model.hand_to_idle())
 
     @rule(key=KEYS, priority=PRIORITIES)
     def add_rate_limited(self, key: str, priority: int) -> None:
         failures = self.model.failures.get(key, 0)
         self.queue.add_rate_limited(key, priority=priority)
         self.model.failures[key] = failures + 1
-        self.model.ask(key, self.model.now + min(2.0**failures / 64, 16), priority, None)
+        self.model.request(key, self.model.now + min(2.0**failures / 64, 16), priority, None)
         self.settle([])
 
     @rule(key=KEYS)
@@ -182,16 +184,16 @@ class QueueMachine(RuleBasedStateMachine):
     def add_and_pause_before_the_woken_worker_runs(self, key: str, other: str) -> None:
         for each in (key, other):
             self.queue.add(each)
-            self.model.ask(each, self.model.now, 0, None)
+            self.model.request(each, self.model.now, 0, None)
         self.queue.pause(key)
         self.model.paused.add(key)
-        self.settle(self.model.hand_to_sleepers())
+        self.settle(self.model.hand_to_idle())
 
     @rule(key=KEYS)
     def resume(self, key: str) -> None:
         self.queue.resume(key)
         self.model.paused.discard(key)
-        self.settle(self.model.hand_to_sleepers())
+        self.settle(self.model.hand_to_idle())
 
     @rule()
     @precondition(lambda self: self.model.candidates())
@@ -199,10 +201,10 @@ class QueueMachine(RuleBasedStateMachine):
         assert self.run(self.queue.get_with_causes()) == self.model.take()
 
     @rule()
-    @precondition(lambda self: not self.model.candidates() and self.model.sleepers < 4)
-    def sleep(self) -> None:
-        self.sleepers.append(self.loop.create_task(self.take_one()))
-        self.model.sleepers += 1
+    @precondition(lambda self: not self.model.candidates() and self.model.idle < 4)
+    def wait(self) -> None:
+        self.idle.append(self.loop.create_task(self.take_one()))
+        self.model.idle += 1
         self.settle([])
 
     @rule(index=INDEX)
@@ -211,7 +213,7 @@ class QueueMachine(RuleBasedStateMachine):
         key = list(self.model.running)[index % len(self.model.running)]
         self.queue.done(key)
         del self.model.running[key]
-        self.settle(self.model.hand_to_sleepers())
+        self.settle(self.model.hand_to_idle())
 
     @rule(seconds=DELAYS.filter(lambda seconds: seconds > 0))
     def pass_time(self, seconds: float) -> None:
@@ -221,26 +223,26 @@ class QueueMachine(RuleBasedStateMachine):
         self.settle(expected)
 
     @invariant()
-    def looks_as_the_model_says(self) -> None:
+    def snapshot_equals_the_model(self) -> None:
         model = self.model
         views = {view.key: view for view in self.queue.snapshot()}
-        assert views.keys() == model.asks.keys() | model.running.keys() | model.paused
+        assert views.keys() == model.requests.keys() | model.running.keys() | model.paused
         for key, view in views.items():
-            ask = model.asks.get(key)
-            asked = KeyState.IDLE if ask is None else KeyState.READY if ask.ready else KeyState.WAITING
-            assert view.state == (KeyState.RUNNING if key in model.running else asked)
-            assert view.due_in == (None if ask is None else ask.at - model.now)
+            request = model.requests.get(key)
+            requested = KeyState.IDLE if request is None else KeyState.READY if request.ready else KeyState.WAITING
+            assert view.state == (KeyState.RUNNING if key in model.running else requested)
+            assert view.due_in == (None if request is None else request.at - model.now)
             assert view.running_for == (model.now - model.running[key] if key in model.running else None)
             assert (view.paused, view.failures) == (key in model.paused, model.failures.get(key, 0))
-            assert ask is None or view.priority == ask.priority
+            assert request is None or view.priority == request.priority
 
     @invariant()
-    def counts_what_the_model_counts(self) -> None:
-        ready = [ask.priority for ask in self.model.asks.values() if ask.ready]
+    def counters_equal_the_model(self) -> None:
+        ready = [request.priority for request in self.model.requests.values() if request.ready]
         assert {priority: depth for priority, depth in self.queue.counters.depth.items() if depth} == {
             priority: ready.count(priority) for priority in ready
         }
-        assert len(self.queue) == len(self.model.asks)
+        assert len(self.queue) == len(self.model.requests)
         assert self.queue.counters.adds == self.model.became_ready
         assert sum(self.queue.counters.waited.counts) == sum(self.queue.counters.worked.counts) + len(
             self.model.running
@@ -250,25 +252,25 @@ class QueueMachine(RuleBasedStateMachine):
         try:
             self.finish()
         finally:
-            for task in self.sleepers:
+            for task in self.idle:
                 task.cancel()
-            self.run(_outcomes(self.sleepers))
+            self.run(_outcomes(self.idle))
             self.loop.close()
 
     def finish(self) -> None:
-        """Whatever happened: every run that is owed comes, once, and closing ends everybody's wait."""
+        """Every requested run happens exactly once, and closing ends every wait."""
         for key in sorted(self.model.paused):
             self.resume(key)
-        while self.model.asks or self.model.running:
+        while self.model.requests or self.model.running:
             while self.model.running:
                 self.done(0)
             while self.model.candidates():
                 self.take()
-            if self.model.asks and not self.model.running:
-                self.pass_time(min(ask.at for ask in self.model.asks.values()) - self.model.now)
+            if self.model.requests and not self.model.running:
+                self.pass_time(min(request.at for request in self.model.requests.values()) - self.model.now)
         assert self.queue.snapshot() == ()
         self.queue.close()
-        for outcome in self.run(_outcomes(self.sleepers)):
+        for outcome in self.run(_outcomes(self.idle)):
             assert isinstance(outcome, QueueClosedError)
 
 

@@ -1,4 +1,4 @@
-"""Many workers, their cancellation, and the end of a queue."""
+"""Many workers, their cancellation, and closing a queue."""
 
 import asyncio
 import gc
@@ -33,14 +33,14 @@ def end(tasks: list[asyncio.Task[str]]) -> None:
         task.cancel()
 
 
-async def test_as_many_workers_wake_as_there_are_keys() -> None:
+async def test_as_many_workers_are_woken_as_there_are_keys() -> None:
     queue = WorkQueue[str]("units")
     async with asyncio.TaskGroup() as group:
         workers = await waiting_workers(queue, group, 4)
 
         for key in ("a", "b", "a"):
             queue.add(key)
-        woken = queue._sleepers.woken
+        woken = queue._idle.woken
         await rounds()
 
         assert woken == 2
@@ -48,18 +48,18 @@ async def test_as_many_workers_wake_as_there_are_keys() -> None:
         end(workers)
 
 
-async def test_a_key_is_there_at_once_without_a_turn_of_the_loop() -> None:
+async def test_a_ready_key_is_returned_without_yielding_to_the_loop() -> None:
     queue = WorkQueue[str]("units")
     queue.add("a")
 
-    turn = queue.get()
+    getting = queue.get()
     with pytest.raises(StopIteration) as finished:
-        turn.send(None)
+        getting.send(None)
 
     assert finished.value.value == "a"
 
 
-async def test_who_asks_later_does_not_take_the_key_that_another_was_woken_for() -> None:
+async def test_a_later_get_does_not_take_the_key_of_a_woken_worker() -> None:
     queue = WorkQueue[str]("units")
     async with asyncio.TaskGroup() as group:
         (first,) = await waiting_workers(queue, group, 1)
@@ -71,7 +71,7 @@ async def test_who_asks_later_does_not_take_the_key_that_another_was_woken_for()
         assert (first.result(), second) == ("a", "b")
 
 
-async def test_a_worker_on_its_way_is_enough_for_the_one_key_left() -> None:
+async def test_one_woken_worker_is_enough_for_the_one_key_left() -> None:
     queue = WorkQueue[str]("units")
     async with asyncio.TaskGroup() as group:
         workers = await waiting_workers(queue, group, 2)
@@ -79,7 +79,7 @@ async def test_a_worker_on_its_way_is_enough_for_the_one_key_left() -> None:
         queue.add("a")
         queue.pause("a")
         queue.add("b")
-        woken = queue._sleepers.woken
+        woken = queue._idle.woken
         await rounds()
 
         assert woken == 1
@@ -125,7 +125,7 @@ def test_a_timeout_of_get_loses_no_key() -> None:
     assert run_virtual(story()) == "a"
 
 
-async def test_a_worker_woken_for_a_key_that_is_paused_then_waits_on() -> None:
+async def test_a_worker_woken_for_a_key_that_is_then_paused_keeps_waiting() -> None:
     queue = WorkQueue[str]("units")
     async with asyncio.TaskGroup() as group:
         (worker,) = await waiting_workers(queue, group, 1)
@@ -133,14 +133,14 @@ async def test_a_worker_woken_for_a_key_that_is_paused_then_waits_on() -> None:
         queue.add("a")
         queue.pause("a")
         await rounds()
-        waited_on = not worker.done()
+        kept_waiting = not worker.done()
         queue.resume("a")
 
-        assert waited_on
+        assert kept_waiting
         assert await worker == "a"
 
 
-async def test_close_ends_every_wait_and_drops_what_is_queued() -> None:
+async def test_close_ends_every_wait_and_drops_queued_keys() -> None:
     queue = WorkQueue[str]("units")
     workers = [asyncio.create_task(queue.get()) for _ in range(3)]
     await rounds()
@@ -156,7 +156,7 @@ async def test_close_ends_every_wait_and_drops_what_is_queued() -> None:
     assert (len(queue), queue.snapshot(), set(queue.counters.depth.values())) == (0, (), {0})
 
 
-async def test_a_closed_queue_drops_adds_silently_and_hands_out_nothing() -> None:
+async def test_a_closed_queue_drops_adds_silently_and_returns_no_key() -> None:
     queue = WorkQueue[str]("units")
     queue.close()
 
@@ -190,7 +190,7 @@ def test_a_closed_queue_holds_no_timer() -> None:
     assert ended_at == [0.0]
 
 
-def test_drain_waits_for_the_running_keys_and_not_for_what_they_ask_for() -> None:
+def test_drain_waits_for_running_keys_and_not_for_their_requeues() -> None:
     async def story() -> tuple[tuple[str, ...], float]:
         queue = WorkQueue[str]("units")
         loop = asyncio.get_running_loop()
@@ -205,7 +205,7 @@ def test_drain_waits_for_the_running_keys_and_not_for_what_they_ask_for() -> Non
     assert run_virtual(story()) == ((), 7.0)
 
 
-def test_drain_of_a_queue_at_rest_takes_no_time() -> None:
+def test_drain_without_running_keys_takes_no_time() -> None:
     async def story() -> tuple[tuple[str, ...], float]:
         queue = WorkQueue[str]("units")
         queue.add("a")
@@ -215,7 +215,7 @@ def test_drain_of_a_queue_at_rest_takes_no_time() -> None:
     assert run_virtual(story()) == ((), 0.0)
 
 
-def test_drain_names_the_keys_that_did_not_end_in_time() -> None:
+def test_drain_returns_the_keys_that_did_not_finish_in_time() -> None:
     async def story() -> tuple[tuple[str, ...], float]:
         queue = WorkQueue[str]("units")
         queue.add("stuck")
@@ -229,7 +229,7 @@ def test_drain_names_the_keys_that_did_not_end_in_time() -> None:
     assert run_virtual(story()) == (("stuck",), 30.0)
 
 
-async def test_a_key_that_is_done_can_be_collected() -> None:
+async def test_a_finished_key_can_be_garbage_collected() -> None:
     class Key:
         pass
 
@@ -246,8 +246,8 @@ async def test_a_key_that_is_done_can_be_collected() -> None:
 
 
 @define
-class Ledger:
-    """What is owed to a key, and what it got."""
+class Account:
+    """The runs that one key is owed, and those it got."""
 
     owed: int = 0
     runs: int = 0
@@ -255,18 +255,18 @@ class Ledger:
 
 
 class Fuzz:
-    """Producers and workers that do as chance has it."""
+    """Producers and workers that act at random."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
-        self.ledgers = {key: Ledger() for key in "abcdefgh"}
+        self.accounts = {key: Account() for key in "abcdefgh"}
         self.queue = WorkQueue[str]("fuzz", rate_limiter=RateLimiter(cap=16, jitter=0.5), chance=self.random.random)
 
     async def produce(self) -> None:
         for _ in range(40):
             await asyncio.sleep(self.random.expovariate(20))
             key, priority = self.random.choice("abcdefgh"), self.random.choice([LOW_PRIORITY, 0, 7])
-            self.ledgers[key].owed += 1
+            self.accounts[key].owed += 1
             if self.random.random() < 0.3:
                 self.queue.add_after(key, self.random.uniform(0, 5), priority=priority)
             else:
@@ -276,26 +276,26 @@ class Fuzz:
         with suppress(QueueClosedError):
             while True:
                 key = await self.queue.get()
-                ledger = self.ledgers[key]
-                assert not ledger.held, f"{key} is with two workers"
-                ledger.held, ledger.owed = True, 0
-                ledger.runs += 1
+                account = self.accounts[key]
+                assert not account.held, f"{key} is processed by two workers"
+                account.held, account.owed = True, 0
+                account.runs += 1
                 await asyncio.sleep(self.random.choice([0, 0.001, 0.3]))
                 if self.random.random() < 0.2:
-                    ledger.owed += 1
+                    account.owed += 1
                     self.queue.add_rate_limited(key)
                 else:
                     self.queue.forget(key)
-                ledger.held = False
+                account.held = False
                 self.queue.done(key)
 
 
 @given(seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=30, deadline=None, print_blob=True)
-def test_many_producers_and_many_workers_never_share_a_key_and_miss_nothing(seed: int) -> None:
+def test_many_producers_and_workers_never_share_a_key_and_lose_no_add(seed: int) -> None:
     note(f"seed {seed}")
 
-    async def story() -> tuple[tuple[str, ...], list[Ledger]]:
+    async def story() -> tuple[tuple[str, ...], list[Account]]:
         fuzz = Fuzz(seed)
         async with asyncio.TaskGroup() as workers:
             for _ in range(12):
@@ -306,9 +306,9 @@ def test_many_producers_and_many_workers_never_share_a_key_and_miss_nothing(seed
             # Longer than any delay that failures in a row can add up to.
             await asyncio.sleep(3600)
             left = await fuzz.queue.drain(1)
-        return left, list(fuzz.ledgers.values())
+        return left, list(fuzz.accounts.values())
 
-    left, ledgers = run_virtual(story())
+    left, accounts = run_virtual(story())
 
     assert left == ()
-    assert all(ledger.runs and not ledger.owed for ledger in ledgers)
+    assert all(account.runs and not account.owed for account in accounts)

@@ -7,8 +7,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from gpuruntime.control.histogram import Histogram
+from gpuruntime.control.metrics.queues import QueueCollector
+from gpuruntime.control.queueing.counters import DURATION_BUCKETS, QueueCounters
 from gpuruntime.control.queueing.priorities import LOW_PRIORITY
-from gpuruntime.control.queueing.queue_metrics import DURATION_BUCKETS, QueueCollector, QueueCounters
 from gpuruntime.control.queueing.workqueue import WorkQueue
 from gpuruntime.testing.virtual_time import run_virtual
 
@@ -17,7 +18,7 @@ def value(registry: CollectorRegistry, name: str, **labels: str) -> float | None
     return registry.get_sample_value(name, {"name": "units", "controller": "units", **labels})
 
 
-def test_buckets_carry_the_labels_that_go_writes() -> None:
+def test_buckets_have_the_labels_that_go_writes() -> None:
     bounds = [bound for bound, _ in Histogram(DURATION_BUCKETS).cumulative()]
 
     assert bounds[:6] == ["1e-08", "1e-07", "1e-06", "9.999999999999999e-06", "9.999999999999999e-05", "0.001"]
@@ -26,7 +27,7 @@ def test_buckets_carry_the_labels_that_go_writes() -> None:
 
 @given(st.lists(st.floats(0, 1e5)))
 @settings(deadline=None)
-def test_a_bucket_counts_what_is_not_above_its_bound(observed: list[float]) -> None:
+def test_a_bucket_counts_values_up_to_its_bound(observed: list[float]) -> None:
     durations = Histogram(DURATION_BUCKETS)
 
     for seconds in observed:
@@ -65,7 +66,7 @@ def test_depth_returns_to_zero_whatever_series_a_priority_is_in() -> None:
     assert counters.depth_of_others == 0
 
 
-def test_a_queue_shows_what_happened_in_it() -> None:
+def test_a_queue_exports_its_counters() -> None:
     async def story() -> CollectorRegistry:
         registry = CollectorRegistry()
         queue = WorkQueue[str]("units")
@@ -96,7 +97,7 @@ def test_a_queue_shows_what_happened_in_it() -> None:
     assert value(registry, "workqueue_work_duration_seconds_sum") == 0.5
 
 
-def test_work_under_way_is_shown_as_it_is_at_the_scrape() -> None:
+def test_unfinished_work_is_current_at_the_scrape() -> None:
     async def story() -> list[float | None]:
         registry = CollectorRegistry()
         queue = WorkQueue[str]("units")
