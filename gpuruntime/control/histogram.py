@@ -1,4 +1,4 @@
-"""A histogram in plain numbers, cheap enough for the hottest path."""
+"""A histogram of plain numbers, cheap enough for hot paths."""
 
 from bisect import bisect_left
 from itertools import accumulate
@@ -7,11 +7,11 @@ from typing import Final
 __all__ = ["REQUEST_BUCKETS", "Histogram"]
 
 REQUEST_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-"""For what somebody waits for."""
+"""Default latency buckets, in seconds."""
 
 
 class Histogram:
-    """Counts seconds by buckets; `bounds` are their upper bounds, in order."""
+    """Counts durations in buckets; `bounds` are their upper bounds in seconds, ascending."""
 
     __slots__ = ("_bounds", "counts", "total")
 
@@ -25,6 +25,6 @@ class Histogram:
         self.total += seconds
 
     def cumulative(self) -> list[tuple[str, float]]:
-        """The buckets as Prometheus wants them: each counts all that is not above its bound."""
+        """Cumulative buckets as Prometheus expects them: each counts all values up to its bound."""
         names = (*map(repr, self._bounds), "+Inf")
         return list(zip(names, accumulate(map(float, self.counts)), strict=True))

@@ -1,4 +1,4 @@
-"""The caches of one term of leadership: complete, and not behind what the last leader wrote."""
+"""Caches at the start of a leadership term: synced, and no older than the last leader's writes."""
 
 import asyncio
 import logging
@@ -18,14 +18,14 @@ _RETRY_SECONDS: Final = 1.0
 
 
 class LeaderCaches:
-    """Brings informers up to date for the length of a block, each once, however often it is asked for.
+    """Brings informers up to date during an `async with` block, each informer once.
 
     Guarantees:
-        Only those who ask for an informer wait for it: one that never comes holds up no others.
+        Only callers that name an informer wait for it: an informer that never syncs delays no one else.
     """
 
     def __init__(self, wire: Wire, *, compared: bool) -> None:
-        """Without `compared` it is enough that a store is complete: there was no leader before us."""
+        """Without `compared` a synced store is enough, because there was no leader before us."""
         self._wire = wire
         self._compared = compared
         self._tasks: dict[Informer[Any], asyncio.Task[None]] = {}
@@ -42,13 +42,13 @@ class LeaderCaches:
             await asyncio.wait(self._tasks.values())
 
     async def ready(self, informers: Sequence[Informer[Any]]) -> None:
-        """Returns when each of these shows what the server held at the beginning of the block, or something newer."""
+        """Wait until each of these informers holds the server's state of the start of the block, or a newer one."""
         for informer in informers:
             if informer not in self._tasks:
                 name = f"catching up with {informer.scope.storage.kind}"
                 self._tasks[informer] = asyncio.create_task(self._bring_up(informer), name=name)
         for informer in informers:
-            # The task is shared: one that waits may be cancelled alone.
+            # The task is shared: cancelling one waiter must not cancel it for the others.
             await asyncio.shield(self._tasks[informer])
 
     async def _bring_up(self, informer: Informer[Any]) -> None:
@@ -58,7 +58,7 @@ class LeaderCaches:
                 await catch_up(informer, self._wire)
             except KubeError as error:
                 about = {"kind": str(informer.scope.storage.kind), "error": str(error)}
-                _LOG.warning("a cache cannot be compared with the server yet", extra=about)
+                _LOG.warning("cannot compare cache with server, retrying", extra=about)
                 await asyncio.sleep(_RETRY_SECONDS)
             else:
                 return

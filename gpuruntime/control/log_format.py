@@ -1,4 +1,4 @@
-"""Log lines that show their fields: JSON for machines, short lines for a person at a terminal."""
+"""Structured logs: JSON for machines, short text lines on a terminal."""
 
 import json
 import logging
@@ -19,18 +19,17 @@ def configure_logging(
     stream: TextIO | None = None,
     *,
     level: int | str = logging.INFO,
-    format: LogFormat = "auto",  # noqa: A002 - what logging itself calls it
+    format: LogFormat = "auto",  # noqa: A002 - the name that logging uses
     filters: Iterable[logging.Filter] = (),
 ) -> None:
-    """Send every log line of the process to `stream` (standard error), with its fields and those of its run.
+    """Send every log line of the process to `stream` (default: standard error), with all of its fields.
 
-    For programs that have no logging of their own: what was configured before is replaced. "auto" is one line of text
-    on a terminal, and one JSON object a line elsewhere. `filters` may add fields of their own to every line; those of
-    `ReconcileFields` are there already. A program with logging of its own adds `ReconcileFields` to its handlers
-    instead, and shows what is in `extra`.
+    For programs without a logging setup of their own: any earlier setup is replaced. "auto" means text on a terminal
+    and JSON elsewhere, one object per line. Lines carry the fields of `extra`, of `ReconcileFields`, and of `filters`.
+    A program with its own logging setup adds `ReconcileFields` to its handlers instead and formats `extra` itself.
 
     Raises:
-        ValueError: a level or a format that does not exist.
+        ValueError: unknown level or format.
     """
     if format not in _FORMATS:
         raise ValueError(f"format: expected one of {', '.join(_FORMATS)}, got {format!r}")
@@ -45,10 +44,10 @@ def configure_logging(
 
 
 class _TextFormatter(logging.Formatter):
-    """`12:00:00 INFO  message  key=value`: the message is constant, the fields follow it."""
+    """Lines like `12:00:00 INFO  message  key=value`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        fields = " ".join(f"{name}={_shown(value)}" for name, value in vars(record).items() if name not in _STANDARD)
+        fields = " ".join(f"{name}={_quoted(value)}" for name, value in vars(record).items() if name not in _STANDARD)
         lines = [f"{self.formatTime(record, '%H:%M:%S')} {record.levelname:<5} {record.getMessage()}"]
         if fields:
             lines[0] = f"{lines[0]}  {fields}"
@@ -60,14 +59,14 @@ class _TextFormatter(logging.Formatter):
 
 
 def _json_formatter() -> logging.Formatter:
-    # A library of its own, of which a program that logs otherwise has no use.
-    from gpuruntime.control.json_log_format import json_formatter  # noqa: PLC0415 - half a megabyte
+    # Imports a library that programs with another format do not need.
+    from gpuruntime.control.json_log_format import json_formatter  # noqa: PLC0415 - saves half a megabyte
 
     return json_formatter()
 
 
-def _shown(value: Any) -> str:
-    """A value as one word: in quotes if it has blanks, or a line of its own could be read into it."""
+def _quoted(value: Any) -> str:
+    """A value as one word: quoted if it has blanks, or characters that could fake a field or another line."""
     text = str(value)
     plain = text.isprintable() and not any(character in text for character in ' "=') and text != ""
     return text if plain else json.dumps(text, ensure_ascii=False)

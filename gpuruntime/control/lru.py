@@ -1,4 +1,4 @@
-"""A mapping that never grows beyond its limit."""
+"""An LRU cache."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -11,9 +11,9 @@ V = TypeVar("V")
 
 
 class LRU(Generic[K, V]):
-    """Entries by key, at most `limit` of them: a new one takes the place of the one that was used least recently.
+    """A mapping of at most `limit` entries: a new entry evicts the least recently used one.
 
-    `get` and `put` are uses; looking at all values, or whether a key is there, is none.
+    `get` and `put` count as uses; `values` and `in` do not.
     """
 
     __slots__ = ("_entries", "_limit")
@@ -35,7 +35,7 @@ class LRU(Generic[K, V]):
         return value
 
     def put(self, key: K, value: V) -> V | None:
-        """Set an entry; gives the value of the other entry that had to go for it, if one had to."""
+        """Set an entry; returns the value of the evicted entry, or None."""
         self._entries[key] = value
         self._entries.move_to_end(key)
         if len(self._entries) <= self._limit:
@@ -46,5 +46,5 @@ class LRU(Generic[K, V]):
         self._entries.pop(key, None)
 
     def values(self) -> tuple[V, ...]:
-        """All values of this moment, those used least recently first."""
+        """All values, least recently used first."""
         return tuple(self._entries.values())

@@ -1,4 +1,4 @@
-"""What people who run a manager see of it: probes, metrics and debug pages, put together."""
+"""The observability of a manager: health probes, metrics and debug pages, wired together."""
 
 import asyncio
 from typing import Any
@@ -11,7 +11,7 @@ from gpuruntime.control.controllers.controller import Controller
 from gpuruntime.control.controllers.reconcile_counters import ReconcileCounters
 from gpuruntime.control.debug.pages import debug_application
 from gpuruntime.control.events.recorder import Recorder
-from gpuruntime.control.health.checks import HealthChecks, caches_synced, handlers_well, loop_alive
+from gpuruntime.control.health.checks import HealthChecks, caches_synced, handlers_succeeding, loop_alive
 from gpuruntime.control.health.probes import build_application
 from gpuruntime.control.informers.cache import Cache
 from gpuruntime.control.leadership.election import LeaseElection
@@ -32,7 +32,10 @@ __all__ = ["Observability"]
 
 
 class Observability:
-    """The figures and pages of one manager. `live` and `ready` take further checks at any time."""
+    """Probes, metrics registry and debug pages of one manager, served by `app`.
+
+    Checks can be added to `live` and `ready` at any time, metrics to `registry`.
+    """
 
     def __init__(self, cache: Cache, *transports: Transport) -> None:
         self.registry = CollectorRegistry()
@@ -41,7 +44,7 @@ class Observability:
         self.ready.add("caches", caches_synced(cache))
         self._counters: dict[str, ReconcileCounters] = {}
         self._controllers: list[Controller[Any]] = []
-        self.ready.add("handlers", handlers_well(cache, self._controllers))
+        self.ready.add("handlers", handlers_succeeding(cache, self._controllers))
         self._queues = QueueCollector(self.registry)
         self._elections = ElectionCollector(self.registry)
         ControllerCollector(self.registry, self._counters)
@@ -60,36 +63,36 @@ class Observability:
         )
 
     def watch_controller(self, controller: Controller[Any]) -> None:
-        """Show a controller and its queue."""
+        """Export the metrics of a controller and its queue, and show both on the debug pages."""
         self._controllers.append(controller)
         self._counters[controller.name] = controller.counters
         self._queues.add(_CurrentQueue(controller))
 
     def watch_site(self, site: CountedSite) -> None:
-        """Show what becomes of the connections of a site."""
+        """Export the connection metrics of an HTTP site."""
         self._sites.append(site)
 
     def watch_transport(self, transport: Transport) -> None:
-        """Show what a transport sends."""
+        """Export the request metrics of a transport."""
         self._clients.add(transport)
 
     def watch_recorder(self, recorder: Recorder) -> None:
-        """Show what becomes of recorded events."""
+        """Export the metrics of an event recorder."""
         EventCollector(self.registry, recorder)
 
     def watch_election(self, lease: str, election: LeaseElection) -> None:
-        """Show who leads."""
+        """Export whether this process leads."""
         self._elections.add(lease, election)
 
     def watch_loop(self, watchdog: LoopWatchdog) -> None:
-        """Be alive only while the loop turns, and count its stalls."""
+        """Export the stalls of the event loop, and report not live while it is blocked."""
         LoopCollector(self.registry, watchdog)
         self.live.add("loop", loop_alive(watchdog))
 
 
 @frozen
 class _CurrentQueue:
-    """The queue that a controller has now: it gets a new one in each term of leadership."""
+    """The current queue of a controller, which gets a new one in each leadership term."""
 
     controller: Controller[Any]
 

@@ -1,4 +1,4 @@
-"""Numbers of options that make no sense, refused where they are given: with the field, the value, what was expected."""
+"""attrs validators for numeric options; their errors name the field, the value and what is expected."""
 
 import math
 from typing import Any
@@ -9,10 +9,10 @@ __all__ = ["above_zero", "at_least_one", "not_negative"]
 
 
 def at_least_one(options: object, attribute: "Attribute[Any]", value: object) -> None:
-    """Refuse what counts nothing.
+    """Require a whole number of at least 1.
 
     Raises:
-        TypeError: no whole number.
+        TypeError: not a whole number.
         ValueError: less than 1.
     """
     if isinstance(value, bool) or not isinstance(value, int):
@@ -22,10 +22,10 @@ def at_least_one(options: object, attribute: "Attribute[Any]", value: object) ->
 
 
 def above_zero(options: object, attribute: "Attribute[Any]", value: object) -> None:
-    """Refuse seconds that never pass, or have passed at once.
+    """Require finite seconds above 0.
 
     Raises:
-        TypeError: no number.
+        TypeError: not a number.
         ValueError: not above 0, or not finite.
     """
     if not 0 < _number(options, attribute, value, "finite seconds above 0") < math.inf:
@@ -33,10 +33,10 @@ def above_zero(options: object, attribute: "Attribute[Any]", value: object) -> N
 
 
 def not_negative(options: object, attribute: "Attribute[Any]", value: object) -> None:
-    """Refuse seconds that never pass, or that would have passed before they began.
+    """Require finite seconds of at least 0.
 
     Raises:
-        TypeError: no number.
+        TypeError: not a number.
         ValueError: below 0, or not finite.
     """
     if not 0 <= _number(options, attribute, value, "finite seconds of at least 0") < math.inf:

@@ -1,4 +1,4 @@
-"""Tasks that start together, fail together and end together: one floor of a manager."""
+"""A group of a manager's runnables: supervised tasks that start and stop together."""
 
 import asyncio
 import logging
@@ -9,18 +9,18 @@ from typing import Any, Self
 __all__ = ["RunnableGroup"]
 
 _LOG = logging.getLogger(__name__)
-# Others may have used up the grace of all; who ends quickly must not pay for that.
-_LEAST_SECONDS = 1.0
+# Earlier groups may have used up the shared shutdown grace; a task that ends quickly must still get the chance to.
+_MIN_GRACE_SECONDS = 1.0
 
 
 class RunnableGroup:
-    """The tasks of one group, owned by a block.
+    """The tasks of one group, owned by an `async with` block.
 
     Guarantees:
-        - A task that fails, or that ends although it should run for ever, is reported to `alarm` at once.
-        - Leaving the block cancels the tasks that are left and waits for them, so many seconds at most, but a second in
-          any case; those that will not end by then are named in the log and left behind.
-        - Tasks of others are never touched.
+        - A task that fails, or that returns before it is cancelled, is reported to `alarm` at once.
+        - Leaving the block cancels the remaining tasks and waits for them for `grace()` seconds, at least one. Tasks
+          that have not ended by then are logged and abandoned.
+        - No other tasks are touched.
     """
 
     def __init__(self, name: str, alarm: Callable[[BaseException], None], grace: Callable[[], float]) -> None:
@@ -38,16 +38,16 @@ class RunnableGroup:
         """Run `work` until the block ends.
 
         Raises:
-            RuntimeError: the block is not open, or ending.
-            TypeError: what is to be run is no coroutine.
+            RuntimeError: the block has not been entered, or is being left.
+            TypeError: `work` is not a coroutine.
         """
         if not asyncio.iscoroutine(work):
             raise TypeError(
-                f"{name}: expected a function that gives a coroutine, got one that gave {work!r}: make it async"
+                f"{name}: expected a function that returns a coroutine, got one that returned {work!r}: make it async"
             )
         if not self._open:
             work.close()
-            raise RuntimeError(f"{name} cannot start: the {self._name} of the manager are not running")
+            raise RuntimeError(f"{name} cannot start: the manager's {self._name} are not running")
         task = asyncio.create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
@@ -59,20 +59,20 @@ class RunnableGroup:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Who is at work."""
+        """The names of the running tasks."""
         return tuple(task.get_name() for task in self._tasks)
 
     async def close(self) -> None:
-        """End the tasks as leaving the block does, and start none any more."""
+        """Stop the tasks as leaving the block does; no task can be started afterwards."""
         self._open = False
         tasks = set(self._tasks)
         for task in tasks:
             task.cancel()
         if tasks:
-            _, stuck = await asyncio.wait(tasks, timeout=max(_LEAST_SECONDS, self._grace()))
+            _, stuck = await asyncio.wait(tasks, timeout=max(_MIN_GRACE_SECONDS, self._grace()))
             if stuck:
                 names = sorted(task.get_name() for task in stuck)
-                _LOG.error("tasks did not end in time and are left behind", extra={"group": self._name, "tasks": names})
+                _LOG.error("tasks did not stop in time, abandoned", extra={"group": self._name, "tasks": names})
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -80,5 +80,5 @@ class RunnableGroup:
         if error is not None:
             self._alarm(error)
         elif self._open:
-            # Ended by itself, or cancelled by something that it waited for: nobody here has cancelled it yet.
-            self._alarm(RuntimeError(f"{task.get_name()} ended although it should run until it is cancelled"))
+            # It returned, or something that it awaited was cancelled: this group has not cancelled it.
+            self._alarm(RuntimeError(f"{task.get_name()} returned, but a runnable must run until it is cancelled"))

@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT: the first asks for an orderly end, the second does not wait for it."""
+"""SIGTERM and SIGINT: the first stops gracefully, the second kills the process."""
 
 import asyncio
 import logging
@@ -13,14 +13,14 @@ _NUMBERS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 class StopSignals:
-    """For the length of a block, the first signal calls `stop`; a second one kills the process.
+    """During a `with` block, the first signal calls `stop` and a second one kills the process.
 
-    Before that it is told in the log what is cut off by it, which `under_way` knows.
+    Before the process is killed, the tasks that `running` returns are logged.
     """
 
-    def __init__(self, stop: Callable[[], None], under_way: Callable[[], Sequence[str]]) -> None:
+    def __init__(self, stop: Callable[[], None], running: Callable[[], Sequence[str]]) -> None:
         self._stop = stop
-        self._under_way = under_way
+        self._running = running
         self._loop = asyncio.get_running_loop()
         self._is_stopping = False
 
@@ -38,7 +38,7 @@ class StopSignals:
             _LOG.info("stopping", extra={"signal": number.name})
             self._stop()
             return
-        _LOG.error("cut off by a second signal", extra={"signal": number.name, "tasks": list(self._under_way())})
+        _LOG.error("second signal, exiting immediately", extra={"signal": number.name, "tasks": list(self._running())})
         self._loop.remove_signal_handler(number)
         signal.signal(number, signal.SIG_DFL)
         signal.raise_signal(number)

@@ -31,7 +31,7 @@ def restored_root_logger() -> Iterator[None]:
     root.setLevel(level)
 
 
-def test_machines_get_one_json_object_a_line_with_the_fields_apart() -> None:
+def test_json_is_one_object_per_line_with_separate_fields() -> None:
     stream = io.StringIO()
     configure_logging(stream)
 
@@ -42,7 +42,7 @@ def test_machines_get_one_json_object_a_line_with_the_fields_apart() -> None:
     assert datetime.fromisoformat(line["time"]).utcoffset() == timedelta(0)
 
 
-def test_a_person_gets_a_short_line() -> None:
+def test_a_terminal_gets_a_short_line() -> None:
     stream = Terminal()
     configure_logging(stream)
 
@@ -51,7 +51,7 @@ def test_a_person_gets_a_short_line() -> None:
     assert stream.getvalue().split(" ", 1)[1] == "WARNING claimed  unit=a-1\n"
 
 
-def test_a_person_can_tell_where_a_field_ends_whatever_is_in_it() -> None:
+def test_a_field_with_special_characters_is_quoted() -> None:
     stream = Terminal()
     configure_logging(stream)
 
@@ -61,7 +61,7 @@ def test_a_person_can_tell_where_a_field_ends_whatever_is_in_it() -> None:
     assert stream.getvalue().partition("WARNING ")[2] == shown
 
 
-def test_a_person_sees_tracebacks_and_stacks() -> None:
+def test_text_includes_tracebacks_and_stacks() -> None:
     stream = Terminal()
     configure_logging(stream)
 
@@ -80,9 +80,7 @@ def test_a_person_sees_tracebacks_and_stacks() -> None:
     [(Terminal(), "json", True), (io.StringIO(), "text", False)],
     ids=["JSON on a terminal", "text in a file"],
 )
-def test_a_format_that_was_asked_for_is_used_wherever_the_lines_go(
-    stream: io.StringIO, format_: LogFormat, is_json: bool
-) -> None:
+def test_an_explicit_format_is_used_on_any_stream(stream: io.StringIO, format_: LogFormat, is_json: bool) -> None:
     configure_logging(stream, format=format_)
 
     logging.getLogger("unit").info("claimed")
@@ -108,7 +106,7 @@ def test_lines_of_a_run_carry_its_fields_and_those_of_the_program() -> None:
     assert not run.keys() & outside.keys()
 
 
-def test_what_was_configured_before_is_replaced_and_lines_are_written_once() -> None:
+def test_an_earlier_setup_is_replaced_and_lines_are_written_once() -> None:
     before, after = io.StringIO(), io.StringIO()
     configure_logging(before)
     configure_logging(after, level="warning")
@@ -128,12 +126,12 @@ def test_without_a_stream_lines_go_to_standard_error_as_it_is_then(capsys: pytes
     assert json.loads(capsys.readouterr().err)["message"] == "claimed"
 
 
-def test_a_level_or_a_format_that_does_not_exist_is_refused_and_nothing_is_changed() -> None:
+def test_an_unknown_level_or_format_is_refused_and_nothing_is_changed() -> None:
     handlers = logging.getLogger().handlers[:]
 
     with pytest.raises(ValueError, match=r"level: expected one of debug, info, .* got 'loud'"):
         configure_logging(level="loud")
     with pytest.raises(ValueError, match="format: expected one of auto, json, text, got 'xml'"):
-        configure_logging(format="xml")  # type: ignore[arg-type] # what a program without types may pass
+        configure_logging(format="xml")  # type: ignore[arg-type] # untyped programs may pass it
 
     assert logging.getLogger().handlers == handlers

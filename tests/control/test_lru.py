@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from gpuruntime.control.lru import LRU
 
 
-def test_the_entry_used_least_recently_makes_room() -> None:
+def test_the_least_recently_used_entry_is_evicted() -> None:
     memory: LRU[str, int] = LRU(2)
     memory.put("a", 1)
     memory.put("b", 2)
@@ -16,7 +16,7 @@ def test_the_entry_used_least_recently_makes_room() -> None:
     assert memory.values() == (1, 3)
 
 
-def test_a_new_value_of_a_known_key_evicts_nobody() -> None:
+def test_a_new_value_of_a_known_key_evicts_nothing() -> None:
     memory: LRU[str, int] = LRU(1)
     memory.put("a", 1)
 
@@ -26,7 +26,7 @@ def test_a_new_value_of_a_known_key_evicts_nobody() -> None:
     assert (memory.get("a"), len(memory)) == (2, 1)
 
 
-def test_what_is_discarded_is_gone_and_may_be_discarded_again() -> None:
+def test_a_discarded_entry_is_gone_and_may_be_discarded_again() -> None:
     memory: LRU[str, int] = LRU(1)
     memory.put("a", 1)
 
@@ -38,7 +38,7 @@ def test_what_is_discarded_is_gone_and_may_be_discarded_again() -> None:
 
 
 @given(keys=st.lists(st.integers(0, 9)), limit=st.integers(1, 5))
-def test_any_uses_leave_exactly_the_latest(keys: list[int], limit: int) -> None:
+def test_exactly_the_most_recently_used_entries_are_kept(keys: list[int], limit: int) -> None:
     memory: LRU[int, int] = LRU(limit)
 
     for key in keys:

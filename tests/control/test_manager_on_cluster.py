@@ -281,5 +281,5 @@ async def test_leader_work_that_ends_by_itself_is_a_failure(tmp_path: Path) -> N
 
     manager.add(brief, "brief")
 
-    with pytest.raises(RuntimeError, match="brief ended although it should run until it is cancelled"):
+    with pytest.raises(RuntimeError, match="brief returned, but a runnable must run until it is cancelled"):
         await manager.run()

@@ -15,7 +15,7 @@ async def for_ever() -> None:
     await asyncio.Event().wait()
 
 
-def test_leaving_cancels_and_waits_for_every_task_and_for_nobody_elses() -> None:
+def test_leaving_cancels_and_awaits_the_tasks_of_the_group_only() -> None:
     async def story() -> tuple[list[str], bool]:
         ended: list[str] = []
 
@@ -56,17 +56,17 @@ def test_a_failure_raises_the_alarm_at_once() -> None:
     assert (time, str(error)) == (5, "boom")
 
 
-def test_work_that_ends_by_itself_is_a_failure_too() -> None:
+def test_a_runnable_that_returns_is_a_failure() -> None:
     async def story() -> BaseException:
         alarm: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
         async with RunnableGroup("workers", alarm.set_result, lambda: 30.0) as crew:
             crew.start(asyncio.sleep(1), "short-lived")
             return await alarm
 
-    assert str(run_virtual(story())) == "short-lived ended although it should run until it is cancelled"
+    assert str(run_virtual(story())) == "short-lived returned, but a runnable must run until it is cancelled"
 
 
-def test_work_that_something_else_cancelled_is_a_failure_too() -> None:
+def test_a_runnable_that_something_else_cancelled_is_a_failure() -> None:
     async def story() -> BaseException:
         alarm: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
 
@@ -79,10 +79,10 @@ def test_work_that_something_else_cancelled_is_a_failure_too() -> None:
             crew.start(cancelled(), "cancelled")
             return await alarm
 
-    assert str(run_virtual(story())) == "cancelled ended although it should run until it is cancelled"
+    assert str(run_virtual(story())) == "cancelled returned, but a runnable must run until it is cancelled"
 
 
-def test_who_ends_quickly_does_not_pay_for_a_grace_that_others_used_up() -> None:
+def test_a_task_that_ends_quickly_gets_a_second_even_without_grace() -> None:
     async def story() -> list[str]:
         ended: list[str] = []
 
@@ -101,7 +101,7 @@ def test_who_ends_quickly_does_not_pay_for_a_grace_that_others_used_up() -> None
     assert run_virtual(story()) == ["quick"]
 
 
-def test_a_task_that_will_not_end_is_named_and_left_behind(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_task_that_does_not_stop_is_logged_and_abandoned(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.ERROR)
 
     async def story() -> float:
@@ -127,7 +127,7 @@ def test_a_task_that_will_not_end_is_named_and_left_behind(caplog: pytest.LogCap
 def test_nothing_starts_outside_the_block() -> None:
     async def story() -> None:
         crew = RunnableGroup("workers", no_alarm, lambda: 1.0)
-        with pytest.raises(RuntimeError, match="the workers of the manager are not running"):
+        with pytest.raises(RuntimeError, match="the manager's workers are not running"):
             crew.start(for_ever(), "early")
 
     run_virtual(story())

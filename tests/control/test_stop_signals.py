@@ -22,7 +22,7 @@ asyncio.run(main())
 """
 
 
-async def test_the_first_signal_asks_for_an_end_and_afterwards_signals_are_as_before() -> None:
+async def test_the_first_signal_stops_and_handlers_are_removed_afterwards() -> None:
     before = signal.getsignal(signal.SIGTERM)
     asked = asyncio.Event()
 
@@ -33,7 +33,7 @@ async def test_the_first_signal_asks_for_an_end_and_afterwards_signals_are_as_be
     assert signal.getsignal(signal.SIGTERM) == before
 
 
-def test_a_second_signal_kills_the_process_and_the_log_says_what_that_cut_off() -> None:
+def test_a_second_signal_kills_the_process_and_logs_the_running_tasks() -> None:
     command = [sys.executable, "-c", SCRIPT]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -47,4 +47,4 @@ def test_a_second_signal_kills_the_process_and_the_log_says_what_that_cut_off() 
         second = json.loads(process.stderr.readline())
         assert process.wait() == -signal.SIGINT
     assert (first["message"], first["signal"]) == ("stopping", "SIGTERM")
-    assert (second["message"], second["tasks"]) == ("cut off by a second signal", ["work"])
+    assert (second["message"], second["tasks"]) == ("second signal, exiting immediately", ["work"])

@@ -113,7 +113,7 @@ async def test_an_api_that_stops_answers_what_it_took_and_ends_its_streams(world
     assert b"\r\nConnection: close\r\n" in answer
     assert (ready, code) == (500, 0)
     assert b"reset" in begun + rest
-    assert "tasks did not end in time and are left behind" not in {line["message"] for line in api.lines()}
+    assert "tasks did not stop in time, abandoned" not in {line["message"] for line in api.lines()}
 
 
 async def connected(

@@ -126,7 +126,7 @@ async def test_a_deployment_that_somebody_changes_is_repaired(
         await observer.ready(key)
 
     assert encode(deployment_of(observer, key).spec) == encode(before.spec)
-    assert operator.controller.counters.fights == 0
+    assert operator.controller.counters.hot_loops == 0
     assert await world.writes_of_a_second_pass() == []
 
 

@@ -281,7 +281,7 @@ class Controller(Generic[K]):
         else:
             _LOG.error("reconcile failed", extra=fields, exc_info=None if is_expected(error) else error)
         if isinstance(error, HotLoopError):
-            self.counters.fights += 1
+            self.counters.hot_loops += 1
         if decision.verdict == "terminal":
             self.counters.terminal_errors += 1
             self.queue.forget(item.key)

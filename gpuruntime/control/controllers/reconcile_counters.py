@@ -33,7 +33,7 @@ class ReconcileCounters:
         "cache_waits",
         "conflicts",
         "durations",
-        "fights",
+        "hot_loops",
         "live_reads",
         "max_concurrent",
         "results",
@@ -58,7 +58,7 @@ class ReconcileCounters:
         """Waits until the cache showed our own write."""
         self.conflicts = 0
         """Writes that the server refused because the object had changed."""
-        self.fights = 0
+        self.hot_loops = 0
         """Times that a write was found to be undone, by us or by another field manager."""
 
     @property

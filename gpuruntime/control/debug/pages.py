@@ -1,16 +1,16 @@
-"""Debug pages: what queues, informers and tasks are at, and how to move a key along by hand.
+"""Debug pages: the state of queues, informers and tasks, and actions on single keys.
 
-    GET  /debug/                                    the pages there are
-    GET  /debug/queues                              the first keys of every controller, and how many there are
-    GET  /debug/queues?key=namespace/name           this key, wherever it is
+    GET  /debug/                                    list of pages
+    GET  /debug/queues                              the first keys of every controller, and the total
+    GET  /debug/queues?key=namespace/name           a single key, in every controller
     GET  /debug/informers                           every informer
     GET  /debug/tasks                               every task of the loop, with its stack
-    POST /debug/queues/{controller}/requeue         {"key": "namespace/name"}: run the key now
-    POST /debug/queues/{controller}/pause           hand it to no worker
-    POST /debug/queues/{controller}/resume          end that
-    POST /debug/queues/{controller}/forget          forget its failures; the run that it waits for stays
+    POST /debug/queues/{controller}/requeue         {"key": "namespace/name"}: reconcile the key now
+    POST /debug/queues/{controller}/pause           hold the key back
+    POST /debug/queues/{controller}/resume          end the pause
+    POST /debug/queues/{controller}/forget          reset its failures; a requested run stays
 
-All is JSON, errors included; `curl --json '{"key": "namespace/name"}' ...` sends what is expected.
+All responses are JSON, errors included. Send a body with `curl --json '{"key": "namespace/name"}' ...`.
 """
 
 import asyncio
@@ -41,19 +41,19 @@ Authorize = Callable[[web.Request], Awaitable[bool]]
 
 
 async def loopback_only(request: web.Request) -> bool:
-    """Lets in who comes over the loopback interface, and calls it by its own name.
+    """Authorizes requests over the loopback interface whose Host header is localhost or a loopback address.
 
-    The latter keeps out web pages: a page can give a name of its own the address 127.0.0.1, and have a browser on this
-    machine ask for it.
+    The Host check defends against DNS rebinding: a web page can point its own domain name to 127.0.0.1 and make a
+    browser on this machine send requests.
 
     Caveats:
-        A proxy on this machine is let in, and with it whomever it speaks for.
+        Requests through a proxy on this machine are authorized, too.
     """
     try:
         host = urlsplit(f"//{request.headers.get('Host', '')}").hostname or ""
     except ValueError:
         return False
-    # `remote` is the peer of the connection, whatever headers say.
+    # `remote` is the peer of the connection; headers cannot change it.
     return _is_loopback(request.remote or "") and (host == "localhost" or _is_loopback(host))
 
 
@@ -63,19 +63,19 @@ def debug_application(
     """The debug pages, to be mounted at /debug/.
 
     Guarantees:
-        Nothing is shown and nothing done unless `authorize` says so: 403. Stacks come without the values of variables.
-        A POST needs the content type of JSON, which no web page of a stranger can send.
+        Without authorization every request gets 403 and has no effect. Stacks do not contain values of variables. A
+        POST needs the JSON content type, which a cross-origin web page cannot send.
 
     Caveats:
-        `controllers` is read at each request, so it may grow meanwhile. The page of queues looks at their keys part by
-        part, so that others can run: what it shows is not of one moment.
+        `controllers` is read at each request, so it may grow. The queue page yields to the loop while it reads the
+        keys: it is not a consistent snapshot.
     """
     pages = _Pages(controllers, cache)
 
     @web.middleware
     async def guard(request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> Any:
         if not await authorize(request):
-            return _refusal(HTTPStatus.FORBIDDEN, "the debug pages are not open to this client")
+            return _error(HTTPStatus.FORBIDDEN, "this client may not use the debug pages")
         return await handler(request)
 
     application = web.Application(middlewares=[guard])
@@ -103,7 +103,7 @@ class _Pages:
             try:
                 taken = [(controller, _search(controller, text)) for controller in self.controllers]
             except ValueError as error:
-                return _refusal(HTTPStatus.BAD_REQUEST, str(error))
+                return _error(HTTPStatus.BAD_REQUEST, str(error))
         return await _page(lambda: {"queues": [queue_page(controller, keys) for controller, keys in taken]})
 
     async def informers(self, _request: web.Request) -> web.Response:
@@ -120,14 +120,14 @@ class _Pages:
         controller = next((known for known in self.controllers if known.name == name), None)
         if controller is None:
             names = ", ".join(known.name for known in self.controllers) or "none"
-            return _refusal(HTTPStatus.NOT_FOUND, f"no controller {name!r}: there are {names}")
+            return _error(HTTPStatus.NOT_FOUND, f"no controller {name!r}: expected one of {names}")
         act = _ACTIONS.get(action)
         if act is None:
-            return _refusal(HTTPStatus.NOT_FOUND, f"no action {action!r}: there are {', '.join(_ACTIONS)}")
+            return _error(HTTPStatus.NOT_FOUND, f"no action {action!r}: expected one of {', '.join(_ACTIONS)}")
         try:
             key = controller.parse_key(await _key_text(request))
         except ValueError as error:
-            return _refusal(HTTPStatus.BAD_REQUEST, str(error))
+            return _error(HTTPStatus.BAD_REQUEST, str(error))
         act(controller.queue, key)
         view = controller.queue.view(key)
         now = None if view is None else key_page(view)
@@ -135,10 +135,10 @@ class _Pages:
 
 
 def _search(controller: InspectedController, text: str) -> KeySample[Any]:
-    """The key for which the text stands, if the controller's queue has it.
+    """The key with this text, if it is in the controller's queue.
 
     Raises:
-        ValueError: it stands for none.
+        ValueError: the text is not a key of this controller.
     """
     view = controller.queue.view(controller.parse_key(text))
     return KeySample(0, ()) if view is None else KeySample(1, (view,))
@@ -157,10 +157,10 @@ _ACTIONS: Final[dict[str, Callable[[WorkQueue[Any], Any], None]]] = {
 
 
 async def _key_text(request: web.Request) -> str:
-    """What the body says.
+    """The key in the request body.
 
     Raises:
-        ValueError: not what it should.
+        ValueError: the body is invalid.
     """
     if request.content_type != _JSON:
         raise ValueError(f"expected content type {_JSON}, got {request.content_type}")
@@ -169,17 +169,17 @@ async def _key_text(request: web.Request) -> str:
     except orjson.JSONDecodeError as error:
         raise ValueError(f'expected a JSON object like {{"key": "namespace/name"}}: {error}') from error
     if not isinstance(body, dict) or body.keys() != {"key"} or not isinstance(body["key"], str):
-        raise ValueError('expected {"key": "namespace/name"}: an object with this one field, a string')
+        raise ValueError('expected {"key": "namespace/name"}: an object with a single string field')
     return body["key"]
 
 
 async def _page(build: Callable[[], Any]) -> web.Response:
-    # There may be thousands of tasks: writing them down in a thread lets the loop go on meanwhile.
+    # There may be thousands of tasks: encode in a thread to keep the loop free.
     body = await asyncio.to_thread(lambda: orjson.dumps(build(), option=orjson.OPT_INDENT_2))
     return web.Response(body=body, content_type=_JSON)
 
 
-def _refusal(status: HTTPStatus, message: str) -> web.Response:
+def _error(status: HTTPStatus, message: str) -> web.Response:
     return web.Response(status=status, body=orjson.dumps({"error": message}), content_type=_JSON)
 
 

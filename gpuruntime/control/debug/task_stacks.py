@@ -1,4 +1,4 @@
-"""What every task of an event loop waits for, as text."""
+"""The await stacks of all tasks of an event loop, as text."""
 
 import asyncio
 import gc
@@ -28,13 +28,13 @@ class TaskView:
     name: str
     coroutine: str
     stack: str
-    """From the outermost await to the innermost, as a traceback shows it; without the values of any variable."""
+    """From the outermost await to the innermost, formatted like a traceback, without values of variables."""
     waits_for: str
-    """The type of what the innermost await waits for, or the name of the task; empty unless the task is suspended."""
+    """The type of the innermost awaited object, or the name of the awaited task; empty unless the task is suspended."""
 
 
 def view_tasks(loop: asyncio.AbstractEventLoop) -> tuple[TaskView, ...]:
-    """Every task of a loop that has not ended, by name. To be called in its thread."""
+    """Every unfinished task of a loop, sorted by name. Call it in the loop's thread."""
     return tuple(sorted(map(_view, asyncio.all_tasks(loop)), key=lambda view: (view.name, view.coroutine)))
 
 
@@ -51,7 +51,7 @@ def _view(task: asyncio.Task[Any]) -> TaskView:
 
 
 def _awaited(coroutine: Any) -> Iterator[Any]:
-    """A coroutine, what it awaits, what that awaits, and so on. `Task.get_stack` shows the first of them only."""
+    """The chain of awaits that starts with a coroutine. `Task.get_stack` shows only its first link."""
     link = coroutine
     while link is not None:
         yield link
@@ -59,7 +59,7 @@ def _awaited(coroutine: Any) -> Iterator[Any]:
 
 
 def _wrapped(link: Any) -> Any:
-    """What stands behind one of the interpreter's own awaitables, which do not say so themselves."""
+    """The object behind one of the interpreter's own awaitables, which do not expose it."""
     if type(link).__name__ not in _WRAPPERS:
         return None
     return next((inner for inner in gc.get_referents(link) if isinstance(inner, _AWAITED)), None)

@@ -1,4 +1,4 @@
-"""What the debug pages show of queues and informers, ready to be written as JSON."""
+"""The content of the debug pages of queues and informers, as JSON values."""
 
 import math
 from collections.abc import Callable, Hashable
@@ -15,7 +15,7 @@ from gpuruntime.control.queueing.workqueue import WorkQueue
 __all__ = ["InspectedController", "informer_page", "key_page", "queue_page"]
 
 _FAULTS_SHOWN = 10
-_LONGEST_FAULT = 300
+_MAX_FAULT_LENGTH = 300
 
 
 class InspectedController(Protocol):
@@ -32,13 +32,11 @@ class InspectedController(Protocol):
 
     @property
     def parse_key(self) -> Callable[[str], Any]:
-        """The key that a text stands for, the inverse of `str`; raises ValueError where it stands for none."""
+        """Parses the text of a key, the inverse of `str`; raises ValueError if it is not a key."""
 
 
 def queue_page(controller: InspectedController, sample: KeySample[Any]) -> dict[str, Any]:
-    """A controller and the first of its keys: those with workers, then in the order in which they are due, idle ones
-    last. `total` says of how many.
-    """
+    """A controller and the first of its `total` keys: running ones, then by due time, idle ones last."""
     counters = controller.counters
     return {
         "controller": controller.name,
@@ -51,9 +49,7 @@ def queue_page(controller: InspectedController, sample: KeySample[Any]) -> dict[
 
 
 def key_page(view: KeyView[Hashable]) -> dict[str, Any]:
-    """One key. Times are in seconds from now; `due_in_seconds` is when its next run may start, null if none is asked
-    for and negative if one is overdue.
-    """
+    """One key. Times are relative to now; `due_in_seconds` is null without a requested run, negative if overdue."""
     return {
         "key": str(view.key),
         "state": view.state.value,
@@ -67,9 +63,9 @@ def key_page(view: KeyView[Hashable]) -> dict[str, Any]:
 
 
 def informer_page(informer: Informer[Any], now: float) -> dict[str, Any]:
-    """One informer; `now` in loop time. Ages are null where there was no contact yet.
+    """One informer; `now` is loop time. Ages are null before the first contact.
 
-    Of the objects that cannot be read a few are named.
+    Up to 10 of the quarantined objects are listed.
     """
     store = informer.store
     return {
@@ -80,7 +76,7 @@ def informer_page(informer: Informer[Any], now: float) -> dict[str, Any]:
         "bytes": store.size,
         "quarantined": store.quarantined,
         "quarantined_objects": [
-            {"key": str(key), "error": fault[:_LONGEST_FAULT]} for key, fault in store.faults(_FAULTS_SHOWN)
+            {"key": str(key), "error": fault[:_MAX_FAULT_LENGTH]} for key, fault in store.faults(_FAULTS_SHOWN)
         ],
         "resource_version": store.resource_version,
         "age_seconds": _rounded(informer.age(now)),

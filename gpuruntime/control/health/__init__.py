@@ -1,1 +1,1 @@
-"""Health and readiness checks, and their HTTP probes."""
+"""Health and readiness checks, and the HTTP endpoints that serve them."""

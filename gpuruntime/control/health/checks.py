@@ -1,4 +1,4 @@
-"""Checks of whether a manager is well, and how they are run: together, each by itself, none for long."""
+"""Health checks, run concurrently and isolated from each other, each with a timeout."""
 
 import asyncio
 import inspect
@@ -22,28 +22,28 @@ __all__ = [
     "Verdict",
     "caches_fresh",
     "caches_synced",
-    "handlers_well",
+    "handlers_succeeding",
     "loop_alive",
 ]
 
 _LOG = logging.getLogger(__name__)
-_BUDGET_SECONDS: Final = 1.0
+_TIMEOUT_SECONDS: Final = 1.0
 
 Check = Callable[[], Awaitable[None] | None]
-"""Returns if all is well, else raises `NotHealthyError`. It may be asked again before it has answered."""
+"""Returns if healthy, else raises `NotHealthyError`. It may be called again before it has returned."""
 
 
 class NotHealthyError(Exception):
-    """What is not well, in words for an operator: a check raises it."""
+    """Raised by a failing check; the message says what is wrong, for an operator to read."""
 
 
 class UnknownCheckError(LookupError):
-    """There is no check of that name; the message lists those there are."""
+    """There is no check of that name; the message lists the known ones."""
 
 
 @frozen
 class Verdict:
-    """What became of one check. `reason` is empty unless it failed."""
+    """The result of one check. `reason` is empty unless it failed."""
 
     name: str
     status: Literal["ok", "failed", "excluded"]
@@ -51,15 +51,15 @@ class Verdict:
 
 
 class HealthChecks:
-    """Named checks, which may be added at any time.
+    """Named checks; more can be added at any time.
 
     Guarantees:
-        - Checks run at the same time, and each has a second; one that takes longer is cancelled and has failed.
-        - A check that raises anything at all has failed, and no other with it.
-        - That a check begins to fail, why, and that it is well again is logged once.
+        - Checks run concurrently, each for at most one second; a slower check is cancelled and has failed.
+        - A check that raises any exception has failed, without affecting the others.
+        - A check that starts to fail is logged once with the reason, and once more when it recovers.
 
     Caveats:
-        A check that blocks the loop, or refuses to be cancelled, holds up the answer.
+        A check that blocks the loop or suppresses its cancellation delays the response.
     """
 
     def __init__(self) -> None:
@@ -67,49 +67,49 @@ class HealthChecks:
         self._failing: set[str] = set()
 
     def add(self, name: str, check: Check) -> None:
-        """Ask this check from now on.
+        """Add a check under a name.
 
         Raises:
-            ValueError: the name is taken, empty, or not fit to be a part of a path.
+            ValueError: the name is taken, empty, or contains a slash.
         """
         if not name or "/" in name:
-            raise ValueError(f"expected a name of a health check without '/', got {name!r}")
+            raise ValueError(f"expected a health check name without '/', got {name!r}")
         if name in self._checks:
-            raise ValueError(f"there is a health check {name!r} already: give each a name of its own")
+            raise ValueError(f"health check {name!r} already exists: give each check a name of its own")
         self._checks[name] = check
 
     async def run(self, exclude: Collection[str] = ()) -> tuple[Verdict, ...]:
-        """Ask every check that is not excluded; the verdicts on all, in the order in which they were added."""
+        """Run every check that is not excluded; returns the verdicts of all, in the order of `add`."""
         async with asyncio.TaskGroup() as tasks:
-            asked = {
-                name: tasks.create_task(self._ask(name), name=f"health check {name}")
+            started = {
+                name: tasks.create_task(self._run(name), name=f"health check {name}")
                 for name in self._checks
                 if name not in exclude
             }
-        return tuple(asked[name].result() if name in asked else Verdict(name, "excluded") for name in self._checks)
+        return tuple(started[name].result() if name in started else Verdict(name, "excluded") for name in self._checks)
 
     async def run_one(self, name: str) -> Verdict:
-        """Ask one check.
+        """Run one check.
 
         Raises:
-            UnknownCheckError: there is none of that name.
+            UnknownCheckError: there is no check of that name.
         """
         if name not in self._checks:
-            raise UnknownCheckError(f"no check {name!r}: there are {', '.join(self._checks) or 'none'}")
-        return await self._ask(name)
+            raise UnknownCheckError(f"no check {name!r}: expected one of {', '.join(self._checks) or 'none'}")
+        return await self._run(name)
 
-    async def _ask(self, name: str) -> Verdict:
-        budget = asyncio.timeout(_BUDGET_SECONDS)
+    async def _run(self, name: str) -> Verdict:
+        timeout = asyncio.timeout(_TIMEOUT_SECONDS)
         try:
-            async with budget:
-                answer = self._checks[name]()
-                if inspect.isawaitable(answer):
-                    await answer
+            async with timeout:
+                result = self._checks[name]()
+                if inspect.isawaitable(result):
+                    await result
         except NotHealthyError as error:
             return self._failed(name, str(error))
-        except Exception as error:  # noqa: BLE001 - whatever a check raises, it is not well
-            if isinstance(error, TimeoutError) and budget.expired():
-                return self._failed(name, f"no answer within {_BUDGET_SECONDS:g} s")
+        except Exception as error:  # noqa: BLE001 - any error of a check means unhealthy
+            if isinstance(error, TimeoutError) and timeout.expired():
+                return self._failed(name, f"timed out after {_TIMEOUT_SECONDS:g} s")
             return self._failed(name, f"{type(error).__name__}: {error}", error)
         if name in self._failing:
             self._failing.remove(name)
@@ -124,7 +124,7 @@ class HealthChecks:
 
 
 def caches_synced(cache: Cache) -> Check:
-    """Every informer of the cache has seen a full state."""
+    """A check that every informer of the cache has synced."""
 
     def check() -> None:
         late = [f"{_name(informer)} ({_errors(informer)})" for informer in cache.informers if not informer.has_synced]
@@ -135,16 +135,16 @@ def caches_synced(cache: Cache) -> Check:
 
 
 def caches_fresh(cache: Cache, max_age_seconds: float) -> Check:
-    """Every informer of the cache heard of the server within so many seconds.
+    """A check that every informer of the cache received something from the server in the last `max_age_seconds`.
 
     Caveats:
-        Nothing but a bookmark a minute arrives where nothing changes: allow 90 seconds at least.
+        Where nothing changes, only a bookmark per minute arrives: allow at least 90 seconds.
     """
 
     def check() -> None:
         now = asyncio.get_running_loop().time()
         stale = [
-            f"{_name(informer)} ({_since(informer.age(now))}; {_errors(informer)})"
+            f"{_name(informer)} ({_last_contact(informer.age(now))}; {_errors(informer)})"
             for informer in cache.informers
             if informer.age(now) > max_age_seconds
         ]
@@ -154,8 +154,8 @@ def caches_fresh(cache: Cache, max_age_seconds: float) -> Check:
     return check
 
 
-def handlers_well(cache: Cache, controllers: Sequence[Controller[Any]]) -> Check:
-    """No trigger, predicate, index or other code that informers and sources call fails and is tried again."""
+def handlers_succeeding(cache: Cache, controllers: Sequence[Controller[Any]]) -> Check:
+    """A check that no trigger, predicate, index or other callback of informers and sources is failing."""
 
     def check() -> None:
         failing = [f"{_name(informer)}: {trouble}" for informer in cache.informers for trouble in informer.failing]
@@ -168,10 +168,10 @@ def handlers_well(cache: Cache, controllers: Sequence[Controller[Any]]) -> Check
 
 
 def loop_alive(watchdog: LoopWatchdog, max_stall_seconds: float = 5.0) -> Check:
-    """The loop is watched, and nothing blocked it for longer than so many seconds just now.
+    """A check that the loop is watched and is not late by more than `max_stall_seconds`.
 
-    A check in the loop itself only finds a block that has ended. One that has not is found by whoever asks and gets no
-    answer; one that comes back all the time is found by this.
+    It runs in the loop itself, so it reports stalls that have just ended and those that recur. During a stall the probe
+    gets no response at all, and times out.
     """
 
     def check() -> None:
@@ -188,7 +188,7 @@ def _name(informer: Informer[Any]) -> str:
     return " ".join(filter(None, InformerLabels.of(informer.scope)))
 
 
-def _since(age: float) -> str:
+def _last_contact(age: float) -> str:
     return "none yet" if age == float("inf") else f"{age:.0f} s ago"
 
 

@@ -1,8 +1,8 @@
-"""The HTTP face of a manager: health, readiness, metrics and debug pages.
+"""The HTTP endpoints of a manager: health, readiness, metrics and debug pages.
 
-The answers are those of Kubernetes components. `/livez`, its old name `/healthz`, and `/readyz` say "ok" with 200, or
-500 and which checks failed. `?verbose` lists all checks with reasons, `?exclude=name` leaves one out and can be
-repeated, `/readyz/name` asks one only, and `Accept: application/json` gets JSON.
+The responses are those of Kubernetes components. `/livez`, its old name `/healthz`, and `/readyz` return 200 and "ok",
+or 500 and the failed checks. `?verbose` lists all checks with reasons, `?exclude=name` skips a check and can be
+repeated, `/readyz/name` runs a single check, and `Accept: application/json` selects JSON.
 """
 
 import asyncio
@@ -30,11 +30,11 @@ def build_application(
     """The application of a manager: `live` at /livez and /healthz, `ready` at /readyz, /metrics, `debug` at /debug/.
 
     Guarantees:
-        Why a check failed is told to those only who ask for that check, or for everything with `?verbose`.
+        The reason of a failed check is shown only on the page of that check and with `?verbose`.
 
     Caveats:
-        It has no guard but that of the debug pages: serve it where no stranger can reach it. A scrape asks collectors
-        in the loop, as those of this package need it.
+        Only the debug pages are protected: do not expose it outside the cluster. Collectors run in the loop, as those
+        of this package require.
     """
     application = web.Application()
     for name, checks in (("livez", live), ("healthz", live), ("readyz", ready)):
@@ -50,7 +50,7 @@ def build_application(
 
 @frozen
 class _Probe:
-    """One of them, by its name in the path."""
+    """One probe endpoint; `name` is its path."""
 
     name: str
     checks: HealthChecks
@@ -88,15 +88,15 @@ class _Metrics:
 
     async def scrape(self, request: web.Request) -> web.Response:
         encode, content_type = choose_encoder(",".join(request.headers.getall("Accept", [])))
-        taken = _Taken(tuple(self.registry.collect()))
-        # Writing it down takes several times as long as taking it, and needs nothing of the loop.
-        body = await asyncio.to_thread(encode, taken)
+        snapshot = _Snapshot(tuple(self.registry.collect()))
+        # Encoding takes several times as long as collecting and does not need the loop.
+        body = await asyncio.to_thread(encode, snapshot)
         return web.Response(body=body, headers={"Content-Type": content_type})
 
 
 @frozen
-class _Taken(Collector):
-    """The figures of one moment."""
+class _Snapshot(Collector):
+    """The metrics of one scrape."""
 
     families: tuple[Metric, ...]
 
@@ -124,7 +124,7 @@ def _as_json(verdict: Verdict, *, verbose: bool) -> dict[str, str]:
 
 
 def _wants_json(request: web.Request) -> bool:
-    """Whether JSON is asked for by its name; a client that takes anything gets text."""
+    """Whether the client names JSON explicitly; `*/*` means text."""
     ranges = ",".join(request.headers.getall("Accept", [])).split(",")
     return _JSON in (media.partition(";")[0].strip().lower() for media in ranges)
 
@@ -134,5 +134,5 @@ def _json(failed: bool, document: dict[str, Any]) -> web.Response:
 
 
 def _text(status: int, text: str) -> web.Response:
-    # What a request says may be in it, so no browser may take it for a page.
+    # The text may repeat parts of the request, so no browser may interpret it as HTML.
     return web.Response(status=status, text=text, headers={"X-Content-Type-Options": "nosniff"})

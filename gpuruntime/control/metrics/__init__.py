@@ -1,1 +1,1 @@
-"""Prometheus metrics of a manager, under controller-runtime's and client-go's names where they exist."""
+"""Prometheus collectors for controllers, queues, informers, leader election, events, the client and the event loop."""

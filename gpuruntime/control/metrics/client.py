@@ -1,4 +1,4 @@
-"""The metric of requests to API servers, under the name that client-go made known."""
+"""Metrics of requests to API servers, with client-go's name and help."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -17,18 +17,18 @@ class CountedTransport(Protocol):
 
     @property
     def server(self) -> str:
-        """The address that it sends to."""
+        """The address of the API server."""
 
     @property
     def counts(self) -> Mapping[tuple[str, str], int]:
-        """How often a request was sent, by (code, method)."""
+        """The number of requests by (code, method)."""
 
 
 class ClientCollector(Collector):
-    """Shows in a registry what transports sent; those to one host share its series.
+    """Exports the requests of transports to a registry; transports to the same host share its series.
 
     Guarantees:
-        The label `host` is the host and, where the address has one, the port, and never a name or password in it.
+        The label `host` is the host with its port, if the address has one, and never contains user name or password.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
@@ -36,7 +36,7 @@ class ClientCollector(Collector):
         registry.register(self)
 
     def add(self, transport: CountedTransport) -> None:
-        """Show a transport from now on."""
+        """Export a transport from now on."""
         self._transports.append(transport)
 
     def describe(self) -> Iterable[Metric]:
@@ -45,7 +45,7 @@ class ClientCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         sums: Counter[tuple[str, str, str]] = Counter()
         for transport in self._transports:
-            # Asked each time: credentials may be found only after the process has started.
+            # Read at each scrape: credentials, and with them the address, may be found after the process has started.
             _, _, host = urlsplit(transport.server).netloc.rpartition("@")
             for (code, method), count in transport.counts.items():
                 sums[code, method, host] += count
@@ -58,6 +58,6 @@ class ClientCollector(Collector):
 def _family() -> CounterMetricFamily:
     return CounterMetricFamily(
         "rest_client_requests",
-        'Requests that were sent, by code ("<error>" where no answer came), method and host.',
+        'Number of HTTP requests, partitioned by status code ("<error>" without a response), method, and host.',
         labels=("code", "method", "host"),
     )

@@ -1,4 +1,4 @@
-"""The metrics of controllers, under controller-runtime's names where it has them."""
+"""Metrics of controllers, with the names and help of controller-runtime where it has them."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -12,14 +12,14 @@ __all__ = ["ControllerCollector"]
 
 
 class ControllerCollector(Collector):
-    """Shows the counters of controllers in a registry, each under its name in the label `controller`.
+    """Exports the counters of controllers to a registry, each with its name in the label `controller`.
 
     Guarantees:
-        Every series of a controller is there from the first scrape on, and the numbers are those of the scrape.
+        Every series of a controller exists from the first scrape on. Values are current at the scrape.
 
     Caveats:
-        The mapping is read at each scrape, so it may grow meanwhile. Scrape in the thread of the controllers' loop.
-        controller_runtime_reconcile_panics_total is missing on purpose: Python has errors where Go panics.
+        The mapping is read at each scrape, so it may grow. Scrape in the thread of the controllers' loop.
+        controller_runtime_reconcile_panics_total is missing on purpose: Python raises errors where Go panics.
     """
 
     def __init__(self, registry: CollectorRegistry, counters: Mapping[str, ReconcileCounters]) -> None:
@@ -41,43 +41,49 @@ class _Families:
 
     def __init__(self) -> None:
         self._results = CounterMetricFamily(
-            "controller_runtime_reconcile", "Reconciles that ended, by result.", labels=("controller", "result")
+            "controller_runtime_reconcile",
+            "Total number of reconciliations per controller and result.",
+            labels=("controller", "result"),
         )
         self._errors = _counter(
             "controller_runtime_reconcile_errors",
-            "Reconciles that ended with an error, the terminal ones and the timeouts included.",
+            "Total number of reconciliation errors per controller, terminal errors and timeouts included.",
         )
         self._terminal = _counter(
             "controller_runtime_terminal_reconcile_errors",
-            "Reconciles that ended with an error that is not retried until something changes.",
+            "Total number of terminal reconciliation errors per controller, which are not retried.",
         )
         self._timeouts = _counter(
-            "controller_runtime_reconcile_timeouts", "Reconciles that the controller's own deadline cut off."
+            "controller_runtime_reconcile_timeouts", "Total number of reconciliation timeouts per controller."
         )
         self._durations = HistogramMetricFamily(
-            "controller_runtime_reconcile_time_seconds", "Seconds that a reconcile took.", labels=("controller",)
+            "controller_runtime_reconcile_time_seconds",
+            "Length of time per reconciliation per controller.",
+            labels=("controller",),
         )
-        self._workers = _gauge("controller_runtime_max_concurrent_reconciles", "Workers that there are.")
-        self._active = _gauge("controller_runtime_active_workers", "Workers that reconcile now.")
+        self._workers = _gauge(
+            "controller_runtime_max_concurrent_reconciles", "Maximum number of concurrent reconciles per controller."
+        )
+        self._active = _gauge("controller_runtime_active_workers", "Number of currently used workers per controller.")
         self._live_reads = _counter(
             "gpuruntime_reconcile_live_reads",
-            "Reads from the server because the cache did not show the controller's own write in time.",
+            "Live reads because the cache did not show the controller's own write in time.",
         )
         self._cache_waits = _counter(
-            "gpuruntime_reconcile_cache_waits", "Waits until the cache showed the controller's own write."
+            "gpuruntime_reconcile_cache_waits", "Waits for the cache to show the controller's own write."
         )
         self._conflicts = _counter(
-            "gpuruntime_reconcile_conflicts", "Writes that the server refused because the object had changed."
+            "gpuruntime_reconcile_conflicts", "Write conflicts: updates refused because the object had changed."
         )
-        self._fights = _counter(
-            "gpuruntime_reconcile_fights",
-            "Times that a write was found to be undone, by the controller itself or by another field manager.",
+        self._hot_loops = _counter(
+            "gpuruntime_reconcile_hot_loops",
+            "Reconciles that ended because their write keeps being undone, by the controller or another field manager.",
         )
 
     def all(self) -> Iterator[Metric]:
         yield from (self._results, self._errors, self._terminal, self._timeouts, self._durations)
         yield from (self._workers, self._active)
-        yield from (self._live_reads, self._cache_waits, self._conflicts, self._fights)
+        yield from (self._live_reads, self._cache_waits, self._conflicts, self._hot_loops)
 
     def fill(self, name: str, counters: ReconcileCounters) -> None:
         for result, count in counters.results.items():
@@ -92,14 +98,14 @@ class _Families:
             (self._live_reads, counters.live_reads),
             (self._cache_waits, counters.cache_waits),
             (self._conflicts, counters.conflicts),
-            (self._fights, counters.fights),
+            (self._hot_loops, counters.hot_loops),
         ):
             family.add_metric((name,), value)
 
 
-def _counter(name: str, meaning: str) -> CounterMetricFamily:
-    return CounterMetricFamily(name, meaning, labels=("controller",))
+def _counter(name: str, help_text: str) -> CounterMetricFamily:
+    return CounterMetricFamily(name, help_text, labels=("controller",))
 
 
-def _gauge(name: str, meaning: str) -> GaugeMetricFamily:
-    return GaugeMetricFamily(name, meaning, labels=("controller",))
+def _gauge(name: str, help_text: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, help_text, labels=("controller",))

@@ -1,4 +1,4 @@
-"""The metrics of leader election, under the names that client-go made known."""
+"""Metrics of leader election, with client-go's names and help."""
 
 from collections.abc import Iterable
 from typing import Protocol
@@ -19,21 +19,21 @@ class Candidate(Protocol):
 
     @property
     def slow_paths(self) -> int:
-        """How often the lease had to be read before it could be renewed."""
+        """How often the lease was read before it was renewed."""
 
 
 class ElectionCollector(Collector):
-    """Shows candidates in a registry, each under the name of its lease in the label `name`."""
+    """Exports candidates to a registry, each with the name of its lease in the label `name`."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._candidates: dict[str, Candidate] = {}
         registry.register(self)
 
     def add(self, lease: str, candidate: Candidate) -> None:
-        """Show a candidate from now on.
+        """Export a candidate from now on.
 
         Raises:
-            ValueError: another candidate for a lease of that name is shown.
+            ValueError: another candidate for a lease of that name is exported.
         """
         if lease in self._candidates:
             raise ValueError(f"a candidate for lease {lease!r} is already measured: give each lease a name of its own")
@@ -54,10 +54,14 @@ class ElectionCollector(Collector):
 
 def _families() -> tuple[GaugeMetricFamily, CounterMetricFamily]:
     return (
-        GaugeMetricFamily("leader_election_master_status", "1 while this process leads, else 0.", labels=("name",)),
+        GaugeMetricFamily(
+            "leader_election_master_status",
+            "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master.",
+            labels=("name",),
+        ),
         CounterMetricFamily(
             "leader_election_slowpath",
-            "Times that the lease had to be read before it could be renewed.",
+            "Total number of slow path exercised in renewing leader leases.",
             labels=("name",),
         ),
     )

@@ -1,4 +1,4 @@
-"""The metrics of an event recorder."""
+"""Metrics of an event recorder."""
 
 from collections.abc import Iterable
 from typing import Protocol
@@ -20,11 +20,11 @@ class CountedRecorder(Protocol):
 
     @property
     def depth(self) -> int:
-        """How many events wait to be sent."""
+        """The number of queued events."""
 
 
 class EventCollector(Collector):
-    """Shows in a registry what became of the events that were recorded."""
+    """Exports the counters of an event recorder to a registry."""
 
     def __init__(self, registry: CollectorRegistry, recorder: CountedRecorder) -> None:
         self._recorder = recorder
@@ -33,20 +33,20 @@ class EventCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         counters = self._recorder.counters
         dropped = CounterMetricFamily(
-            "gpuruntime_events_dropped", "Occurrences that nobody was told of, by cause.", labels=("cause",)
+            "gpuruntime_events_dropped", "Events dropped before delivery, by cause.", labels=("cause",)
         )
         for cause, count in counters.dropped.items():
             dropped.add_metric((cause.value,), count)
         return (
-            CounterMetricFamily("gpuruntime_events_sent", "Events that were created on the server.", counters.sent),
+            CounterMetricFamily("gpuruntime_events_sent", "Events created on the server.", counters.sent),
             CounterMetricFamily(
-                "gpuruntime_events_patched", "Updates of events that had been created before.", counters.patched
+                "gpuruntime_events_patched", "Updates of existing events, such as series counts.", counters.patched
             ),
             CounterMetricFamily(
                 "gpuruntime_events_failed",
-                "Writes of events that the server refused, or that were given up.",
+                "Event writes that the server refused or that ran out of retries.",
                 counters.failed,
             ),
             dropped,
-            GaugeMetricFamily("gpuruntime_events_waiting", "Events that wait to be sent.", self._recorder.depth),
+            GaugeMetricFamily("gpuruntime_events_waiting", "Events queued for delivery.", self._recorder.depth),
         )

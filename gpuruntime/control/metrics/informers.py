@@ -1,4 +1,4 @@
-"""The metrics of informers: how much they hold, how fresh it is, and what it costs to keep it so."""
+"""Metrics of informers: store size, freshness, list and watch requests, handler failures."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,17 +13,17 @@ from gpuruntime.control.informers.informer import Informer, InformerScope
 
 __all__ = ["InformerCollector", "InformerLabels"]
 
-# Shown before they happen, so that a rate can be taken of the first one.
+# Exported from the start, so that `rate` sees the first increase.
 _CAUSES: Final = ("start", "expired", "restored", "vanished", "broken")
 
 
 class InformerLabels(NamedTuple):
-    """The names of an informer's series."""
+    """The labels of an informer's series."""
 
     kind: str
     """As in "apps/v1 Deployment"."""
     namespaces: str
-    """Separated by commas; empty for all."""
+    """Separated by commas; empty for all namespaces."""
     selector: str
     """The label selector, then the field selector in "fields(...)"; empty for everything."""
 
@@ -35,15 +35,15 @@ class InformerLabels(NamedTuple):
 
 
 class InformerCollector(Collector):
-    """Shows the informers of a cache in a registry.
+    """Exports the informers of a cache to a registry.
 
     Guarantees:
-        Numbers are those of the moment of the scrape; informers that are asked for later appear by themselves. No
-        series appears twice: informers that differ in nothing but the form they keep objects in are shown as one, with
-        the sums of their numbers, the age of the oldest, and synced once all are.
+        Values are current at the scrape, and informers that are added later are included. No series appears twice:
+        informers that differ only in the form of their objects are exported as one, with the sums of their counters
+        and the age of the oldest, and as synced once all of them are.
 
     Caveats:
-        `now` is the time of the cache's loop, and its thread is the one to scrape in.
+        `now` is the time of the cache's loop. Scrape in the thread of that loop.
     """
 
     def __init__(self, registry: CollectorRegistry, cache: Cache, now: Callable[[], float]) -> None:
@@ -68,21 +68,20 @@ class _Families:
     """The metrics of one scrape."""
 
     def __init__(self) -> None:
-        self._synced = _gauge("synced", "1 once the first full state has arrived, 0 before.")
+        self._synced = _gauge("synced", "1 once the initial list is complete, 0 before.")
         self._objects = _gauge("objects", "Objects in the store.")
-        self._bytes = _gauge("bytes", "Bytes that the objects in the store had on the wire.")
-        self._quarantined = _gauge("quarantined", "Objects in the store that cannot be read.")
+        self._bytes = _gauge("bytes", "Size of the stored objects on the wire, in bytes.")
+        self._quarantined = _gauge("quarantined", "Objects in the store that cannot be decoded.")
         self._age = _gauge(
-            "last_contact_age_seconds", "Seconds since the server was last heard of; +Inf if it never was."
+            "last_contact_age_seconds", "Seconds since anything was received from the server; +Inf before the first."
         )
-        self._relists = _counter("relists", "Full states that were fetched, by cause.", "cause")
-        self._requests = _counter("requests", "Lists and watches that were begun.")
-        self._events = _counter("events", "Events that came after the first state.")
-        self._failures = _counter("handler_failures", "Times that a subscriber raised.")
-        self._index_failures = _counter("index_failures", "Times that an index, a transform or a projection raised.")
+        self._relists = _counter("relists", "Full lists, by cause.", "cause")
+        self._requests = _counter("requests", "List and watch requests started.")
+        self._events = _counter("events", "Watch events received after the initial list.")
+        self._failures = _counter("handler_failures", "Exceptions raised by event handlers.")
+        self._index_failures = _counter("index_failures", "Exceptions raised by indexes, transforms and projections.")
         self._retrying = _gauge(
-            "retrying",
-            "Objects that a subscriber, an index, a transform or a projection raised on and that are retried.",
+            "retrying", "Objects being retried because an event handler, index, transform or projection raised."
         )
 
     def all(self) -> Iterator[Metric]:
@@ -108,9 +107,9 @@ class _Families:
         self._retrying.add_metric(labels, sum(informer.retrying for informer in informers))
 
 
-def _gauge(name: str, meaning: str) -> GaugeMetricFamily:
-    return GaugeMetricFamily(f"gpuruntime_informer_{name}", meaning, labels=InformerLabels._fields)
+def _gauge(name: str, help_text: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"gpuruntime_informer_{name}", help_text, labels=InformerLabels._fields)
 
 
-def _counter(name: str, meaning: str, *more: str) -> CounterMetricFamily:
-    return CounterMetricFamily(f"gpuruntime_informer_{name}", meaning, labels=(*InformerLabels._fields, *more))
+def _counter(name: str, help_text: str, *more: str) -> CounterMetricFamily:
+    return CounterMetricFamily(f"gpuruntime_informer_{name}", help_text, labels=(*InformerLabels._fields, *more))

@@ -1,4 +1,4 @@
-"""The metrics of the event loop, as its watchdog sees it."""
+"""Metrics of the event loop, from its watchdog."""
 
 from collections.abc import Iterable
 
@@ -12,7 +12,7 @@ __all__ = ["LoopCollector"]
 
 
 class LoopCollector(Collector):
-    """Shows in a registry what a watchdog counts."""
+    """Exports the counters of a loop watchdog to a registry."""
 
     def __init__(self, registry: CollectorRegistry, watchdog: LoopWatchdog) -> None:
         self._watchdog = watchdog
@@ -21,7 +21,7 @@ class LoopCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         return (
             CounterMetricFamily(
-                "gpuruntime_loop_stalls", "Times that something blocked the event loop.", self._watchdog.stalls
+                "gpuruntime_loop_stalls", "Stalls: times that code blocked the event loop.", self._watchdog.stalls
             ),
             CounterMetricFamily(
                 "gpuruntime_loop_starvations",
@@ -30,7 +30,7 @@ class LoopCollector(Collector):
             ),
             GaugeMetricFamily(
                 "gpuruntime_loop_longest_stall_seconds",
-                "Seconds that the event loop was late by, at the worst time since the start.",
+                "Longest delay of the event loop since the start, in seconds.",
                 self._watchdog.longest_seconds,
             ),
         )

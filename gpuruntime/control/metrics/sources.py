@@ -1,4 +1,4 @@
-"""The metrics of controllers' sources: what cannot be turned into keys, and is tried again."""
+"""Metrics of controllers' sources: failures to map events to keys, and their retries."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ __all__ = ["SourceCollector"]
 
 
 class SourceCollector(Collector):
-    """Shows in a registry how the sources of controllers fare. The sequence may grow meanwhile."""
+    """Exports the failures of controllers' sources to a registry. The sequence is read at each scrape and may grow."""
 
     def __init__(self, registry: CollectorRegistry, controllers: Sequence[Controller[Any]]) -> None:
         self._controllers = controllers
@@ -22,12 +22,12 @@ class SourceCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         failures = CounterMetricFamily(
             "gpuruntime_source_failures",
-            "Times that a trigger or a predicate raised or gave what is no key, or that the keys of a timer failed.",
+            "Failures of triggers, predicates and timers: an exception, or a value that is not a key.",
             labels=("controller",),
         )
         retrying = GaugeMetricFamily(
             "gpuruntime_source_retrying",
-            "Objects, and timers, that a source failed on and that are retried with backoff.",
+            "Objects and timers that a source failed on and retries with backoff.",
             labels=("controller",),
         )
         for controller in self._controllers:

@@ -1,1 +1,1 @@
-"""The event loop watchdog: notices what blocks the loop, and names it."""
+"""The event loop watchdog: detects what blocks the loop, and logs where."""

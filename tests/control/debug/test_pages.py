@@ -50,7 +50,7 @@ async def post(client: aiohttp.ClientSession, path: str, body: object, **headers
         return response.status, await response.json()
 
 
-async def test_the_index_names_the_pages_there_are() -> None:
+async def test_the_index_lists_the_pages() -> None:
     async with debugging() as client:
         pages = (await get(client, "/debug/"))["pages"]
 
@@ -68,7 +68,7 @@ async def test_the_keys_of_every_controller_are_shown() -> None:
     assert shown == {"units": ["ns/unit"], "pools": []}
 
 
-async def test_of_many_keys_the_first_are_shown_and_any_can_be_asked_for() -> None:
+async def test_the_first_of_many_keys_are_shown_and_any_key_can_be_requested() -> None:
     units, pools = (Inspected(name, WorkQueue[Any](name)) for name in ("units", "pools"))
     for number in range(600):
         units.queue.add_after(ObjectKey("ns", f"unit-{number}"), 1000 + number)
@@ -104,7 +104,7 @@ async def test_tasks_are_shown_with_their_stacks() -> None:
     assert tasks["a task to find"]["waits_for"] == "Future"
 
 
-async def test_a_key_can_be_run_at_once_and_the_run_knows_why() -> None:
+async def test_a_key_can_be_requeued_with_the_debug_page_as_cause() -> None:
     controller = Inspected("units", WorkQueue[Any]("units"))
     controller.queue.add_after(UNIT, 1000)
     async with debugging(controller) as client:
@@ -127,7 +127,7 @@ async def test_a_key_can_be_paused_and_resumed() -> None:
     assert await controller.queue.get() == UNIT
 
 
-async def test_the_failures_of_a_key_can_be_forgotten() -> None:
+async def test_the_failures_of_a_key_can_be_reset() -> None:
     controller = Inspected("units", WorkQueue[Any]("units"))
     controller.queue.add_rate_limited(UNIT)
     async with debugging(controller) as client:
@@ -136,12 +136,12 @@ async def test_the_failures_of_a_key_can_be_forgotten() -> None:
     assert answer["now"]["failures"] == controller.queue.failures(UNIT) == 0
 
 
-async def test_a_key_that_the_queue_does_not_know_is_no_error() -> None:
+async def test_an_unknown_key_is_no_error() -> None:
     async with debugging(Inspected("units", WorkQueue[Any]("units"))) as client:
         assert (await post(client, "/debug/queues/units/forget", KEY))[1]["now"] is None
 
 
-async def test_keys_are_read_as_the_controller_reads_them() -> None:
+async def test_keys_are_parsed_by_the_controller() -> None:
     controller = Inspected("numbers", WorkQueue[int]("numbers"), parse_key=int)
     async with debugging(controller) as client:
         await post(client, "/debug/queues/numbers/requeue", {"key": "7"})
@@ -153,7 +153,7 @@ async def test_keys_are_read_as_the_controller_reads_them() -> None:
 
 
 @pytest.mark.parametrize("body", [[], {}, {"key": 7}, {"key": "a", "more": 1}, {"key": "a/b/c"}, {"key": ""}])
-async def test_a_body_that_is_not_a_key_is_refused_with_what_was_expected(body: object) -> None:
+async def test_a_body_that_is_not_a_key_is_refused_with_the_expected_form(body: object) -> None:
     controller = Inspected("units", WorkQueue[Any]("units"))
     async with debugging(controller) as client:
         status, answer = await post(client, "/debug/queues/units/requeue", body)
@@ -163,7 +163,7 @@ async def test_a_body_that_is_not_a_key_is_refused_with_what_was_expected(body: 
     assert len(controller.queue) == 0
 
 
-async def test_a_body_that_is_not_json_or_does_not_say_so_is_refused() -> None:
+async def test_a_body_without_json_or_its_content_type_is_refused() -> None:
     async with debugging(Inspected("units", WorkQueue[Any]("units"))) as client:
         async with client.post(
             "/debug/queues/units/pause", data=b"{", headers={"Content-Type": "application/json"}
@@ -175,27 +175,27 @@ async def test_a_body_that_is_not_json_or_does_not_say_so_is_refused() -> None:
             assert "expected content type application/json" in (await untold.json())["error"]
 
 
-async def test_an_unknown_controller_or_action_is_told_those_there_are() -> None:
+async def test_an_unknown_controller_or_action_gets_a_list_of_the_known_ones() -> None:
     controllers = [Inspected(name, WorkQueue[Any](name)) for name in ("units", "pools")]
     async with debugging(*controllers) as client:
         controller = await post(client, "/debug/queues/typo/pause", KEY)
         action = await post(client, "/debug/queues/units/typo", KEY)
 
-    assert controller == (404, {"error": "no controller 'typo': there are units, pools"})
-    assert action == (404, {"error": "no action 'typo': there are requeue, pause, resume, forget"})
+    assert controller == (404, {"error": "no controller 'typo': expected one of units, pools"})
+    assert action == (404, {"error": "no action 'typo': expected one of requeue, pause, resume, forget"})
 
 
 @pytest.mark.parametrize("path", ["/debug/", "/debug/queues", "/debug/tasks", "/debug/no-such-page"])
-async def test_who_is_not_authorized_sees_nothing(path: str) -> None:
-    async def nobody(_request: web.Request) -> bool:
+async def test_an_unauthorized_client_sees_nothing(path: str) -> None:
+    async def deny_all(_request: web.Request) -> bool:
         return False
 
-    async with debugging(authorize=nobody) as client, client.get(path) as response:
+    async with debugging(authorize=deny_all) as client, client.get(path) as response:
         assert response.status == 403
-        assert await response.json() == {"error": "the debug pages are not open to this client"}
+        assert await response.json() == {"error": "this client may not use the debug pages"}
 
 
-async def test_who_is_not_authorized_does_nothing() -> None:
+async def test_an_unauthorized_post_has_no_effect() -> None:
     async def with_token(request: web.Request) -> bool:
         return request.headers.get("Authorization") == "Bearer right"
 
@@ -211,14 +211,14 @@ async def test_who_is_not_authorized_does_nothing() -> None:
 
 @pytest.mark.parametrize("peer", ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"])
 @pytest.mark.parametrize("host", ["localhost:8080", "LOCALHOST", "127.0.0.1:8080", "[::1]:8080"])
-async def test_a_peer_on_this_machine_is_let_in_by_default(peer: str, host: str) -> None:
+async def test_a_loopback_peer_is_authorized_by_default(peer: str, host: str) -> None:
     request = make_mocked_request("GET", "/", headers={"Host": host}).clone(remote=peer)
 
     assert await loopback_only(request)
 
 
 @pytest.mark.parametrize("peer", ["10.0.0.7", "2001:db8::1", "::ffff:10.0.0.7", "", "/run/socket"])
-async def test_any_other_peer_is_not_whatever_its_headers_say(peer: str) -> None:
+async def test_any_other_peer_is_refused_despite_its_headers(peer: str) -> None:
     headers = {"Host": "localhost", "X-Forwarded-For": "127.0.0.1"}
     request = make_mocked_request("GET", "/", headers=headers).clone(remote=peer)
 
@@ -226,7 +226,7 @@ async def test_any_other_peer_is_not_whatever_its_headers_say(peer: str) -> None
 
 
 @pytest.mark.parametrize("host", ["", "rebound.example:8080", "10.0.0.7", "localhost.example", "[::1", "a@b:c"])
-async def test_a_peer_that_calls_this_machine_by_another_name_is_not(host: str) -> None:
+async def test_a_loopback_peer_with_a_foreign_host_header_is_refused(host: str) -> None:
     request = make_mocked_request("GET", "/", headers={"Host": host}).clone(remote="127.0.0.1")
 
     assert not await loopback_only(request)

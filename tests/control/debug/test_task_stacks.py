@@ -48,7 +48,7 @@ async def views_while(work: asyncio.Task[None]) -> dict[str, TaskView]:
     return views
 
 
-async def test_a_task_shows_the_whole_chain_of_what_it_awaits() -> None:
+async def test_a_task_shows_its_whole_await_chain() -> None:
     work = asyncio.create_task(outermost(asyncio.Event()), name="waiting")
 
     view = (await views_while(work))["waiting"]
@@ -60,7 +60,7 @@ async def test_a_task_shows_the_whole_chain_of_what_it_awaits() -> None:
 
 
 @pytest.mark.parametrize("through", [iterating, awaiting_an_object], ids=["a generator", "an object"])
-async def test_the_chain_goes_through_whatever_is_awaited(
+async def test_the_chain_includes_every_kind_of_awaitable(
     through: Callable[[asyncio.Event], Coroutine[Any, Any, None]],
 ) -> None:
     work = asyncio.create_task(through(asyncio.Event()), name="waiting")
@@ -92,15 +92,15 @@ async def test_values_of_variables_are_not_shown() -> None:
     assert "hunter2" not in repr(view)
 
 
-async def test_the_task_that_asks_is_shown_and_waits_for_nothing() -> None:
+async def test_the_current_task_is_shown_and_waits_for_nothing() -> None:
     views = view_tasks(asyncio.get_running_loop())
 
-    (current,) = (view for view in views if "in test_the_task_that_asks" in view.stack)
+    (current,) = (view for view in views if "in test_the_current_task" in view.stack)
 
     assert current.waits_for == ""
 
 
-async def test_tasks_are_in_the_order_of_their_names() -> None:
+async def test_tasks_are_sorted_by_name() -> None:
     works = [asyncio.create_task(asyncio.sleep(60), name=name) for name in ("b", "c", "a")]
 
     names = [view.name for view in view_tasks(asyncio.get_running_loop()) if view.name in {"a", "b", "c"}]

@@ -10,7 +10,7 @@ from tests.control.operator_scenes import Inspected, scripted_cache, serve_two_m
 from tests.control.scenes import running
 
 
-def test_a_queue_shows_each_key_with_workers_first_and_the_rest_as_they_are_due() -> None:
+def test_a_queue_shows_running_keys_first_and_the_rest_by_due_time() -> None:
     async def story() -> dict[str, Any]:
         queue = WorkQueue[str]("units")
         queue.pause("paused")
@@ -32,7 +32,7 @@ def test_a_queue_shows_each_key_with_workers_first_and_the_rest_as_they_are_due(
     assert (paused["state"], paused["paused"], paused["due_in_seconds"]) == ("idle", True, None)
 
 
-async def test_failures_and_figures_of_a_controller_are_shown() -> None:
+async def test_failures_and_counters_of_a_controller_are_shown() -> None:
     queue = WorkQueue[str]("units")
     queue.add_rate_limited("poor")
     queue.add_rate_limited("poor")

@@ -20,15 +20,15 @@ from tests.control.operator_scenes import MAPS, scripted_cache, serve_two_maps
 from tests.control.scenes import running
 
 
-def well() -> None:
+def healthy() -> None:
     pass
 
 
-async def also_well() -> None:
+async def also_healthy() -> None:
     await asyncio.sleep(0.5)
 
 
-def ill() -> None:
+def unhealthy() -> None:
     raise NotHealthyError("the disk is full")
 
 
@@ -54,16 +54,16 @@ def verdicts_on(**checks: Check) -> list[tuple[str, str, str]]:
     return [(verdict.name, verdict.status, verdict.reason) for verdict in run_virtual(story())]
 
 
-def test_plain_functions_and_coroutines_are_asked_alike_and_answer_in_order() -> None:
-    verdicts = verdicts_on(slow=also_well, quick=well, ill=ill)
+def test_plain_functions_and_coroutines_both_work_and_verdicts_are_in_order() -> None:
+    verdicts = verdicts_on(slow=also_healthy, quick=healthy, unhealthy=unhealthy)
 
-    assert verdicts == [("slow", "ok", ""), ("quick", "ok", ""), ("ill", "failed", "the disk is full")]
+    assert verdicts == [("slow", "ok", ""), ("quick", "ok", ""), ("unhealthy", "failed", "the disk is full")]
 
 
-def test_a_check_that_hangs_is_given_up_after_a_second_and_holds_up_no_other() -> None:
+def test_a_check_that_hangs_fails_after_a_second_and_delays_no_other() -> None:
     async def story() -> tuple[float, tuple[Verdict, ...]]:
         health = HealthChecks()
-        for name, check in {"stuck": hanging, "too": hanging, "slow": also_well}.items():
+        for name, check in {"stuck": hanging, "too": hanging, "slow": also_healthy}.items():
             health.add(name, check)
         verdicts = await health.run()
         return asyncio.get_running_loop().time(), verdicts
@@ -71,66 +71,66 @@ def test_a_check_that_hangs_is_given_up_after_a_second_and_holds_up_no_other() -
     seconds, verdicts = run_virtual(story())
 
     assert seconds == 1.0
-    assert verdicts[0] == Verdict("stuck", "failed", "no answer within 1 s")
+    assert verdicts[0] == Verdict("stuck", "failed", "timed out after 1 s")
     assert [verdict.status for verdict in verdicts] == ["failed", "failed", "ok"]
 
 
-def test_whatever_a_check_raises_it_has_failed_and_no_other_with_it() -> None:
-    verdicts = verdicts_on(broken=broken, impatient=impatient, well=well)
+def test_a_check_that_raises_has_failed_without_affecting_others() -> None:
+    verdicts = verdicts_on(broken=broken, impatient=impatient, healthy=healthy)
 
     assert verdicts == [
         ("broken", "failed", "KeyError: 'key'"),
         ("impatient", "failed", "TimeoutError: of its own"),
-        ("well", "ok", ""),
+        ("healthy", "ok", ""),
     ]
 
 
-async def test_an_excluded_check_is_not_asked() -> None:
+async def test_an_excluded_check_is_not_run() -> None:
     health = HealthChecks()
-    health.add("ill", ill)
-    health.add("well", well)
+    health.add("unhealthy", unhealthy)
+    health.add("healthy", healthy)
 
-    verdicts = await health.run(exclude=["ill", "unknown"])
+    verdicts = await health.run(exclude=["unhealthy", "unknown"])
 
-    assert verdicts == (Verdict("ill", "excluded"), Verdict("well", "ok"))
+    assert verdicts == (Verdict("unhealthy", "excluded"), Verdict("healthy", "ok"))
 
 
-async def test_a_check_added_later_is_asked_from_then_on() -> None:
+async def test_a_check_added_later_is_run_from_then_on() -> None:
     health = HealthChecks()
     assert await health.run() == ()
 
-    health.add("ill", ill)
+    health.add("unhealthy", unhealthy)
 
-    assert await health.run() == (Verdict("ill", "failed", "the disk is full"),)
+    assert await health.run() == (Verdict("unhealthy", "failed", "the disk is full"),)
 
 
-async def test_one_check_can_be_asked_alone() -> None:
+async def test_a_single_check_can_be_run() -> None:
     health = HealthChecks()
-    health.add("ill", ill)
-    health.add("well", well)
+    health.add("unhealthy", unhealthy)
+    health.add("healthy", healthy)
 
-    assert await health.run_one("well") == Verdict("well", "ok")
-    with pytest.raises(UnknownCheckError, match="no check 'other': there are ill, well"):
+    assert await health.run_one("healthy") == Verdict("healthy", "ok")
+    with pytest.raises(UnknownCheckError, match="no check 'other': expected one of unhealthy, healthy"):
         await health.run_one("other")
 
 
 @pytest.mark.parametrize("name", ["", "a/b"])
-def test_a_name_must_fit_into_a_path(name: str) -> None:
-    with pytest.raises(ValueError, match="a health check without '/'"):
-        HealthChecks().add(name, well)
+def test_a_check_name_must_be_a_path_segment(name: str) -> None:
+    with pytest.raises(ValueError, match="a health check name without '/'"):
+        HealthChecks().add(name, healthy)
 
 
-def test_a_name_is_given_once() -> None:
+def test_check_names_are_unique() -> None:
     health = HealthChecks()
-    health.add("ping", well)
+    health.add("ping", healthy)
 
-    with pytest.raises(ValueError, match="a health check 'ping' already"):
-        health.add("ping", ill)
+    with pytest.raises(ValueError, match="health check 'ping' already exists"):
+        health.add("ping", unhealthy)
 
 
 async def test_failing_and_recovering_are_logged_once_each(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "gpuruntime")
-    states = iter([ill, ill, well, well])
+    states = iter([unhealthy, unhealthy, healthy, healthy])
 
     def changing() -> None:
         next(states)()
@@ -145,7 +145,7 @@ async def test_failing_and_recovering_are_logged_once_each(caplog: pytest.LogCap
     assert told == [("health check failed", "the disk is full"), ("health check recovered", None)]
 
 
-async def test_caches_are_synced_once_they_hold_a_full_state() -> None:
+async def test_caches_are_synced_after_the_initial_list() -> None:
     async with scripted_cache() as (server, cache):
         serve_two_maps(server)
         cache.informer(ConfigMap)
@@ -161,7 +161,7 @@ async def test_caches_are_synced_once_they_hold_a_full_state() -> None:
     assert after.status == "ok"
 
 
-async def test_a_cache_that_the_server_turns_away_says_why_it_is_not_synced() -> None:
+async def test_a_cache_that_the_server_refuses_reports_the_reason() -> None:
     async with scripted_cache() as (server, cache):
         server.on("GET", MAPS).answer(kube_status(403, "Forbidden", "configmaps is forbidden"))
         cache.informer(ConfigMap)
@@ -188,7 +188,7 @@ async def test_a_cache_of_a_kind_that_is_not_served_says_what_to_do() -> None:
     assert "is its CRD installed?" in verdict.reason
 
 
-async def test_caches_are_fresh_while_the_server_is_heard_of() -> None:
+async def test_caches_are_fresh_while_the_server_responds() -> None:
     async with scripted_cache() as (server, cache):
         serve_two_maps(server)
         informer = cache.informer(ConfigMap)

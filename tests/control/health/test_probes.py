@@ -43,47 +43,47 @@ async def probing(ready: HealthChecks) -> AsyncIterator[aiohttp.ClientSession]:
         yield client
 
 
-async def ask(client: aiohttp.ClientSession, path: str, headers: Mapping[str, str] | None = None) -> tuple[int, str]:
+async def fetch(client: aiohttp.ClientSession, path: str, headers: Mapping[str, str] | None = None) -> tuple[int, str]:
     async with client.get(path, headers=headers) as response:
         return response.status, await response.text()
 
 
-async def test_a_manager_without_checks_is_well() -> None:
+async def test_a_manager_without_checks_is_healthy() -> None:
     async with probing(checks()) as client:
-        assert await ask(client, "/healthz") == await ask(client, "/livez") == (200, "ok")
-        assert await ask(client, "/readyz/") == (200, "ok")
+        assert await fetch(client, "/healthz") == await fetch(client, "/livez") == (200, "ok")
+        assert await fetch(client, "/readyz/") == (200, "ok")
 
 
-async def test_what_failed_is_told_by_name_and_why_is_withheld() -> None:
+async def test_failed_checks_are_named_and_their_reasons_withheld() -> None:
     async with probing(checks(ping=well, disk=ill)) as client:
-        status, text = await ask(client, "/readyz")
+        status, text = await fetch(client, "/readyz")
 
     assert status == 500
     assert text == "[+]ping ok\n[-]disk failed: reason withheld\nreadyz check failed\n"
 
 
-async def test_liveness_and_readiness_are_two_things() -> None:
+async def test_liveness_and_readiness_are_independent() -> None:
     async with probing(checks(disk=ill)) as client:
-        assert (await ask(client, "/healthz"))[0] == 200
-        assert (await ask(client, "/readyz"))[0] == 500
+        assert (await fetch(client, "/healthz"))[0] == 200
+        assert (await fetch(client, "/readyz"))[0] == 500
 
 
 async def test_verbose_lists_every_check_with_its_reason() -> None:
     ready = checks(ping=well)
     async with probing(ready) as client:
-        assert await ask(client, "/readyz?verbose") == (200, "[+]ping ok\nreadyz check passed\n")
+        assert await fetch(client, "/readyz?verbose") == (200, "[+]ping ok\nreadyz check passed\n")
 
         ready.add("disk", ill)
 
-        status, text = await ask(client, "/readyz?verbose=1")
+        status, text = await fetch(client, "/readyz?verbose=1")
         assert (status, text) == (500, "[+]ping ok\n[-]disk failed: the disk is full\nreadyz check failed\n")
 
 
-async def test_checks_can_be_left_out() -> None:
+async def test_checks_can_be_excluded() -> None:
     async with probing(checks(ping=well, disk=ill, tape=ill)) as client:
-        assert (await ask(client, "/readyz?exclude=disk"))[0] == 500
-        assert await ask(client, "/readyz?exclude=disk&exclude=tape") == (200, "ok")
-        status, text = await ask(client, "/readyz?exclude=disk&exclude=tape&exclude=typo&verbose")
+        assert (await fetch(client, "/readyz?exclude=disk"))[0] == 500
+        assert await fetch(client, "/readyz?exclude=disk&exclude=tape") == (200, "ok")
+        status, text = await fetch(client, "/readyz?exclude=disk&exclude=tape&exclude=typo&verbose")
 
     assert status == 200
     assert text.splitlines() == [
@@ -95,14 +95,14 @@ async def test_checks_can_be_left_out() -> None:
     ]
 
 
-async def test_one_check_has_a_path_of_its_own_that_says_why() -> None:
+async def test_each_check_has_a_path_that_shows_the_reason() -> None:
     async with probing(checks(ping=well, disk=ill)) as client:
-        assert await ask(client, "/readyz/ping") == (200, "ok")
-        assert await ask(client, "/readyz/disk") == (500, "the disk is full\n")
-        assert await ask(client, "/readyz/typo") == (404, "no check 'typo': there are ping, disk\n")
+        assert await fetch(client, "/readyz/ping") == (200, "ok")
+        assert await fetch(client, "/readyz/disk") == (500, "the disk is full\n")
+        assert await fetch(client, "/readyz/typo") == (404, "no check 'typo': expected one of ping, disk\n")
 
 
-async def test_who_asks_for_json_gets_it() -> None:
+async def test_json_is_returned_on_request() -> None:
     async with probing(checks(ping=well, disk=ill)) as client:
         async with client.get("/readyz?exclude=typo", headers=JSON) as response:
             brief = await response.json()
@@ -121,13 +121,13 @@ async def test_who_asks_for_json_gets_it() -> None:
 
 async def test_a_check_that_hangs_is_named() -> None:
     async with probing(checks(stuck=hanging)) as client:
-        status, text = await ask(client, "/readyz?verbose")
+        status, text = await fetch(client, "/readyz?verbose")
 
     assert status == 500
-    assert text == "[-]stuck failed: no answer within 1 s\nreadyz check failed\n"
+    assert text == "[-]stuck failed: timed out after 1 s\nreadyz check failed\n"
 
 
-async def test_metrics_come_in_the_format_that_is_asked_for() -> None:
+async def test_metrics_have_the_requested_format() -> None:
     registry = CollectorRegistry()
     ControllerCollector(registry, {"units": ReconcileCounters()})
     async with browsing(build_application(live=checks(), ready=checks(), registry=registry)) as client:
@@ -144,6 +144,6 @@ async def test_metrics_come_in_the_format_that_is_asked_for() -> None:
     assert "controller_runtime_reconcile" in names
 
 
-async def test_without_debug_pages_there_are_none() -> None:
+async def test_debug_pages_are_optional() -> None:
     async with probing(checks()) as client:
-        assert (await ask(client, "/debug/tasks"))[0] == 404
+        assert (await fetch(client, "/debug/tasks"))[0] == 404

@@ -14,7 +14,7 @@ from tests.control.operator_scenes import open_transport
 
 @define
 class Counted:
-    """A transport that has sent what it says, to where it says."""
+    """A transport with fixed counts and a fixed address."""
 
     server: str
     counts: Mapping[tuple[str, str], int]
@@ -40,7 +40,7 @@ async def test_requests_are_counted_by_code_method_and_host() -> None:
         assert requests(registry, "404", "GET", host) == 1
 
 
-def test_transports_to_one_host_share_its_series() -> None:
+def test_transports_to_one_host_share_a_series() -> None:
     registry = CollectorRegistry()
     collector = ClientCollector(registry)
 
@@ -53,7 +53,7 @@ def test_transports_to_one_host_share_its_series() -> None:
     assert requests(registry, "200", "GET", "[::1]:6443") == 500
 
 
-def test_a_password_in_an_address_is_not_shown() -> None:
+def test_a_password_in_an_address_is_not_exported() -> None:
     registry = CollectorRegistry()
 
     ClientCollector(registry).add(Counted("https://user:secret@api.example", {("200", "GET"): 1}))
@@ -61,7 +61,7 @@ def test_a_password_in_an_address_is_not_shown() -> None:
     assert requests(registry, "200", "GET", "api.example") == 1
 
 
-def test_an_address_that_is_found_late_is_shown_from_then_on() -> None:
+def test_an_address_that_is_discovered_late_is_exported_from_then_on() -> None:
     registry = CollectorRegistry()
     transport = Counted("https://no-cluster-yet.invalid", {("200", "GET"): 1})
     ClientCollector(registry).add(transport)

@@ -14,17 +14,17 @@ PLAIN = {
     "gpuruntime_reconcile_live_reads_total": 7,
     "gpuruntime_reconcile_cache_waits_total": 8,
     "gpuruntime_reconcile_conflicts_total": 9,
-    "gpuruntime_reconcile_fights_total": 10,
+    "gpuruntime_reconcile_hot_loops_total": 10,
 }
 
 
 def busy() -> ReconcileCounters:
-    """Counters of which no two are alike."""
+    """Counters with distinct values."""
     counters = ReconcileCounters(max_concurrent=5)
     for result in ("error", "error", "success"):
         counters.finished(result, 0.02)
     counters.terminal_errors, counters.timeouts, counters.active_workers = 3, 4, 6
-    counters.live_reads, counters.cache_waits, counters.conflicts, counters.fights = 7, 8, 9, 10
+    counters.live_reads, counters.cache_waits, counters.conflicts, counters.hot_loops = 7, 8, 9, 10
     return counters
 
 
@@ -38,7 +38,7 @@ def test_an_idle_controller_has_every_series_from_the_start() -> None:
     assert all(family.samples and not any(sample.value for sample in family.samples) for family in families)
 
 
-def test_results_are_told_apart() -> None:
+def test_results_have_their_own_series() -> None:
     registry = CollectorRegistry()
     ControllerCollector(registry, {"units": busy()})
 
@@ -53,7 +53,7 @@ def test_results_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize(("name", "expected"), PLAIN.items())
-def test_a_figure_is_shown_under_its_own_name(name: str, expected: float) -> None:
+def test_a_counter_is_exported_under_its_own_name(name: str, expected: float) -> None:
     registry = CollectorRegistry()
     ControllerCollector(registry, {"units": busy()})
 
@@ -75,7 +75,7 @@ def test_durations_have_the_buckets_of_controller_runtime() -> None:
     assert (buckets["0.01"], buckets["0.025"], buckets["60.0"], buckets["+Inf"]) == (0, 3, 3, 3)
 
 
-def test_a_controller_that_comes_later_is_shown_too() -> None:
+def test_a_controller_added_later_is_exported() -> None:
     registry = CollectorRegistry()
     counters = {"units": ReconcileCounters()}
     ControllerCollector(registry, counters)

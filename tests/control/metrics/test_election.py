@@ -13,7 +13,7 @@ class Standing:
     slow_paths: int
 
 
-def test_a_candidate_shows_whether_it_leads_and_how_often_it_had_to_look_first() -> None:
+def test_a_candidate_exports_whether_it_leads_and_its_slow_paths() -> None:
     registry = CollectorRegistry()
     collector = ElectionCollector(registry)
 

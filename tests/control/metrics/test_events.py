@@ -13,7 +13,7 @@ class Recording:
     counters: EventCounters = field(factory=EventCounters)
 
 
-def test_what_became_of_events_is_shown_under_names_of_its_own() -> None:
+def test_the_counters_of_a_recorder_are_exported() -> None:
     registry, recording = CollectorRegistry(), Recording(depth=4)
     EventCollector(registry, recording)
 
@@ -25,7 +25,7 @@ def test_what_became_of_events_is_shown_under_names_of_its_own() -> None:
     assert registry.get_sample_value("gpuruntime_events_dropped_total", {"cause": "budget"}) == 5
 
 
-def test_every_cause_of_a_drop_is_there_from_the_start() -> None:
+def test_every_drop_cause_is_exported_from_the_start() -> None:
     registry = CollectorRegistry()
     EventCollector(registry, Recording())
 

@@ -23,7 +23,7 @@ def value(registry: CollectorRegistry, name: str, **labels: str) -> float | None
     return registry.get_sample_value(f"gpuruntime_informer_{name}", {**EVERYTHING, **labels})
 
 
-async def test_an_informer_shows_what_it_holds_and_how_fresh_that_is() -> None:
+async def test_an_informer_exports_its_size_and_freshness() -> None:
     registry = CollectorRegistry()
     async with scripted_cache() as (server, cache):
         serve_two_maps(server)
@@ -43,7 +43,7 @@ async def test_an_informer_shows_what_it_holds_and_how_fresh_that_is() -> None:
             assert value(registry, "events_total") == 0
 
 
-async def test_events_and_subscribers_that_fail_are_counted() -> None:
+async def test_events_and_failing_handlers_are_counted() -> None:
     registry = CollectorRegistry()
     late = {"metadata": {"name": "late", "namespace": "a", "resourceVersion": "10"}}
     async with scripted_cache() as (server, cache):
@@ -61,7 +61,7 @@ async def test_events_and_subscribers_that_fail_are_counted() -> None:
             assert value(registry, "handler_failures_total") == 1
 
 
-async def test_an_informer_that_never_heard_of_the_server_is_infinitely_old() -> None:
+async def test_an_informer_without_contact_is_infinitely_old() -> None:
     registry = CollectorRegistry()
     async with scripted_cache() as (_, cache):
         InformerCollector(registry, cache, asyncio.get_running_loop().time)
@@ -73,7 +73,7 @@ async def test_an_informer_that_never_heard_of_the_server_is_infinitely_old() ->
         assert value(registry, "relists_total", cause="start") == 0
 
 
-async def test_informers_that_differ_in_form_only_are_shown_as_one() -> None:
+async def test_informers_that_differ_only_in_form_are_exported_as_one() -> None:
     registry = CollectorRegistry()
     async with scripted_cache() as (server, cache):
         serve_two_maps(server)

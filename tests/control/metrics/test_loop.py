@@ -7,7 +7,7 @@ from gpuruntime.control.metrics.loop import LoopCollector
 from gpuruntime.control.watchdog.loop_watchdog import LoopWatchdog, Stall
 
 
-async def test_stalls_are_shown_as_they_are_counted() -> None:
+async def test_stalls_are_exported() -> None:
     registry = CollectorRegistry()
     told: asyncio.Queue[Stall] = asyncio.Queue()
     moment = 0.0

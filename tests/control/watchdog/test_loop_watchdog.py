@@ -21,7 +21,7 @@ class Clock:
 
 
 def grind(clock: Clock, seconds: float, until: Callable[[], object]) -> None:
-    """Block the loop as busy code does: for so long on the clock, and in truth for as long as the test needs."""
+    """Block the loop like busy code: for `seconds` on the clock, and in real time for as long as the test needs."""
     clock.now += seconds
     while not until():
         pass
@@ -35,7 +35,7 @@ def watchdog_threads() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == "loop watchdog"]
 
 
-async def test_what_blocks_the_loop_is_named_while_it_does(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_blocking_stack_is_logged_during_a_stall(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
     async with LoopWatchdog(threshold=0.02, now=clock):
         grind(clock, 3, until=lambda: caplog.records)
@@ -45,7 +45,7 @@ async def test_what_blocks_the_loop_is_named_while_it_does(caplog: pytest.LogCap
         assert "in grind" in stack_of(record)
 
 
-async def test_the_length_of_a_stall_is_logged_and_told_once_it_is_over(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_duration_of_a_stall_is_logged_and_reported_afterwards(caplog: pytest.LogCaptureFixture) -> None:
     told: asyncio.Queue[Stall] = asyncio.Queue()
     clock = Clock()
     async with LoopWatchdog(threshold=0.02, now=clock, on_stall=told.put_nowait) as watchdog:
@@ -78,7 +78,7 @@ async def test_a_stall_is_logged_once_however_long_it_is(caplog: pytest.LogCaptu
         assert len(caplog.records) == 1
 
 
-async def test_a_process_that_was_stopped_as_a_whole_is_blamed_on_nothing(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_stopped_process_is_a_stall_without_a_stack(caplog: pytest.LogCaptureFixture) -> None:
     told: asyncio.Queue[Stall] = asyncio.Queue()
     moments = iter([2.99])
 
@@ -108,7 +108,7 @@ async def test_the_longest_of_several_stalls_is_remembered() -> None:
     assert watchdog.longest_seconds == pytest.approx(6.99)
 
 
-async def test_a_loop_that_keeps_up_is_left_in_peace(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_loop_that_keeps_up_logs_nothing(caplog: pytest.LogCaptureFixture) -> None:
     beats = asyncio.Event()
     looks = 0
 
@@ -144,7 +144,7 @@ async def test_a_failing_listener_does_not_end_the_watch() -> None:
     assert [type(failure) for failure in failures] == [LookupError, LookupError]
 
 
-async def test_the_lateness_of_the_loop_can_be_asked_for_while_it_is_watched() -> None:
+async def test_the_lateness_of_the_loop_is_known_while_it_is_watched() -> None:
     clock = Clock()
     watchdog = LoopWatchdog(threshold=0.5, now=clock)
     found = [watchdog.lateness]
@@ -175,7 +175,7 @@ async def test_a_watchdog_is_used_once() -> None:
     async with watchdog:
         pass
 
-    with pytest.raises(RuntimeError, match="make a new one for each block"):
+    with pytest.raises(RuntimeError, match="create a new one for each block"):
         async with watchdog:
             pass
 
@@ -186,7 +186,7 @@ def test_a_threshold_must_be_positive(threshold: float) -> None:
         LoopWatchdog(threshold)
 
 
-async def test_a_loop_that_gets_no_cpu_is_said_to_get_none_and_no_line_is_blamed(
+async def test_a_loop_without_cpu_is_starved_and_no_stack_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     told: asyncio.Queue[Stall] = asyncio.Queue()
@@ -203,12 +203,10 @@ async def test_a_loop_that_gets_no_cpu_is_said_to_get_none_and_no_line_is_blamed
 
     assert (stall.starved, stall.stack) == (True, "")
     assert (watchdog.stalls, watchdog.starvations) == (0, 1)
-    assert [record.message for record in caplog.records] == [
-        "the event loop got no CPU: the machine or the container lacks it"
-    ]
+    assert [record.message for record in caplog.records] == ["the event loop was starved of CPU"]
 
 
-async def test_code_that_blocks_after_a_famine_is_named(caplog: pytest.LogCaptureFixture) -> None:
+async def test_code_that_blocks_after_starvation_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
     starving = [True, True]
 

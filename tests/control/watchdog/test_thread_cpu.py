@@ -1,4 +1,4 @@
-"""Who is to blame for a thread that is late."""
+"""Whether a late thread was starved of CPU."""
 
 import threading
 import time
@@ -22,7 +22,7 @@ BEFORE = CpuTimes(used=5.0, waited=2.0, is_runnable=False)
     ],
     ids=["waited", "slept", "waits still", "computes", "computed for long on a busy machine", "sleeps"],
 )
-def test_a_thread_is_starved_if_it_was_ready_and_got_no_cpu(
+def test_a_thread_is_starved_if_it_was_runnable_and_got_no_cpu(
     used: float, waited: float, runnable: bool, starved: bool
 ) -> None:
     times = CpuTimes(used, waited, runnable)
@@ -30,7 +30,7 @@ def test_a_thread_is_starved_if_it_was_ready_and_got_no_cpu(
     assert times.starved_since(BEFORE, late=1.0, busy=0.4) is starved
 
 
-def test_the_kernel_tells_the_times_of_the_thread_that_asks() -> None:
+def test_the_kernel_provides_the_times_of_the_creating_thread() -> None:
     cpu = ThreadCpu()
     before = cpu.read()
     sum(range(1_000_000))
@@ -42,7 +42,7 @@ def test_the_kernel_tells_the_times_of_the_thread_that_asks() -> None:
     assert after.is_runnable
 
 
-def test_of_a_thread_that_has_ended_nothing_is_known() -> None:
+def test_a_thread_that_has_ended_has_no_times() -> None:
     cpus: list[ThreadCpu] = []
     thread = threading.Thread(target=lambda: cpus.append(ThreadCpu()))
     thread.start()
