@@ -16,7 +16,7 @@ from typing import Final
 from attrs import field, frozen
 
 from gpuruntime.testing import ClusterAccess, LocalCluster, NodeShape
-from gpuruntime.testing.supervised import Children
+from gpuruntime.testing.processes.supervised import Children
 
 __all__ = ["ApiProcesses", "Replica", "api_processes"]
 

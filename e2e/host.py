@@ -29,7 +29,7 @@ from attrs import asdict, define, field, frozen
 
 from e2e.names import CONTROLLERS, RUNTIME_APIS, SYSTEM
 from gpuruntime.testing import ClusterAccess, LocalCluster, NodeShape
-from gpuruntime.testing.supervised import Children
+from gpuruntime.testing.processes.supervised import Children
 
 __all__ = ["NODES", "PROGRAM", "REPLICAS", "Host", "Life", "main"]
 

@@ -30,7 +30,7 @@ from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.kube.transport import Transport
 from gpuruntime.meta import ObjectKey, find_condition
 from gpuruntime.testing import AdminClient, ClusterAccess, RefusedError
-from gpuruntime.testing.namespaces import create_namespace
+from gpuruntime.testing.cluster.namespaces import create_namespace
 
 __all__ = [
     "UNITS",

@@ -7,12 +7,12 @@ tests: `kube_cluster`, `kube_namespace`, `kube_nodes`, `kube_account`, `kube_aud
 operator die at each of its writes: `gpuruntime.testing.crashing`.
 """
 
-from gpuruntime.testing.access import ClusterAccess
-from gpuruntime.testing.admin import AdminClient, RefusedError
-from gpuruntime.testing.audit import AuditLog, Request
-from gpuruntime.testing.cluster import ClusterError, LocalCluster
-from gpuruntime.testing.fake_nodes import FakeNodes
-from gpuruntime.testing.nodes import NodeShape, default_nodes
+from gpuruntime.testing.cluster.access import ClusterAccess
+from gpuruntime.testing.cluster.admin import AdminClient, RefusedError
+from gpuruntime.testing.cluster.audit import AuditLog, Request
+from gpuruntime.testing.cluster.fake_nodes import FakeNodes
+from gpuruntime.testing.cluster.local import ClusterError, LocalCluster
+from gpuruntime.testing.cluster.nodes import NodeShape, default_nodes
 
 __all__ = [
     "AdminClient",

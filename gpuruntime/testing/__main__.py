@@ -11,11 +11,10 @@ import threading
 from pathlib import Path
 
 from gpuruntime.testing import assets
-from gpuruntime.testing.building import BuildError
-from gpuruntime.testing.cluster import ClusterError, LocalCluster
-from gpuruntime.testing.nodes import default_nodes
-from gpuruntime.testing.supervised import ChildrenError
-from gpuruntime.testing.toolchain import ToolchainError
+from gpuruntime.testing.assets import BuildError, ToolchainError
+from gpuruntime.testing.cluster.local import ClusterError, LocalCluster
+from gpuruntime.testing.cluster.nodes import default_nodes
+from gpuruntime.testing.processes.supervised import ChildrenError
 
 __all__ = ["main"]
 

@@ -12,12 +12,12 @@ from typing import Any, Protocol
 
 import pytest
 
-from gpuruntime.testing.access import ClusterAccess
-from gpuruntime.testing.accounts import Account, create_account, delete_account
-from gpuruntime.testing.audit import AuditLog
-from gpuruntime.testing.namespaces import create_namespace
-from gpuruntime.testing.nodes import NodeShape
-from gpuruntime.testing.shared import SharedCluster
+from gpuruntime.testing.cluster.access import ClusterAccess
+from gpuruntime.testing.cluster.accounts import Account, create_account, delete_account
+from gpuruntime.testing.cluster.audit import AuditLog
+from gpuruntime.testing.cluster.namespaces import create_namespace
+from gpuruntime.testing.cluster.nodes import NodeShape
+from gpuruntime.testing.cluster.shared import SharedCluster
 
 __all__ = ["AccountFactory", "kube_account", "kube_audit", "kube_cluster", "kube_namespace", "kube_nodes"]
 

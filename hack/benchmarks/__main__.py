@@ -6,10 +6,9 @@ import signal
 import sys
 
 from gpuruntime.testing import ClusterError
-from gpuruntime.testing.building import BuildError
+from gpuruntime.testing.assets import BuildError, ToolchainError
+from gpuruntime.testing.processes.supervised import ChildrenError
 from gpuruntime.testing.progress import Progress
-from gpuruntime.testing.supervised import ChildrenError
-from gpuruntime.testing.toolchain import ToolchainError
 from hack.benchmarks.api_bench import add_api
 from hack.benchmarks.cache import SetUpError
 from hack.benchmarks.creating import ObjectsError

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from attrs import field, frozen
 
-from gpuruntime.testing.supervised import Children
+from gpuruntime.testing.processes.supervised import Children
 
 __all__ = ["Contender", "Failure", "Outcome", "Reading", "Runner"]
 

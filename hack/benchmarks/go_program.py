@@ -8,8 +8,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from gpuruntime.testing.assets.go_toolchain import Go, ToolchainError, find_go
 from gpuruntime.testing.progress import Progress
-from gpuruntime.testing.toolchain import Go, ToolchainError, find_go
 from hack.benchmarks.cache import SetUpError, exclusive
 
 __all__ = ["controller_runtime_version", "go_program"]

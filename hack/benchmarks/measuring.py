@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from gpuruntime.testing.processes.supervised import Children
 from gpuruntime.testing.progress import Progress
-from gpuruntime.testing.supervised import Children
 from hack.benchmarks.cache import bench_cache
 from hack.benchmarks.catalogue import Catalogue
 from hack.benchmarks.contenders import Contender, Runner

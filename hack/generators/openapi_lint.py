@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from gpuruntime.testing.assets import cache_directory
+from gpuruntime.testing.assets.lookup import cache_directory
 
 __all__ = ["RULES", "SpectralError", "lint"]
 

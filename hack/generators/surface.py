@@ -26,15 +26,12 @@ MODULES = (
     "gpuruntime.meta",
     "gpuruntime.testing",
     "gpuruntime.testing.crashing",
-    "gpuruntime.testing.fault_proxy",
     "gpuruntime.testing.faults",
-    "gpuruntime.testing.granted",
     "gpuruntime.testing.managers",
+    "gpuruntime.testing.permissions",
     "gpuruntime.testing.plugin",
-    "gpuruntime.testing.scripted_answers",
-    "gpuruntime.testing.scripted_server",
+    "gpuruntime.testing.scripted",
     "gpuruntime.testing.virtual_time",
-    "gpuruntime.testing.watch_events",
 )
 _LAW = """# What users may import. A change of a line is a change for users: see "Stability" in the documentation.
 # Accept it with: ./hack/in-venv -m hack.generators.surface --accept

@@ -17,7 +17,7 @@ from gpuruntime.kube.request import Params, Request
 from gpuruntime.meta.field_selectors import FieldSelector, parse_field_selector
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.label_selectors import Selector, parse_selector
-from gpuruntime.testing.watch_events import WatchEvent, added, deleted, initial_events_end, line_of, modified
+from gpuruntime.testing.scripted import WatchEvent, added, deleted, initial_events_end, line_of, modified
 
 __all__ = ["MapServer", "answer"]
 

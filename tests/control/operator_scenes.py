@@ -16,9 +16,7 @@ from gpuruntime.control.serving.site import HttpAddress, serving
 from gpuruntime.kube.credentials import Authorization, Endpoint
 from gpuruntime.kube.transport import Transport
 from gpuruntime.meta.identity import ObjectKey
-from gpuruntime.testing.scripted_answers import Stall, Step, respond, watch_stream
-from gpuruntime.testing.scripted_server import ScriptedServer
-from gpuruntime.testing.watch_events import WatchEvent
+from gpuruntime.testing.scripted import ScriptedServer, Stall, Step, WatchEvent, respond, watch_stream
 
 MAPS = "/api/v1/configmaps"
 

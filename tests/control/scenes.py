@@ -16,8 +16,8 @@ from gpuruntime.kube.credentials import Credentials
 from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.kube.transport import Transport
 from gpuruntime.testing import ClusterAccess
-from gpuruntime.testing.access import kubeconfig_document
-from gpuruntime.testing.fault_proxy import ClientCertificate, FaultProxy
+from gpuruntime.testing.cluster.access import kubeconfig_document
+from gpuruntime.testing.faults import ClientCertificate, FaultProxy
 
 
 @asynccontextmanager

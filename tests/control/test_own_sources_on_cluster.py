@@ -14,7 +14,7 @@ from gpuruntime.kube.builtin.core import ConfigMap, Secret
 from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.meta import ObjectKey
 from gpuruntime.testing import ClusterAccess
-from gpuruntime.testing.accounts import Account
+from gpuruntime.testing.cluster.accounts import Account
 from gpuruntime.testing.plugin import AccountFactory
 from tests.control.scenes import eventually, managing
 

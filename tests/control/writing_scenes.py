@@ -12,7 +12,7 @@ from gpuruntime.kube.forms import typed
 from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.meta.objects import KubeObject, ObjectMeta, TypedObject
 from gpuruntime.testing import ClusterAccess
-from gpuruntime.testing.audit import WRITE_VERBS, Recording
+from gpuruntime.testing.cluster.audit import WRITE_VERBS, Recording
 
 __all__ = ["MANAGER", "ensure_as_a_controller_does", "make_owner", "open_client", "our_writes"]
 

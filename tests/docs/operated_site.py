@@ -16,7 +16,7 @@ from typing import Final
 from attrs import field, frozen
 
 from gpuruntime.testing import ClusterAccess, LocalCluster
-from gpuruntime.testing.supervised import Children
+from gpuruntime.testing.processes.supervised import Children
 from tests.manifests.rendered import MANIFESTS, rendered
 
 __all__ = ["OperatedSite", "operated_site"]

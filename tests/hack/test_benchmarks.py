@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuruntime.testing.supervised import Children
+from gpuruntime.testing.processes.supervised import Children
 from hack.benchmarks.alternating import Measure, Results, alternate
 from hack.benchmarks.contenders import Contender, Failure, Outcome, Runner
 from hack.benchmarks.faulty_server import FAULTS, FaultyServer

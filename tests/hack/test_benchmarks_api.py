@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from gpuruntime.testing.processes.supervised import Children
 from gpuruntime.testing.progress import Progress
-from gpuruntime.testing.supervised import Children
 from hack.benchmarks.alternating import Results
 from hack.benchmarks.api_bench import SCENARIOS
 from hack.benchmarks.contenders import Contender, Runner

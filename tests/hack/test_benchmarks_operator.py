@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpuruntime.testing.supervised import Children
+from gpuruntime.testing.processes.supervised import Children
 from hack.benchmarks.__main__ import main
 from hack.benchmarks.alternating import Measure, Results, alternate
 from hack.benchmarks.catalogue import loops

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from gpuruntime.testing.processes.supervised import Children
 from gpuruntime.testing.progress import Progress
-from gpuruntime.testing.supervised import Children
 from hack.benchmarks.catalogue import Catalogue, loops
 from hack.benchmarks.contenders import Contender, Failure, Runner
 from hack.benchmarks.units.converging import become_ready, limit_of

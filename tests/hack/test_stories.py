@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuruntime.testing.access import kubeconfig_document
+from gpuruntime.testing.cluster.access import kubeconfig_document
 from hack.dev.stories import FILES, main
 
 

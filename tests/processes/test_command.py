@@ -15,7 +15,7 @@ from typing import IO, Any
 import pytest
 
 from gpuruntime import __version__
-from gpuruntime.testing.access import kubeconfig_document
+from gpuruntime.testing.cluster.access import kubeconfig_document
 
 COMMAND = [sys.executable, "-m", "gpuruntime.processes.command"]
 

@@ -21,7 +21,7 @@ from gpuruntime.processes.configuration.sections import Namespaces
 from gpuruntime.processes.controller_manager import build_controller_manager
 from gpuruntime.processes.runtime_api import build_runtime_api
 from gpuruntime.testing import ClusterAccess
-from gpuruntime.testing.granted import granted_account
+from gpuruntime.testing.permissions import granted_account
 
 __all__ = ["Process", "SplitWorld", "split_world"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import aiohttp
 
 from gpuruntime.testing import ClusterAccess, RefusedError
-from gpuruntime.testing.namespaces import create_namespace
+from gpuruntime.testing.cluster.namespaces import create_namespace
 from tests.control.scenes import eventually_told
 from tests.product.split_scenes import split_world
 

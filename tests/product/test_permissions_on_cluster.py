@@ -23,7 +23,7 @@ from gpuruntime.service.operations.requests import CreateUnit, DeleteUnit, Envel
 from gpuruntime.service.pools import POOL_CHANGE, CreatePool
 from gpuruntime.service.units.update import UNIT_CHANGE
 from gpuruntime.testing import AuditLog, LocalCluster
-from gpuruntime.testing.granted import usage
+from gpuruntime.testing.permissions import usage
 from tests.product.installed_scenes import Installed, Shop, installed, shop
 from tests.product_scenes import UNITS, create_unit, eventually
 

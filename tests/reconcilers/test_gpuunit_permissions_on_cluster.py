@@ -6,7 +6,7 @@ from gpuruntime.control import Manager, ManagerOptions
 from gpuruntime.control.permissions.offline_credentials import OFFLINE_CREDENTIALS
 from gpuruntime.reconcilers.gpuunit import install_gpuunit
 from gpuruntime.testing import AuditLog, ClusterAccess
-from gpuruntime.testing.granted import usage
+from gpuruntime.testing.permissions import usage
 from tests.product_scenes import UNITS, create_unit, looking_on
 from tests.reconcilers.unit_scenes import child_of, unit_world
 

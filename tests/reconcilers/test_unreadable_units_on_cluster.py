@@ -6,8 +6,7 @@ from typing import Any
 
 from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.reconcilers.gpuunit import GPUUnitOptions
-from gpuruntime.testing import AdminClient, LocalCluster
-from gpuruntime.testing.admin import RefusedError
+from gpuruntime.testing import AdminClient, LocalCluster, RefusedError
 from tests.product_scenes import eventually, install_product, rested
 from tests.reconcilers.unit_scenes import operating
 

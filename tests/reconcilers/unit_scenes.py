@@ -18,8 +18,8 @@ from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.meta import ObjectKey
 from gpuruntime.reconcilers.gpuunit import GPUUnitOptions, install_gpuunit
 from gpuruntime.testing import AuditLog, ClusterAccess, NodeShape
-from gpuruntime.testing.accounts import Account
-from gpuruntime.testing.granted import granted_account
+from gpuruntime.testing.cluster.accounts import Account
+from gpuruntime.testing.permissions import granted_account
 from tests.control.scenes import managing
 from tests.product_scenes import Observer, rested
 

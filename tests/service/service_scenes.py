@@ -31,8 +31,8 @@ from gpuruntime.service.operations.record import LeaseTiming, has_ended, new_ope
 from gpuruntime.service.operations.requests import CreateUnit, Envelope, SeedStock
 from gpuruntime.service.wiring import Service, ServiceOptions, install_service, watch_operations
 from gpuruntime.testing import AuditLog, ClusterAccess
-from gpuruntime.testing.accounts import Account
-from gpuruntime.testing.granted import granted_account
+from gpuruntime.testing.cluster.accounts import Account
+from gpuruntime.testing.permissions import granted_account
 from tests.control.scenes import managing, running
 from tests.product_scenes import Observer, eventually
 

@@ -11,7 +11,7 @@ from gpuruntime.control import Manager, ManagerOptions
 from gpuruntime.kube import from_kubeconfig
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.testing import ClusterAccess
-from gpuruntime.testing.access import kubeconfig_document
+from gpuruntime.testing.cluster.access import kubeconfig_document
 from gpuruntime.testing.managers import running
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from gpuruntime.control import OFFLINE_CREDENTIALS, Permission
 from gpuruntime.testing import AuditLog, ClusterAccess
-from gpuruntime.testing.granted import granted_account, usage
+from gpuruntime.testing.permissions import granted_account, usage
 from website.__main__ import build
 
 OWNERS = "jsonpath={range .items[*].metadata.ownerReferences[*]}{.kind}/{.name} {end}"

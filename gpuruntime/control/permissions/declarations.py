@@ -151,7 +151,7 @@ def allow(
         names: limits the verbs to objects of these names. "create" cannot be limited: the server does not know the name
             when it authorises.
         namespaces: () is everywhere, None is wherever the kind is watched.
-        rare: when the verbs are used, if a test run may not use them: see `gpuruntime.testing.granted`.
+        rare: when the verbs are used, if a test run may not use them: see `gpuruntime.testing.permissions`.
 
     Raises:
         ValueError: no verb, or names for "create" or "deletecollection".

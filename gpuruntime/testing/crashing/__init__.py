@@ -10,10 +10,10 @@ calls of that run are where the other runs are disturbed. Each run has namespace
 operator and the real API server. See docs/crashes.md for what this proves and what it does not.
 """
 
-from gpuruntime.testing.crashing.choosing import Choice, Trace, everything, only, sample
-from gpuruntime.testing.crashing.exploring import UnusableScenarioError, explore
-from gpuruntime.testing.crashing.normalising import differences, normalise
+from gpuruntime.testing.crashing.exploration import UnusableScenarioError, explore
+from gpuruntime.testing.crashing.normalisation import differences, normalise
 from gpuruntime.testing.crashing.operators import Launch, Operator, OperatorEndedError, program
+from gpuruntime.testing.crashing.plan_selection import Choice, Trace, everything, only, sample
 from gpuruntime.testing.crashing.plans import (
     CrashAfterWrite,
     CrashBeforeWrite,
@@ -29,7 +29,7 @@ from gpuruntime.testing.crashing.plans import (
 from gpuruntime.testing.crashing.reports import Report, Verdict
 from gpuruntime.testing.crashing.scenario import Scenario, Stage
 from gpuruntime.testing.crashing.world import Event, Moment, Place, World
-from gpuruntime.testing.exchanges import Call
+from gpuruntime.testing.faults.exchanges import Call
 
 __all__ = [
     "Call",

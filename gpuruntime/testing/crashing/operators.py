@@ -9,7 +9,7 @@ from attrs import frozen
 
 from gpuruntime.kube.credentials import Credentials
 from gpuruntime.kube.kubeconfig import from_kubeconfig
-from gpuruntime.testing.supervised import Children
+from gpuruntime.testing.processes.supervised import Children
 
 __all__ = ["Launch", "Operator", "OperatorEndedError", "program"]
 

@@ -5,7 +5,7 @@ from typing import Final, Literal, get_args
 from attrs import field, frozen
 from attrs.validators import ge, gt
 
-from gpuruntime.testing.exchanges import Call
+from gpuruntime.testing.faults.exchanges import Call
 
 __all__ = [
     "EVERY_RESOURCE",

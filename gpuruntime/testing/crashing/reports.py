@@ -5,7 +5,7 @@ from textwrap import indent
 
 from attrs import frozen
 
-from gpuruntime.testing.crashing.choosing import Trace
+from gpuruntime.testing.crashing.plan_selection import Trace
 from gpuruntime.testing.crashing.plans import Plan
 
 __all__ = ["PLANS_VARIABLE", "Report", "Verdict"]

@@ -9,8 +9,8 @@ from attrs.validators import gt, min_len
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.forms import as_form
 from gpuruntime.meta import ResourceKind
-from gpuruntime.testing.access import ClusterAccess
-from gpuruntime.testing.crashing.recording import ChangeRecorder
+from gpuruntime.testing.cluster.access import ClusterAccess
+from gpuruntime.testing.crashing.change_recorder import ChangeRecorder
 from gpuruntime.testing.crashing.world import Moment, World
 
 __all__ = ["Scenario", "Stage"]

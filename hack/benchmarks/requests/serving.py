@@ -15,7 +15,7 @@ from typing import Any, Final
 from attrs import field, frozen
 
 from gpuruntime.testing import AdminClient, ClusterAccess, LocalCluster, NodeShape
-from gpuruntime.testing.supervised import Children
+from gpuruntime.testing.processes.supervised import Children
 from hack.benchmarks.creating import ObjectsError
 
 __all__ = ["ACTIVE_UNITS", "BARE", "BARE_UNITS", "STOCK_UNITS", "Served", "api_world", "stock_unit"]

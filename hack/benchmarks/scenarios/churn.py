@@ -13,8 +13,7 @@ from attrs import evolve, frozen
 from gpuruntime.kube import Client, KubeError, MergePatch, Transport, from_kubeconfig
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.meta import FrozenDict, ObjectMeta
-from gpuruntime.testing.scripted_answers import respond
-from gpuruntime.testing.scripted_server import ScriptedServer
+from gpuruntime.testing.scripted import ScriptedServer, respond
 from hack.benchmarks.alternating import Measure, alternate
 from hack.benchmarks.catalogue import GO, Catalogue, loops
 from hack.benchmarks.contenders import Contender, Failure, Outcome, Reading

@@ -5,10 +5,19 @@ import json
 from pathlib import Path
 from typing import Any
 
-from gpuruntime.testing.access import kubeconfig_document
-from gpuruntime.testing.scripted_answers import Hold, Stall, kube_status, respond, watch_stream
-from gpuruntime.testing.scripted_server import ScriptedServer
-from gpuruntime.testing.watch_events import added, in_one_chunk, initial_events_end, modified
+from gpuruntime.testing.cluster.access import kubeconfig_document
+from gpuruntime.testing.scripted import (
+    Hold,
+    ScriptedServer,
+    Stall,
+    added,
+    in_one_chunk,
+    initial_events_end,
+    kube_status,
+    modified,
+    respond,
+    watch_stream,
+)
 from hack.benchmarks.alternating import Measure, alternate
 from hack.benchmarks.catalogue import Catalogue, loops
 from hack.benchmarks.contenders import Contender, Outcome

@@ -8,9 +8,9 @@ from typing import Any
 
 from aiohttp import web
 
-from gpuruntime.testing.access import kubeconfig_document
+from gpuruntime.testing.cluster.access import kubeconfig_document
 from gpuruntime.testing.loopback_http import LoopbackServer
-from gpuruntime.testing.watch_events import added, initial_events_end, line_of
+from gpuruntime.testing.scripted import added, initial_events_end, line_of
 from hack.benchmarks.alternating import Measure, alternate
 from hack.benchmarks.catalogue import Catalogue, loops
 from hack.benchmarks.contenders import Contender, Outcome

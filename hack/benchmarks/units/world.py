@@ -13,8 +13,8 @@ from attrs import frozen
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.control.definitions.definition import definition
 from gpuruntime.testing import AdminClient, ClusterAccess, ClusterError, LocalCluster, NodeShape, RefusedError
-from gpuruntime.testing.accounts import Account, create_account
-from gpuruntime.testing.namespaces import create_namespace
+from gpuruntime.testing.cluster.accounts import Account, create_account
+from gpuruntime.testing.cluster.namespaces import create_namespace
 
 __all__ = ["COLLECTION", "NAMESPACE", "World", "unit", "unit_world"]
 

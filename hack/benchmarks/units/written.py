@@ -7,7 +7,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from gpuruntime.testing.audit import WRITE_VERBS, Request
+from gpuruntime.testing.cluster.audit import WRITE_VERBS, Request
 
 __all__ = ["UserLog", "counted"]
 

@@ -8,9 +8,8 @@ from functools import partial
 from pathlib import Path
 
 from gpuruntime.testing import ClusterError, assets, default_nodes
-from gpuruntime.testing.building import BuildError
-from gpuruntime.testing.supervised import ChildrenError
-from gpuruntime.testing.toolchain import ToolchainError
+from gpuruntime.testing.assets import BuildError, ToolchainError
+from gpuruntime.testing.processes.supervised import ChildrenError
 from hack.dev.stack.clusters import StackError, given, kind, local
 from hack.dev.stack.running import Interrupted, StackOptions, choose_port, run_stack, stop_stack
 from hack.dev.stack.state import AlreadyUpError, RunningStack, owner_of, state_directory

@@ -16,7 +16,7 @@ from types import FrameType
 
 from attrs import frozen
 
-from gpuruntime.testing.supervised import Children, DirectoryInUseError
+from gpuruntime.testing.processes.supervised import Children, DirectoryInUseError
 from hack.dev.stack.clusters import Cluster, StackError, delete_leftover_kind
 from hack.dev.stack.install import account_kubeconfig, account_token, install
 from hack.dev.stack.state import RunningStack, owner_of, ownership

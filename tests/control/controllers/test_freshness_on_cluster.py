@@ -24,9 +24,8 @@ from gpuruntime.kube.patches import MergePatch
 from gpuruntime.kube.transport import Transport
 from gpuruntime.meta import FrozenDict, ObjectKey, ObjectMeta
 from gpuruntime.testing import ClusterAccess
-from gpuruntime.testing.access import kubeconfig_document
-from gpuruntime.testing.fault_proxy import ClientCertificate, FaultProxy
-from gpuruntime.testing.faults import HoldEvents, LoseResponses
+from gpuruntime.testing.cluster.access import kubeconfig_document
+from gpuruntime.testing.faults import ClientCertificate, FaultProxy, HoldEvents, LoseResponses
 from tests.control.scenes import running, tried_until_fresh
 
 FINALIZER = "example.org/tests"

@@ -20,8 +20,7 @@ from gpuruntime.kube.patches import MergePatch
 from gpuruntime.kube.transport import Transport
 from gpuruntime.meta import DynamicObject, FrozenDict, ObjectKey, ObjectMeta, ResourceKind
 from gpuruntime.testing import ClusterAccess
-from gpuruntime.testing.fault_proxy import FaultProxy
-from gpuruntime.testing.faults import HoldEvents
+from gpuruntime.testing.faults import FaultProxy, HoldEvents
 from tests.control.scenes import proxied, running, tried_until_fresh
 
 SETS = ResourceKind("apps", "v1", "ReplicaSet", "replicasets", namespaced=True)

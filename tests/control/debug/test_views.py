@@ -4,7 +4,7 @@ from typing import Any
 from gpuruntime.control.debug.views import informer_page, queue_page
 from gpuruntime.control.queueing.workqueue import WorkQueue
 from gpuruntime.kube.builtin.core import ConfigMap
-from gpuruntime.testing.scripted_answers import kube_status
+from gpuruntime.testing.scripted import kube_status
 from gpuruntime.testing.virtual_time import run_virtual
 from tests.control.operator_scenes import Inspected, scripted_cache, serve_two_maps
 from tests.control.scenes import running

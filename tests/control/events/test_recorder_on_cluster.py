@@ -13,8 +13,7 @@ from gpuruntime.control.events.recorder import Recorder
 from gpuruntime.kube import Client, Form, MergePatch, connect, dynamic, from_kubeconfig
 from gpuruntime.kube.builtin.events import Event, ObjectReference
 from gpuruntime.meta import DynamicObject, ResourceKind
-from gpuruntime.testing.access import ClusterAccess
-from gpuruntime.testing.audit import AuditLog
+from gpuruntime.testing import AuditLog, ClusterAccess
 from gpuruntime.testing.plugin import AccountFactory
 
 CONFIG_MAPS = ResourceKind("", "v1", "ConfigMap", "configmaps", namespaced=True)

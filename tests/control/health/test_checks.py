@@ -14,7 +14,7 @@ from gpuruntime.control.health.checks import (
 )
 from gpuruntime.control.watchdog.loop_watchdog import LoopWatchdog
 from gpuruntime.kube.builtin.core import ConfigMap
-from gpuruntime.testing.scripted_answers import kube_status
+from gpuruntime.testing.scripted import kube_status
 from gpuruntime.testing.virtual_time import run_virtual
 from tests.control.operator_scenes import MAPS, scripted_cache, serve_two_maps
 from tests.control.scenes import running

@@ -15,8 +15,7 @@ from gpuruntime.control.informers.reflection import ReflectorSettings
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.kube.transport import Transport
 from gpuruntime.testing import AdminClient, LocalCluster
-from gpuruntime.testing.fault_proxy import FaultProxy
-from gpuruntime.testing.faults import CutAfterBytes, CutAfterEvents, DropRequests
+from gpuruntime.testing.faults import CutAfterBytes, CutAfterEvents, DropRequests, FaultProxy
 from tests.control.scenes import open_transport, proxied, running, watch
 
 IMPATIENT = BackoffSchedule(base=0.01, factor=2, cap=0.1, quiet=120)

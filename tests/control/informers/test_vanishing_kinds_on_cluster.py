@@ -16,8 +16,7 @@ from gpuruntime.kube.errors import NotFoundError
 from gpuruntime.kube.forms import dynamic
 from gpuruntime.kube.transport import Transport
 from gpuruntime.meta.identity import ResourceKind
-from gpuruntime.testing import ClusterAccess
-from gpuruntime.testing.admin import RefusedError
+from gpuruntime.testing import ClusterAccess, RefusedError
 from gpuruntime.testing.faults import CutAfterEvents, DropRequests
 from tests.control.scenes import eventually, eventually_told, open_transport, proxied, running, watch
 

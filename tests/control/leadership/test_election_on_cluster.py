@@ -13,10 +13,17 @@ from typing import Any
 import pytest
 
 from gpuruntime.testing import AuditLog, ClusterAccess, Request
-from gpuruntime.testing.accounts import Account
 from gpuruntime.testing.change_signal import ChangeSignal
-from gpuruntime.testing.fault_proxy import BearerToken, FaultProxy
-from gpuruntime.testing.faults import DropRequests, FailRequests, Fault, LoseResponses, StallRequests
+from gpuruntime.testing.cluster.accounts import Account
+from gpuruntime.testing.faults import (
+    BearerToken,
+    DropRequests,
+    FailRequests,
+    Fault,
+    FaultProxy,
+    LoseResponses,
+    StallRequests,
+)
 from gpuruntime.testing.plugin import AccountFactory
 from tests.control.counting_replica import COUNTER, LEASE, TIMING, Replica
 

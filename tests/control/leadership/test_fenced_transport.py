@@ -15,8 +15,7 @@ from gpuruntime.kube.credentials import Authorization, Endpoint
 from gpuruntime.kube.errors import UnavailableError
 from gpuruntime.kube.request import Request
 from gpuruntime.kube.transport import Transport
-from gpuruntime.testing.scripted_answers import Hold, Stall, kube_status, respond, watch_stream
-from gpuruntime.testing.scripted_server import ScriptedServer
+from gpuruntime.testing.scripted import Hold, ScriptedServer, Stall, kube_status, respond, watch_stream
 
 PATH = "/api/v1/namespaces/a/configmaps/b"
 

@@ -17,9 +17,8 @@ from gpuruntime.kube.request import Request
 from gpuruntime.kube.retrying import RetryPolicy
 from gpuruntime.kube.transport import Transport
 from gpuruntime.testing import AuditLog, ClusterAccess
-from gpuruntime.testing.access import kubeconfig_document
-from gpuruntime.testing.fault_proxy import ClientCertificate, FaultProxy
-from gpuruntime.testing.faults import DropRequests, StallRequests
+from gpuruntime.testing.cluster.access import kubeconfig_document
+from gpuruntime.testing.faults import ClientCertificate, DropRequests, FaultProxy, StallRequests
 from tests.control.scenes import eventually
 
 TIMING = ElectionTiming(lease=3, renew=2.0, retry=0.5)

@@ -16,8 +16,8 @@ import pytest
 from attrs import define, field
 
 from gpuruntime.testing import AuditLog, ClusterAccess
-from gpuruntime.testing.access import kubeconfig_document
-from gpuruntime.testing.fault_proxy import ClientCertificate, FaultProxy
+from gpuruntime.testing.cluster.access import kubeconfig_document
+from gpuruntime.testing.faults import ClientCertificate, FaultProxy
 from tests.control.busy_replica import JOURNAL
 
 ROOT = Path(__file__).resolve().parents[3]

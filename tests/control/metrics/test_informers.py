@@ -7,8 +7,7 @@ from gpuruntime.control.informers.changes import Change
 from gpuruntime.control.informers.storage import compact
 from gpuruntime.control.metrics.informers import InformerCollector, InformerLabels
 from gpuruntime.kube.builtin.core import ConfigMap
-from gpuruntime.testing.scripted_answers import Hold
-from gpuruntime.testing.watch_events import added
+from gpuruntime.testing.scripted import Hold, added
 from tests.control.operator_scenes import MAPS, scripted_cache, serve, serve_two_maps
 from tests.control.scenes import running, watch
 

@@ -14,7 +14,7 @@ from gpuruntime.kube.errors import ForbiddenError
 from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.meta import ObjectMeta
 from gpuruntime.testing import LocalCluster
-from gpuruntime.testing.granted import granted_account
+from gpuruntime.testing.permissions import granted_account
 
 PLUGINS = {"enable-admission-plugins": "NodeRestriction,OwnerReferencesPermissionEnforcement"}
 PLACE = ("default",)

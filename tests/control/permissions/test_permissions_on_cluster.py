@@ -12,7 +12,7 @@ from gpuruntime.kube.credentials import Credentials
 from gpuruntime.kube.forms import metadata_only
 from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.testing import AdminClient, AuditLog, ClusterAccess
-from gpuruntime.testing.granted import Usage, granted_account, usage
+from gpuruntime.testing.permissions import Usage, granted_account, usage
 from tests.control.permissions.widget_operator import DECLARED, Widget, build, install_widgets, phase_of
 from tests.control.scenes import eventually_told, managing
 

@@ -16,7 +16,7 @@ from gpuruntime.control.serving.bad_requests import UNREADABLE, Unreadable
 from gpuruntime.control.serving.connection_counters import ConnectionCollector
 from gpuruntime.control.serving.limits import HttpLimits
 from gpuruntime.control.serving.site import HttpAddress, HttpSite, ListenError, serving
-from gpuruntime.testing.certificates import Authority
+from gpuruntime.testing.cluster.certificates import Authority
 from gpuruntime.testing.virtual_time import run_virtual
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"

@@ -13,8 +13,7 @@ from gpuruntime.kube.errors import ForbiddenError
 from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.meta.codec import encode
 from gpuruntime.meta.frozen_mapping import FrozenDict
-from gpuruntime.testing import ClusterAccess
-from gpuruntime.testing.audit import AuditLog
+from gpuruntime.testing import AuditLog, ClusterAccess
 from gpuruntime.testing.plugin import AccountFactory
 from tests.control.rich_children import child
 from tests.control.writing_scenes import MANAGER, ensure_as_a_controller_does, make_owner, open_client

@@ -11,8 +11,7 @@ from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import ConflictError, InvalidError, NotFoundError
 from gpuruntime.kube.forms import metadata_only
-from gpuruntime.testing import ClusterAccess
-from gpuruntime.testing.audit import AuditLog
+from gpuruntime.testing import AuditLog, ClusterAccess
 from tests.control.writing_scenes import make_owner, open_client, our_writes
 
 OURS = "ours.example.org/cleanup"

@@ -14,8 +14,7 @@ from gpuruntime.control.writing.writer import Writer
 from gpuruntime.kube.client import Client
 from gpuruntime.meta.codec import encode
 from gpuruntime.meta.frozen_mapping import FrozenDict
-from gpuruntime.testing import ClusterAccess
-from gpuruntime.testing.admin import AdminClient, RefusedError
+from gpuruntime.testing import AdminClient, ClusterAccess, RefusedError
 from tests.control.rich_children import NAMESPACED, child
 from tests.control.writing_scenes import MANAGER, ensure_as_a_controller_does, make_owner, open_client
 

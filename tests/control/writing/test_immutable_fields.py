@@ -17,8 +17,7 @@ from gpuruntime.kube.errors import Cause, ConflictError, InvalidError, Status
 from gpuruntime.kube.forms import form_of
 from gpuruntime.meta.codec import decode, encode
 from gpuruntime.meta.objects import TypedObject
-from gpuruntime.testing import ClusterAccess
-from gpuruntime.testing.audit import AuditLog
+from gpuruntime.testing import AuditLog, ClusterAccess
 from tests.control.rich_children import child, priority_class
 from tests.control.writing_scenes import MANAGER, ensure_as_a_controller_does, make_owner, open_client, our_writes
 

@@ -15,8 +15,7 @@ from gpuruntime.kube.forms import dynamic
 from gpuruntime.meta.codec import decode
 from gpuruntime.meta.conditions import Condition, set_condition
 from gpuruntime.meta.frozen_mapping import FrozenDict
-from gpuruntime.testing import ClusterAccess
-from gpuruntime.testing.audit import AuditLog
+from gpuruntime.testing import AuditLog, ClusterAccess
 from tests.control.rich_children import child
 from tests.control.writing_scenes import make_owner, open_client, our_writes
 

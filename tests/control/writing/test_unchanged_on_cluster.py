@@ -12,8 +12,7 @@ from gpuruntime.kube.forms import dynamic, form_of
 from gpuruntime.meta.codec import encode
 from gpuruntime.meta.dynamic import DynamicObject
 from gpuruntime.meta.objects import TypedObject
-from gpuruntime.testing import ClusterAccess
-from gpuruntime.testing.audit import AuditLog
+from gpuruntime.testing import AuditLog, ClusterAccess
 from tests.control.rich_children import NAMESPACED, child, priority_class
 from tests.control.writing_scenes import MANAGER, ensure_as_a_controller_does, make_owner, open_client, our_writes
 

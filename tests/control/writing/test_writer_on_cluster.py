@@ -20,8 +20,7 @@ from gpuruntime.meta.codec import decode, encode
 from gpuruntime.meta.frozen_mapping import FrozenDict
 from gpuruntime.meta.objects import KubeObject, ObjectMeta
 from gpuruntime.meta.owners import OwnerError, is_controlled_by, set_controller
-from gpuruntime.testing import ClusterAccess
-from gpuruntime.testing.audit import AuditLog
+from gpuruntime.testing import AuditLog, ClusterAccess
 from tests.control.writing_scenes import MANAGER, make_owner, open_client, our_writes
 
 

@@ -21,9 +21,8 @@ from gpuruntime.service.stock.names import batch_name, stock_name
 from gpuruntime.service.stock.shrink import REDUCE_STOCK, ReduceStock
 from gpuruntime.service.units.update import UNIT_CHANGE
 from gpuruntime.service.wiring import Service, watch_operations
-from gpuruntime.testing.access import kubeconfig_document
-from gpuruntime.testing.fault_proxy import BearerToken, FaultProxy
-from gpuruntime.testing.faults import DieAtOnce, HoldEvents, StallRequests
+from gpuruntime.testing.cluster.access import kubeconfig_document
+from gpuruntime.testing.faults import BearerToken, DieAtOnce, FaultProxy, HoldEvents, StallRequests
 from tests.product_scenes import Observer
 from tests.service.service_scenes import Product, ServiceWorld, looking_at, seeded
 

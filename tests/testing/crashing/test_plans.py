@@ -18,7 +18,7 @@ from gpuruntime.testing.crashing.plans import (
     Undisturbed,
     parse_plan,
 )
-from gpuruntime.testing.exchanges import Call
+from gpuruntime.testing.faults.exchanges import Call
 
 NUMBERS = st.integers(1, 10_000)
 RESOURCES = st.from_regex(r"[a-z]{1,12}(/[a-z]{1,12})?|\*", fullmatch=True)

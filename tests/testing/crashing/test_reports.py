@@ -5,7 +5,7 @@ from attrs import evolve
 
 from gpuruntime.testing.crashing import CrashAfterWrite, FailOnce, SecondPass, Trace
 from gpuruntime.testing.crashing.reports import Report, Verdict
-from gpuruntime.testing.exchanges import Call, Exchange
+from gpuruntime.testing.faults.exchanges import Call, Exchange
 
 CALL = Call("POST", "secrets", 1)
 GOOD = Verdict(

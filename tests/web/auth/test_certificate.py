@@ -8,8 +8,8 @@ import pytest
 from aiohttp import web
 
 from gpuruntime.control.serving.site import HttpAddress, serving
-from gpuruntime.testing.certificates import Authority
-from gpuruntime.testing.pki import KeyPair
+from gpuruntime.testing.cluster.certificates import Authority
+from gpuruntime.testing.cluster.pki import KeyPair
 from gpuruntime.web.auth.certificate import CertificateError, server_tls
 
 

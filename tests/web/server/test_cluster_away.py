@@ -8,8 +8,7 @@ from pathlib import Path
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.operation import SUCCEEDED
 from gpuruntime.kube.patches import MergePatch
-from gpuruntime.testing.fault_proxy import FaultProxy
-from gpuruntime.testing.faults import DieAtOnce, HoldEvents, StallRequests
+from gpuruntime.testing.faults import DieAtOnce, FaultProxy, HoldEvents, StallRequests
 from gpuruntime.web.resources.health import ClusterProbe
 from tests.control.scenes import managing, proxied
 from tests.product_scenes import eventually

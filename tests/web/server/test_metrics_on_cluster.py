@@ -18,7 +18,7 @@ from gpuruntime.processes.api import api_of_desk
 from gpuruntime.processes.places import Places
 from gpuruntime.processes.product import build_product
 from gpuruntime.testing import ClusterAccess
-from gpuruntime.testing.granted import granted_account
+from gpuruntime.testing.permissions import granted_account
 from gpuruntime.web.app import install
 from gpuruntime.web.auth.access_control import Access, AccessControl
 from hack.generators.metrics_page import PAGE

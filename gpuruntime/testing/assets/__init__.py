@@ -1,0 +1,7 @@
+"""The binaries of the control plane: found, or built once per user from pinned Go modules."""
+
+from gpuruntime.testing.assets.build import BuildError
+from gpuruntime.testing.assets.go_toolchain import ToolchainError
+from gpuruntime.testing.assets.lookup import cache_directory, ensure, locate, missing
+
+__all__ = ["BuildError", "ToolchainError", "cache_directory", "ensure", "locate", "missing"]

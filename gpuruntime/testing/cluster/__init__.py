@@ -1,0 +1,1 @@
+"""A control plane on this machine: its processes, certificates, nodes, accounts and audit log."""

@@ -1,0 +1,111 @@
+"""How to reach a running local cluster: a value that can be written to a file and read by another process."""
+
+import base64
+import json
+import os
+import ssl
+import subprocess
+from pathlib import Path
+from typing import Any, Self
+
+from attrs import asdict, frozen
+
+from gpuruntime.testing.cluster.admin import AdminClient
+from gpuruntime.testing.cluster.components import SCRATCH
+
+__all__ = ["ClusterAccess", "kubeconfig_document"]
+
+_FILE = "access.json"
+
+
+@frozen
+class ClusterAccess:
+    """A running local cluster as its users see it.
+
+    `kubeconfig` is the administrator's, with a client certificate. `binaries` holds the kubectl that belongs to the
+    cluster. `audit_log` is None where the cluster was started without one.
+    """
+
+    server: str
+    kubeconfig: Path
+    authority: Path
+    certificate: Path
+    key: Path
+    binaries: Path
+    audit_log: Path | None
+
+    def save(self, directory: Path) -> None:
+        """Publish in `directory`, all at once: a reader finds nothing or everything."""
+        fields = {name: None if value is None else str(value) for name, value in asdict(self, recurse=False).items()}
+        draft = directory / f"{_FILE}.draft"
+        draft.write_text(json.dumps(fields, indent=2))
+        draft.replace(directory / _FILE)
+
+    @classmethod
+    def load(cls, directory: Path) -> Self | None:
+        """What runs in `directory`, or None."""
+        try:
+            fields = json.loads((directory / _FILE).read_text())
+        except FileNotFoundError:
+            return None
+        audit_log = fields.pop("audit_log")
+        return cls(
+            server=fields.pop("server"),
+            audit_log=None if audit_log is None else Path(audit_log),
+            **{name: Path(path) for name, path in fields.items()},
+        )
+
+    @staticmethod
+    def withdraw(directory: Path) -> None:
+        (directory / _FILE).unlink(missing_ok=True)
+
+    def admin(self) -> AdminClient:
+        """A client with the administrator's certificate, for arranging the world of a test."""
+        context = ssl.create_default_context(cafile=str(self.authority))
+        context.load_cert_chain(self.certificate, self.key)
+        return AdminClient(self.server, context)
+
+    @property
+    def kubectl_cache(self) -> Path:
+        """For KUBECACHEDIR: where kubectl keeps what it has learnt about this cluster, by default below ~/.kube."""
+        return self.kubeconfig.parent / SCRATCH / "kubectl"
+
+    def kubectl(self, *arguments: str, input_text: str | None = None) -> str:
+        """Run kubectl as the administrator; gives what it printed.
+
+        Raises:
+            subprocess.CalledProcessError: it failed; its words are a note of the error.
+        """
+        done = subprocess.run(
+            [str(self.binaries / "kubectl"), *arguments],
+            input=input_text,
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "KUBECONFIG": str(self.kubeconfig), "KUBECACHEDIR": str(self.kubectl_cache)},
+        )
+        if done.returncode != 0:
+            error = subprocess.CalledProcessError(done.returncode, ["kubectl", *arguments], done.stdout, done.stderr)
+            error.add_note(done.stderr.strip())
+            raise error
+        return done.stdout
+
+    def kubeconfig_for(self, token: str, namespace: str = "default") -> dict[str, Any]:
+        """The kubeconfig of somebody who has this bearer token."""
+        return kubeconfig_document(self.server, self.authority.read_bytes(), {"token": token}, namespace)
+
+
+def kubeconfig_document(
+    server: str, authority: bytes, user: dict[str, str], namespace: str = "default"
+) -> dict[str, Any]:
+    """A kubeconfig with one context that carries all it needs, so that the file can be moved and mounted."""
+    cluster = {"server": server, "certificate-authority-data": base64.b64encode(authority).decode()}
+    context = {"cluster": "local", "user": "local", "namespace": namespace}
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "local",
+        "clusters": [{"name": "local", "cluster": cluster}],
+        "users": [{"name": "local", "user": user}],
+        "contexts": [{"name": "local", "context": context}],
+    }

@@ -1,0 +1,95 @@
+"""ServiceAccounts with exactly the permissions that a test gives them: code under test need not run as admin."""
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+
+from gpuruntime.testing.cluster.access import ClusterAccess
+
+__all__ = ["Account", "create_account", "delete_account"]
+
+_RBAC = "/apis/rbac.authorization.k8s.io/v1"
+_TOKEN_SECONDS = 24 * 3600
+
+
+@frozen
+class Account:
+    """A ServiceAccount that can log in: by its token, or by a kubeconfig whose namespace is its own."""
+
+    namespace: str
+    name: str
+    token: str
+    kubeconfig: Path
+
+    @property
+    def username(self) -> str:
+        """Who it is to the API server, as audit lines and role bindings say it."""
+        return f"system:serviceaccount:{self.namespace}:{self.name}"
+
+
+def create_account(
+    access: ClusterAccess,
+    namespace: str,
+    directory: Path,
+    *,
+    rules: Sequence[Mapping[str, Any]] = (),
+    cluster_rules: Sequence[Mapping[str, Any]] = (),
+) -> Account:
+    """Create an account with RBAC `rules` in its namespace and `cluster_rules` everywhere.
+
+    Without rules it may do nothing. Its kubeconfig is written to `directory`.
+    """
+    admin = access.admin()
+    name = f"account-{uuid.uuid4().hex[:8]}"
+    admin.create(f"/api/v1/namespaces/{namespace}/serviceaccounts", _object("v1", "ServiceAccount", name))
+    subjects = [{"kind": "ServiceAccount", "name": name, "namespace": namespace}]
+    if rules:
+        home = f"{_RBAC}/namespaces/{namespace}"
+        admin.create(f"{home}/roles", _rbac("Role", name, rules=list(rules)))
+        admin.create(
+            f"{home}/rolebindings",
+            _rbac("RoleBinding", name, subjects=subjects, roleRef=_reference("Role", name)),
+        )
+    if cluster_rules:
+        admin.create(f"{_RBAC}/clusterroles", _rbac("ClusterRole", name, rules=list(cluster_rules)))
+        reference = _reference("ClusterRole", name)
+        admin.create(
+            f"{_RBAC}/clusterrolebindings",
+            _rbac("ClusterRoleBinding", name, subjects=subjects, roleRef=reference),
+        )
+    answer = admin.create(
+        f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token",
+        {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {"expirationSeconds": _TOKEN_SECONDS},
+        },
+    )
+    token = answer["status"]["token"]
+    kubeconfig = directory / f"{name}.kubeconfig"
+    kubeconfig.touch(mode=0o600)
+    kubeconfig.write_text(json.dumps(access.kubeconfig_for(token, namespace)))
+    return Account(namespace, name, token, kubeconfig)
+
+
+def delete_account(access: ClusterAccess, account: Account) -> None:
+    """Remove what does not go with the account's namespace."""
+    admin = access.admin()
+    admin.delete(f"{_RBAC}/clusterrolebindings/{account.name}")
+    admin.delete(f"{_RBAC}/clusterroles/{account.name}")
+
+
+def _object(api_version: str, kind: str, name: str, **fields: Any) -> dict[str, Any]:
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, **fields}
+
+
+def _rbac(kind: str, name: str, **fields: Any) -> dict[str, Any]:
+    return _object("rbac.authorization.k8s.io/v1", kind, name, **fields)
+
+
+def _reference(kind: str, name: str) -> dict[str, str]:
+    return {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name}

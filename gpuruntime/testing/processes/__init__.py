@@ -1,0 +1,1 @@
+"""Child processes that never outlive the process that started them."""

@@ -1,0 +1,72 @@
+"""A scripted HTTP server in place of the API server, for responses that a healthy server never sends.
+
+Each route answers with the steps of a script: see `ScriptedServer`. The events of a watch are made by `added`,
+`modified`, `deleted`, `bookmark` and `error_event`.
+"""
+
+from gpuruntime.testing.scripted.answers import (
+    Answer,
+    Begin,
+    Cut,
+    Hold,
+    Reset,
+    Respond,
+    Send,
+    Stall,
+    Step,
+    check_answer,
+    html_page,
+    kube_status,
+    respond,
+    watch_stream,
+)
+from gpuruntime.testing.scripted.server import Route, ScriptedServer, SeenRequest, UnscriptedRequestError
+from gpuruntime.testing.scripted.watch_events import (
+    WatchEvent,
+    added,
+    bookmark,
+    cut_in_pieces,
+    deleted,
+    error_event,
+    event_of_size,
+    first_half,
+    in_one_chunk,
+    initial_events_end,
+    line_of,
+    modified,
+    status_object,
+)
+
+__all__ = [
+    "Answer",
+    "Begin",
+    "Cut",
+    "Hold",
+    "Reset",
+    "Respond",
+    "Route",
+    "ScriptedServer",
+    "SeenRequest",
+    "Send",
+    "Stall",
+    "Step",
+    "UnscriptedRequestError",
+    "WatchEvent",
+    "added",
+    "bookmark",
+    "check_answer",
+    "cut_in_pieces",
+    "deleted",
+    "error_event",
+    "event_of_size",
+    "first_half",
+    "html_page",
+    "in_one_chunk",
+    "initial_events_end",
+    "kube_status",
+    "line_of",
+    "modified",
+    "respond",
+    "status_object",
+    "watch_stream",
+]

@@ -1,0 +1,73 @@
+"""Clusters of the test's own: what the shared one cannot show without disturbing others."""
+
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+
+from gpuruntime.testing import ClusterAccess, ClusterError, FakeNodes, LocalCluster, NodeShape, RefusedError
+from gpuruntime.testing.processes.supervised import DirectoryInUseError
+
+
+def listening(server: str) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", int(server.rsplit(":", 1)[1]))) == 0
+
+
+def test_a_cluster_lives_as_long_as_its_block_and_leaves_nothing_but_logs(tmp_path: Path) -> None:
+    with LocalCluster(tmp_path, nodes=(NodeShape("only", gpus=0),)) as cluster:
+        server = cluster.access.server
+        assert ClusterAccess.load(tmp_path) == cluster.access
+        assert cluster.access.kubectl("get", "nodes", "-o", "name").split() == ["node/only"]
+        with pytest.raises(DirectoryInUseError):
+            LocalCluster(tmp_path).start()
+        with pytest.raises(ClusterError, match="running already"):
+            cluster.start()
+        assert ClusterAccess.load(tmp_path) == cluster.access
+        assert cluster.access.admin().get("/readyz") == "ok"
+
+    assert not listening(server)
+    assert ClusterAccess.load(tmp_path) is None
+    assert not (tmp_path / "pki").exists()
+    assert not (tmp_path / "etcd").exists()
+    assert (tmp_path / "logs" / "kube-apiserver.log").exists()
+
+
+def test_parts_can_crash_and_come_back_with_other_flags(tmp_path: Path) -> None:
+    with LocalCluster(tmp_path, nodes=()) as cluster:
+        admin = cluster.access.admin()
+        admin.create("/api/v1/namespaces", {"metadata": {"name": "kept"}})
+
+        cluster.signal_component("kube-apiserver", signal.SIGKILL)
+        cluster.stop_component("kube-apiserver")
+        with pytest.raises(OSError, match="refused"):
+            admin.get("/readyz")
+        cluster.start_component("kube-apiserver", {"feature-gates": "WatchList=false"})
+
+        assert admin.get("/api/v1/namespaces/kept")["metadata"]["name"] == "kept"
+        with pytest.raises(RefusedError, match="sendInitialEvents"):
+            admin.get("/api/v1/namespaces?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan")
+
+
+def test_fake_nodes_can_be_played_in_a_cluster_of_somebody_elses(tmp_path: Path) -> None:
+    with LocalCluster(tmp_path / "cluster", nodes=()) as cluster:
+        cluster.stop_component("kwok")
+        access = cluster.access
+        shapes = (NodeShape("played-1"), NodeShape("played-2", gpus=1))
+
+        with FakeNodes(tmp_path / "nodes", access.kubeconfig, shapes, access.binaries):
+            names = access.kubectl("get", "nodes", "-o", "name").split()
+            assert names == ["node/played-1", "node/played-2"]
+
+        assert access.kubectl("get", "nodes", "-o", "name") == ""
+
+
+def test_a_part_that_cannot_start_is_named_with_its_last_words(tmp_path: Path) -> None:
+    broken = LocalCluster(tmp_path, apiserver_flags={"no-such-flag": "1"})
+
+    with pytest.raises(ClusterError, match=r"kube-apiserver ended with code 1: .*unknown flag: --no-such-flag"):
+        broken.start()
+
+    with pytest.raises(ClusterError, match="not running"):
+        _ = broken.access

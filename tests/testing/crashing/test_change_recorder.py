@@ -1,0 +1,116 @@
+"""The witness misses nothing."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from aiohttp import ClientSession
+from attrs import evolve
+
+from gpuruntime.kube.builtin.core import ConfigMap, Secret
+from gpuruntime.meta import ResourceKind
+from gpuruntime.testing import ClusterAccess
+from gpuruntime.testing.change_signal import ChangeSignal
+from gpuruntime.testing.crashing.change_recorder import ChangeRecorder, RecordingError, recording_changes
+from gpuruntime.testing.crashing.world import moments
+from gpuruntime.testing.faults.definitions import CutAfterEvents
+from gpuruntime.testing.faults.proxy import ClientCertificate, FaultProxy
+from gpuruntime.testing.scripted.answers import Answer, Stall, html_page, kube_status, respond, watch_stream
+from gpuruntime.testing.scripted.server import ScriptedServer
+from gpuruntime.testing.scripted.watch_events import added
+
+KINDS = [ConfigMap.KIND, Secret.KIND]
+LISTED = respond(200, {"kind": "ConfigMapList", "metadata": {"resourceVersion": "5"}, "items": []})
+MAPS = "/api/v1/namespaces/home/configmaps"
+BUSY = (html_page(503, "Service Unavailable"), kube_status(429, "TooManyRequests", "storage is (re)initializing"))
+
+
+@pytest.fixture
+async def proxy(kube_cluster: ClusterAccess) -> AsyncIterator[FaultProxy]:
+    identity = ClientCertificate(kube_cluster.certificate, kube_cluster.key)
+    async with FaultProxy(kube_cluster.server, kube_cluster.authority, identity=identity) as proxy:
+        yield proxy
+
+
+def names_of(witness: ChangeRecorder) -> list[tuple[str, str]]:
+    return [(event.type, event.place.name) for event in witness.events]
+
+
+async def test_states_that_last_for_a_moment_are_seen_in_order_across_kinds(
+    kube_cluster: ClusterAccess, kube_namespace: str, proxy: FaultProxy
+) -> None:
+    admin, home = kube_cluster.admin(), f"/api/v1/namespaces/{kube_namespace}"
+
+    async with recording_changes(kube_cluster, KINDS, {"main": kube_namespace}, proxy.changes) as witness:
+        for number in range(5):
+            admin.create(f"{home}/configmaps", {"metadata": {"name": f"map-{number}"}})
+            admin.create(f"{home}/secrets", {"metadata": {"name": f"secret-{number}"}})
+            admin.delete(f"{home}/configmaps/map-{number}")
+        # Of what came and went, nothing is on the server that could be caught up with.
+        await proxy.changes.until(lambda: ("DELETED", "map-4") in names_of(witness))
+        last = await witness.catch_up()
+
+    told = list(moments(witness.start, witness.events))
+    changes = [(moment.event.type, moment.event.place.name) for moment in told if "kube-root" not in str(moment)]
+    assert changes == [
+        change
+        for number in range(5)
+        for change in (("ADDED", f"map-{number}"), ("ADDED", f"secret-{number}"), ("DELETED", f"map-{number}"))
+    ]
+    assert len(last.list(Secret)) == 5
+    assert {place.name for place in told[-1].world.objects} == {place.name for place in last.objects}
+
+
+async def test_a_witness_whose_connection_breaks_goes_on_where_it_was(
+    kube_cluster: ClusterAccess, kube_namespace: str, proxy: FaultProxy
+) -> None:
+    admin, maps = kube_cluster.admin(), f"/api/v1/namespaces/{kube_namespace}/configmaps"
+    through_proxy = evolve(kube_cluster, server=proxy.url)
+    cut = proxy.inject(CutAfterEvents(1, times=2), watch=True)
+
+    async with recording_changes(through_proxy, [ConfigMap.KIND], {"main": kube_namespace}, proxy.changes) as witness:
+        for number in range(4):
+            admin.create(maps, {"metadata": {"name": f"map-{number}"}})
+        await witness.catch_up()
+
+    names = [event.place.name for event in witness.events if event.place.name.startswith("map-")]
+    assert (names, cut.count) == ([f"map-{number}" for number in range(4)], 2)
+
+
+async def test_a_kind_that_is_not_served_is_an_error_that_names_it(
+    kube_cluster: ClusterAccess, kube_namespace: str, proxy: FaultProxy
+) -> None:
+    unknown = ResourceKind("example.org", "v1", "Widget", "widgets", namespaced=True)
+
+    with pytest.raises(ExceptionGroup) as caught:
+        async with recording_changes(kube_cluster, [unknown], {"main": kube_namespace}, proxy.changes):
+            pass
+
+    assert caught.group_contains(RecordingError, match=r"cannot list example\.org/v1 Widget .* is the kind served\?")
+
+
+async def test_a_server_that_is_busy_is_asked_again() -> None:
+    changes = ChangeSignal()
+    new = {"metadata": {"name": "new", "namespace": "home", "resourceVersion": "6"}}
+
+    async with ScriptedServer() as server, ClientSession(server.url) as session, asyncio.TaskGroup() as group:
+        server.on("GET", MAPS).answer(*BUSY, LISTED)
+        server.on("GET", MAPS, watch=True).answer(*BUSY, watch_stream(added(new), Stall()))
+        witness = ChangeRecorder(session, [ConfigMap.KIND], {"main": "home"}, changes)
+        (watch,) = await witness.watch(group)
+        await witness.until(lambda world: bool(world.objects))
+        watch.cancel()
+
+    assert [event.place.name for event in witness.events] == ["new"]
+
+
+@pytest.mark.parametrize("answer", [BUSY[0], kube_status(403, "Forbidden", "no rights")], ids=["busy", "forbidden"])
+async def test_a_server_that_stays_busy_or_refuses_is_an_error_with_its_words(answer: Answer) -> None:
+    async with ScriptedServer() as server, ClientSession(server.url) as session, asyncio.TaskGroup() as group:
+        server.on("GET", MAPS).answer(answer)
+        witness = ChangeRecorder(session, [ConfigMap.KIND], {"main": "home"}, ChangeSignal(), patience=0)
+
+        with pytest.raises(
+            RecordingError, match=r"cannot list v1 ConfigMap in home: HTTP (503; .*Unavailable|403; .*no)"
+        ):
+            await witness.watch(group)

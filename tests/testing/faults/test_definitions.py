@@ -1,0 +1,33 @@
+"""A fault that makes no sense is refused before it is injected."""
+
+from collections.abc import Callable
+
+import pytest
+
+from gpuruntime.testing.faults.definitions import (
+    CutAfterBytes,
+    CutAfterEvents,
+    DelayEvents,
+    DelayRequests,
+    DieAfterWrites,
+    DropRequests,
+    FailRequests,
+    Fault,
+)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: CutAfterBytes(-1),
+        lambda: CutAfterEvents(-1),
+        lambda: DelayEvents(0),
+        lambda: DelayRequests(-1),
+        lambda: DieAfterWrites(0),
+        lambda: DropRequests(times=0),
+        lambda: FailRequests(200),
+    ],
+)
+def test_senseless_numbers_are_refused(make: Callable[[], Fault]) -> None:
+    with pytest.raises(ValueError, match="must be"):
+        make()

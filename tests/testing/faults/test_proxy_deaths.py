@@ -1,0 +1,116 @@
+"""A client that dies at one of its requests; the audit log of a real API server tells what has reached it."""
+
+from collections.abc import AsyncIterator
+
+import aiohttp
+import pytest
+
+from gpuruntime.testing import AuditLog, ClusterAccess
+from gpuruntime.testing.cluster.audit import Recording
+from gpuruntime.testing.faults.definitions import DieAfterWrites, DieAtOnce, DieBeforeWrite, FailRequests
+from gpuruntime.testing.faults.exchanges import Call
+from gpuruntime.testing.faults.proxy import ClientCertificate, FaultProxy
+
+
+@pytest.fixture
+def maps(kube_namespace: str) -> str:
+    return f"/api/v1/namespaces/{kube_namespace}/configmaps"
+
+
+@pytest.fixture
+async def proxy(kube_cluster: ClusterAccess) -> AsyncIterator[FaultProxy]:
+    identity = ClientCertificate(kube_cluster.certificate, kube_cluster.key)
+    async with FaultProxy(kube_cluster.server, kube_cluster.authority, identity=identity) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+async def client(proxy: FaultProxy) -> AsyncIterator[aiohttp.ClientSession]:
+    async with aiohttp.ClientSession(proxy.url, headers={"User-Agent": "client-of-the-proxy"}) as client:
+        yield client
+
+
+async def create(client: aiohttp.ClientSession, maps: str, name: str, query: str = "") -> int | None:
+    """The status, None where there is no answer."""
+    try:
+        async with client.post(f"{maps}{query}", json={"metadata": {"name": name}}) as response:
+            return response.status
+    except aiohttp.ClientConnectionError:
+        return None
+
+
+def created(seen: Recording) -> list[int]:
+    return [request.code for request in seen.requests if request.user_agent == "client-of-the-proxy"]
+
+
+async def test_the_answer_to_the_last_write_can_be_lost_with_all_that_follows(
+    kube_audit: AuditLog, proxy: FaultProxy, client: aiohttp.ClientSession, maps: str
+) -> None:
+    death = proxy.inject(DieAfterWrites(2, lose_answer=True))
+
+    with kube_audit.recording() as seen:
+        answers = [await create(client, maps, name) for name in ("a", "b", "c")]
+        await death.met()
+
+    assert answers == [201, None, None]
+    assert created(seen) == [201, 201]
+
+
+async def test_a_client_that_dies_before_a_write_has_done_all_before_it(
+    kube_audit: AuditLog, proxy: FaultProxy, client: aiohttp.ClientSession, maps: str
+) -> None:
+    death = proxy.inject(DieBeforeWrite(2))
+
+    async with client.get(f"{maps}?watch=1") as watch:
+        with kube_audit.recording() as seen:
+            answers = [await create(client, maps, name) for name in ("a", "b", "c")]
+            await death.met()
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await watch.read()
+    death.lift()
+
+    assert answers == [201, None, None]
+    assert created(seen) == [201]
+    assert await create(client, maps, "b") == 201
+
+
+async def test_a_rehearsal_is_not_the_write_to_die_after(
+    proxy: FaultProxy, client: aiohttp.ClientSession, maps: str
+) -> None:
+    death = proxy.inject(DieAfterWrites(1))
+
+    answers = [await create(client, maps, "a", "?dryRun=All"), await create(client, maps, "a")]
+    await death.met()
+
+    assert answers == [201, 201]
+    assert await create(client, maps, "b") is None
+
+
+async def test_while_it_is_dead_nothing_passes(
+    kube_audit: AuditLog, proxy: FaultProxy, client: aiohttp.ClientSession, maps: str
+) -> None:
+    async with client.get(f"{maps}?watch=1") as watch:
+        with kube_audit.recording() as seen, proxy.inject(DieAtOnce()):
+            dead = await create(client, maps, "a")
+            with pytest.raises(aiohttp.ClientPayloadError):
+                await watch.read()
+
+    assert (dead, created(seen)) == (None, [])
+    assert await create(client, maps, "a") == 201
+
+
+async def test_a_fault_can_be_aimed_at_one_call_and_the_log_tells_what_became_of_all(
+    proxy: FaultProxy, client: aiohttp.ClientSession, maps: str
+) -> None:
+    proxy.inject(FailRequests(500), call=Call("POST", "configmaps", 2))
+
+    answers = [await create(client, maps, name) for name in ("a", "b", "b", "b")]
+
+    assert answers == [201, 500, 201, 409]
+    assert [(str(exchange.call), exchange.name, exchange.status) for exchange in proxy.log.exchanges] == [
+        ("POST configmaps #1", "a", 201),
+        ("POST configmaps #2", "b", None),
+        ("POST configmaps #3", "b", 201),
+        ("POST configmaps #4", "b", 409),
+    ]
+    assert [write.name for write in proxy.log.writes] == ["a", "b"]

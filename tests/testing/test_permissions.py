@@ -1,0 +1,68 @@
+from gpuruntime.control.permissions.permission import Permission
+from gpuruntime.testing.cluster.audit import Request
+from gpuruntime.testing.permissions import usage
+
+
+def request(verb: str, resource: str, namespace: str = "a", name: str = "", **others: str | int) -> Request:
+    told = {"subresource": "", "user": "worker", "code": 200, "user_agent": "", "group": ""} | others
+    return Request(verb=verb, resource=resource, namespace=namespace, name=name, **told)  # type: ignore[arg-type]  # by name
+
+
+def test_a_right_to_all_namespaces_is_used_by_a_request_to_one() -> None:
+    found = usage([Permission("", "pods", "list")], [request("list", "pods")], user="worker")
+
+    assert found.is_exact
+    assert str(found) == "every permission was used, and no other was tried"
+
+
+def test_a_right_in_one_namespace_does_not_allow_a_list_of_all() -> None:
+    found = usage([Permission("", "pods", "list", "a")], [request("list", "pods", namespace="")], user="worker")
+
+    assert [str(permission) for permission in found.missing] == ["list pods everywhere"]
+    assert [str(permission) for permission in found.unused] == ["list pods in a"]
+
+
+def test_requests_of_others_do_not_count() -> None:
+    found = usage([Permission("", "pods", "list")], [request("list", "pods", user="somebody")], user="worker")
+
+    assert not found.missing
+    assert len(found.unused) == 1
+
+
+def test_groups_and_subresources_are_told_apart() -> None:
+    permissions = [Permission("apps", "deployments", "patch", "a")]
+
+    found = usage(
+        permissions,
+        [
+            request("patch", "deployments", name="x", group="apps"),
+            request("patch", "deployments", name="x", group="apps", subresource="status"),
+            request("patch", "deployments", name="x"),
+        ],
+        user="worker",
+    )
+
+    assert [str(permission) for permission in found.missing] == [
+        "patch deployments 'x' in a",
+        "patch deployments/status.apps 'x' in a",
+    ]
+
+
+def test_an_apply_that_makes_an_object_needs_the_right_to_create() -> None:
+    permissions = [Permission("", "secrets", "patch", "a"), Permission("", "secrets", "create", "a")]
+
+    changed = usage(permissions, [request("patch", "secrets", name="x")], user="worker")
+    made = usage(permissions, [request("patch", "secrets", name="x", code=201)], user="worker")
+
+    assert [permission.verb for permission in changed.unused] == ["create"]
+    assert made.is_exact
+
+
+def test_rare_rights_are_excused_with_their_reason_and_what_everybody_may_do_is_not_missing() -> None:
+    permissions = [Permission("", "secrets", "get", "a", rare="used at full moon")]
+    reviews = request("create", "selfsubjectaccessreviews", "", group="authorization.k8s.io")
+
+    found = usage(permissions, [reviews, request("get", "", namespace="")], user="worker")
+
+    assert found.is_exact
+    assert str(found) == "excused: get secrets in a: used at full moon"
