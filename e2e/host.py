@@ -53,7 +53,7 @@ class Life:
     number: int
     pid: int
     credential: str
-    operations: str
+    metrics: str
 
 
 @define
@@ -62,7 +62,7 @@ class _Replica:
 
     kind: str
     name: str
-    operations: str
+    metrics: str
     config: Path
     kubeconfig: Path
     log: Path
@@ -70,7 +70,7 @@ class _Replica:
 
     def is_ready(self) -> bool:
         try:
-            with urllib.request.urlopen(f"http://{self.operations}/readyz", timeout=5):
+            with urllib.request.urlopen(f"http://{self.metrics}/readyz", timeout=5):
                 return True
         except (urllib.error.URLError, OSError):
             return False
@@ -95,7 +95,7 @@ class Host:
             served = _free_address()
             auth = {"tokenFile": str(self._directory / "tokens")}
             replica = self._add(RUNTIME_APIS, number, {"httpAddr": served, "auth": auth})
-            backends.append(f"{served}={replica.operations}")
+            backends.append(f"{served}={replica.metrics}")
         front = _free_address()
         command = (sys.executable, "-m", "e2e.front", front, *backends)
         self._children.start("front", command, self._directory / "front.log", {"PYTHONPATH": str(_ROOT)})
@@ -132,7 +132,7 @@ class Host:
         )
         document = {
             "kubeconfig": str(replica.kubeconfig),
-            "operationsAddr": replica.operations,
+            "metricsBindAddress": replica.metrics,
             "logging": {"format": "json"},
             **config,
         }
@@ -149,7 +149,7 @@ class Host:
         command = (sys.executable, "-m", program, replica.kind, "--config", str(replica.config))
         pid = self._children.start(replica.name, command, replica.log, {"PYTHONPATH": str(_ROOT)})
         number = len(replica.lives) + 1
-        replica.lives.append(Life(replica.name, number, pid, _credential(token), replica.operations))
+        replica.lives.append(Life(replica.name, number, pid, _credential(token), replica.metrics))
         lives = [asdict(life) for known in self._replicas for life in known.lives]
         _publish(self._directory / "replicas.json", lives)
 

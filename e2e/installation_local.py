@@ -121,7 +121,7 @@ def _replica(life: Life) -> Replica:
 
 def _ask(life: Life, path: str) -> str | None:
     try:
-        with urllib.request.urlopen(f"http://{life.operations}{path}", timeout=5) as response:
+        with urllib.request.urlopen(f"http://{life.metrics}{path}", timeout=5) as response:
             return str(response.read().decode())
     except (urllib.error.URLError, OSError):
         return None

@@ -1,9 +1,10 @@
-"""The `gpuruntime` command: picks the process to run, and imports nothing of the others."""
+"""The `gpuruntime` command: runs one of its commands, and imports only the module of that one."""
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping
-from typing import Final, NoReturn, Protocol
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, Final, NoReturn, Protocol
 
 from attrs import frozen
 
@@ -12,91 +13,70 @@ from gpuruntime import __version__
 __all__ = ["main"]
 
 
-class _Module(Protocol):
-    """What the module of a command has."""
+class _Command(Protocol):
+    """What the module of a command has as `COMMAND`."""
 
     def add(self, parser: argparse.ArgumentParser) -> None:
-        """Say what the command is, and what flags it has."""
+        """Add description and flags."""
 
     def run(self, arguments: argparse.Namespace) -> int:
-        """Do what the command line says; gives the exit code."""
+        """Run with parsed flags; returns the exit code."""
 
 
 @frozen
-class _Command:
-    """One command; its module is loaded if it is the one that was asked for."""
+class _Row:
+    """A command: its line in --help, and the module that has it as `COMMAND`."""
 
     help: str
-    load: Callable[[], _Module]
+    module: str
+
+    def load(self) -> _Command:
+        command: _Command = import_module(self.module).COMMAND
+        return command
 
 
-def _manager() -> _Module:
-    from gpuruntime.processes import manager_command  # noqa: PLC0415 - see _Command
-
-    return manager_command
-
-
-def _controller_manager() -> _Module:
-    from gpuruntime.processes import controller_manager_command  # noqa: PLC0415 - see _Command
-
-    return controller_manager_command
-
-
-def _runtime_api() -> _Module:
-    from gpuruntime.processes import runtime_api_command  # noqa: PLC0415 - see _Command
-
-    return runtime_api_command
-
-
-def _token() -> _Module:
-    from gpuruntime.processes import token_command  # noqa: PLC0415 - see _Command
-
-    return token_command
-
-
-def _generate() -> _Module:
-    from gpuruntime.processes import generate  # noqa: PLC0415 - see _Command
-
-    return generate
-
-
-_COMMANDS: Final[Mapping[str, _Command]] = {
-    "manager": _Command("run everything in one process", _manager),
-    "controller-manager": _Command("run the reconcilers; one of several replicas leads", _controller_manager),
-    "runtime-api": _Command("serve the API, in any number of replicas", _runtime_api),
-    "token": _Command("make a bearer token for the API", _token),
-    "generate": _Command("write manifests from code: crds, rbac", _generate),
+_COMMANDS: Final[Mapping[str, _Row]] = {
+    "manager": _Row("run everything in one process", "gpuruntime.processes.manager"),
+    "controller-manager": _Row(
+        "run the reconcilers; one of several replicas leads", "gpuruntime.processes.controller_manager"
+    ),
+    "runtime-api": _Row("serve the API, in any number of replicas", "gpuruntime.processes.runtime_api"),
+    "token": _Row("create a bearer token for the API", "gpuruntime.processes.tokens"),
+    "generate": _Row("write manifests from code: crds, rbac", "gpuruntime.processes.generate.command"),
 }
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run a process to its end. A mistake of the user's is a line on standard error and exit code 1 or 2."""
+    """Run a command and return its exit code. A user error is one line on standard error, and exit code 1 or 2."""
     words = sys.argv[1:] if argv is None else argv
     arguments = _parser(words).parse_args(words)
     return _COMMANDS[arguments.command].load().run(arguments)
 
 
 class _Parser(argparse.ArgumentParser):
-    """Tells a mistake in one line, as everything else here does."""
+    """Reports an error in one line, and takes no abbreviated flags: a new flag could make them ambiguous."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"allow_abbrev": False, **options})
 
     def error(self, message: str) -> NoReturn:
-        self.exit(1, f"error: {message}; `{self.prog} --help` tells what there is\n")
+        self.exit(1, f"error: {message}; see `{self.prog} --help`\n")
 
 
 def _parser(words: list[str]) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = _Parser(
         prog="gpuruntime",
         description="Runtime control plane of a GPU cloud on Kubernetes.",
-        epilog="`gpuruntime COMMAND --help` tells what a command takes. On a fresh machine, `./hack/up` of the"
-        " repository starts a cluster and this command in it.",
+        epilog="`gpuruntime COMMAND --help` shows the flags of a command. `./hack/up` in the repository starts a local"
+        " cluster with this command in it.",
     )
     parser.add_argument("--version", action="version", version=f"gpuruntime {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     asked = next((word for word in words if not word.startswith("-")), "")
-    for name, command in _COMMANDS.items():
-        added = commands.add_parser(name, help=command.help)
+    for name, row in _COMMANDS.items():
+        added = commands.add_parser(name, help=row.help)
         if name == asked:
-            command.load().add(added)
+            row.load().add(added)
     return parser
 
 

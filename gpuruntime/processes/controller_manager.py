@@ -1,38 +1,58 @@
-"""The process of the reconcilers: one of several replicas leads, none serves the API."""
+"""`gpuruntime controller-manager`: the reconcilers. One of several replicas leads, and none serves the API."""
 
 from typing import Final
 
-from gpuruntime.control import Election, Manager, ManagerOptions
-from gpuruntime.kube import Credentials
-from gpuruntime.processes.cluster_access import late_credentials
-from gpuruntime.processes.configuration.controller_manager import ControllerManagerConfig
-from gpuruntime.processes.reconciling import install_reconcilers
+from attrs import frozen
 
-__all__ = ["build_controller_manager", "run_controller_manager"]
+from gpuruntime.control import HttpAddress, Manager, ManagerOptions
+from gpuruntime.kube import Credentials
+from gpuruntime.processes.config.keys import section
+from gpuruntime.processes.config.sections import LeaderElection, ProcessConfig, metrics_bind_address_key, workers_key
+from gpuruntime.processes.process_command import ProcessCommand
+from gpuruntime.processes.wiring.credentials import cluster_credentials
+from gpuruntime.processes.wiring.reconcilers import WORKERS, install_reconcilers
+
+__all__ = ["COMMAND", "ControllerManagerConfig", "build_controller_manager"]
 
 _NAME: Final = "gpuruntime-controller-manager"
 
 
+@frozen(kw_only=True)
+class ControllerManagerConfig(ProcessConfig):
+    """The config of `gpuruntime controller-manager`."""
+
+    metrics_bind_address: HttpAddress = metrics_bind_address_key(8081)
+    leader_election: LeaderElection = section(LeaderElection)
+    workers: int = workers_key(WORKERS)
+
+
 def build_controller_manager(credentials: Credentials, config: ControllerManagerConfig | None = None) -> Manager:
-    """Put the process together, in a running loop; no cluster need be there."""
+    """Build the process in a running loop; it needs no cluster until it runs."""
     chosen = config or ControllerManagerConfig()
-    places, election = chosen.namespaces.places, chosen.leader_election
     options = ManagerOptions(
         _NAME,
-        http=chosen.operations_addr,
-        election=Election(places.system, election.lease_name, timing=election.timing) if election.enabled else None,
+        http=chosen.metrics_bind_address,
+        election=chosen.leader_election.election(chosen.namespaces),
         grace=chosen.shutdown_grace,
         signals=True,
     )
     manager = Manager(credentials, options)
-    install_reconcilers(manager, places, chosen.workers)
+    install_reconcilers(manager, chosen.namespaces, chosen.workers)
     return manager
 
 
-async def run_controller_manager(config: ControllerManagerConfig) -> None:
-    """Reconcile, where it leads, until SIGTERM or SIGINT; a cluster that is not there is waited for.
+async def _run(config: ControllerManagerConfig) -> None:
+    """Reconcile while it leads, until SIGTERM or SIGINT. It waits for a cluster that does not answer.
 
     Raises:
         ListenError: the address cannot be listened on.
     """
-    await build_controller_manager(late_credentials(config.kubeconfig), config).run()
+    await build_controller_manager(cluster_credentials(config.kubeconfig), config).run()
+
+
+COMMAND: Final = ProcessCommand(
+    "controller-manager",
+    "Run the reconcilers until SIGTERM or Ctrl-C. Of several replicas one leads, and the others stand by.",
+    ControllerManagerConfig,
+    _run,
+)

@@ -1,46 +1,67 @@
-"""The all-in-one process: everything that the product does, in one event loop."""
+"""`gpuruntime manager`: the API and the reconcilers in one process."""
 
-from datetime import timedelta
+from typing import Final
 
-from gpuruntime.control import OFFLINE_CREDENTIALS, Manager, ManagerOptions
-from gpuruntime.processes.api import Api, api_of_desk, api_of_memory, gate_of, tls_of
-from gpuruntime.processes.cluster_access import KubeMode, late_credentials, require_cluster
-from gpuruntime.processes.options import ManagerSettings
-from gpuruntime.processes.product import build_product
-from gpuruntime.processes.status_reporter import StatusReporter
-from gpuruntime.web.app import install
-from gpuruntime.web.auth.access_control import AccessControl
+from attrs import evolve, frozen
+
+from gpuruntime.control import Manager, ManagerOptions
+from gpuruntime.kube import Credentials
+from gpuruntime.processes.config.api_sections import ApiConfig
+from gpuruntime.processes.config.keys import section
+from gpuruntime.processes.config.sections import LeaderElection, workers_key
+from gpuruntime.processes.process_command import ProcessCommand
+from gpuruntime.processes.wiring.api_server import ApiServer, connect, install_api, serve_api
+from gpuruntime.processes.wiring.reconcilers import WORKERS, install_reconcilers
 from gpuruntime.web.auth.guarded_pages import guard_pages
 
-__all__ = ["run_manager"]
+__all__ = ["COMMAND", "ManagerConfig", "build_manager"]
+
+_NAME: Final = "gpuruntime"
 
 
-async def run_manager(settings: ManagerSettings) -> None:
-    """Serve until SIGTERM or SIGINT; requests being answered then are finished first.
+@frozen(kw_only=True)
+class ManagerConfig(ApiConfig):
+    """The config of `gpuruntime manager`."""
+
+    leader_election: LeaderElection = section(LeaderElection)
+    workers: int = workers_key(WORKERS)
+
+
+def build_manager(credentials: Credentials, config: ManagerConfig | None = None) -> ApiServer:
+    """Build the process in a running loop, without serving; it needs no cluster until it runs.
+
+    Requests are executed in every replica. The reconcilers run in the process that holds the lease, a replica of this
+    one or a controller-manager.
+    """
+    chosen = config or ManagerConfig()
+    election = chosen.leader_election.election(chosen.namespaces)
+    manager = Manager(credentials, evolve(_options(chosen), election=election))
+    install_reconcilers(manager, chosen.namespaces, chosen.workers)
+    return install_api(manager, credentials, chosen)
+
+
+async def _run(config: ManagerConfig) -> None:
+    """Serve until SIGTERM or SIGINT; requests in progress are finished.
 
     Raises:
-        CredentialsError, NoClusterError: a cluster is required, and there is no way into one.
-        CertificateError, TokenFileError, UnguardedAddressError: the API cannot be served as the settings say.
+        StartError: a required cluster does not answer, or the API cannot be served as configured.
         ListenError: the address cannot be listened on.
     """
-    if settings.kube_mode is KubeMode.OFF:
-        manager = Manager(OFFLINE_CREDENTIALS, ManagerOptions("gpuruntime", signals=True))
-        await _serve(manager, api_of_memory(), gate_of(settings.access, None), settings)
-        return
-    credentials = late_credentials(settings.kubeconfig)
-    if settings.kube_mode is KubeMode.REQUIRED:
-        await require_cluster(credentials.look())
-    keep = timedelta(seconds=settings.keep_operations)
-    desk = build_product(credentials, settings.places, keep=keep)
-    gate = gate_of(settings.access, desk.service.units.client)
-    await _serve(desk.manager, api_of_desk(desk), gate, settings)
-
-
-async def _serve(manager: Manager, api: Api, gate: AccessControl, settings: ManagerSettings) -> None:
-    install(manager.observability.app, api.routes, gate, manager.observability.registry)
-    guard_pages(manager.observability.app, gate)
-    access = settings.access
-    manager.serve(manager.observability.app, access.address, tls=tls_of(access), limits=access.limits)
-    reporter = StatusReporter(api.health.health, settings.report_seconds)
-    manager.add(reporter.run, "status reporter", group="always")
+    manager, api = await connect(config, _options(config), build_manager)
+    authenticator = serve_api(manager, manager.observability.app, api, config)
+    guard_pages(manager.observability.app, authenticator)
     await manager.run()
+
+
+def _options(config: ManagerConfig) -> ManagerOptions:
+    return ManagerOptions(_NAME, grace=config.shutdown_grace, signals=True)
+
+
+COMMAND: Final = ProcessCommand(
+    "manager",
+    "Run the API and the reconcilers in one process until SIGTERM or Ctrl-C. Of several replicas one reconciles,"
+    "\nand all serve the API. /swagger/index.html documents the routes; /livez, /readyz and /metrics are on the same"
+    "\naddress.",
+    ManagerConfig,
+    _run,
+)

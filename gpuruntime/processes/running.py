@@ -1,23 +1,39 @@
-"""Running a process: on the fast loop where there is one, to an end that comes."""
+"""Running a process: logging, the open files limit, the event loop, and an end that does not hang."""
 
 import asyncio
 import logging
 import os
-import sys
+import resource
 from collections.abc import Coroutine
-from typing import Any, Final
+from contextlib import suppress
+from typing import Any, Final, TextIO
 
 from gpuruntime.aio.collector import collect_rarely
-from gpuruntime.processes.open_files import raise_open_files
+from gpuruntime.control import LogFormat, log_format
+from gpuruntime.service.log_context import RequestFields
 
-__all__ = ["refused", "run_process"]
+__all__ = ["configure_logging", "raise_open_files", "run_process"]
 
 _LOG = logging.getLogger(__name__)
-_MOMENT_SECONDS: Final = 0.5
+_CANCEL_SECONDS: Final = 0.5
+_ENOUGH_FILES: Final = 65_536
+
+
+def configure_logging(
+    stream: TextIO | None = None,
+    *,
+    level: int = logging.INFO,
+    format: LogFormat = "auto",  # noqa: A002 - what logging itself calls it
+) -> None:
+    """Log to `stream`, by default standard error. Lines of a request carry its request id."""
+    log_format.configure_logging(stream, level=level, format=format, filters=[RequestFields()])
 
 
 def run_process(process: Coroutine[Any, Any, None]) -> None:
-    """Run to the end. Tasks that will not end are named in the log, and the process exits with 1 without them."""
+    """Run to the end, on uvloop if it is installed.
+
+    Tasks that do not end when they are cancelled are named in the log, and the process exits with 1 without them.
+    """
     collect_rarely()
     raise_open_files()
     try:
@@ -29,26 +45,32 @@ def run_process(process: Coroutine[Any, Any, None]) -> None:
             runner.run(_to_the_end(process))
 
 
-def refused(*problems: object) -> int:
-    """Tell the user, in a line each, what is wrong; gives the exit code."""
-    for problem in problems:
-        print(f"error: {problem}", file=sys.stderr)
-    return 1
+def raise_open_files() -> None:
+    """Raise the soft limit of open files to the hard limit, to 65,536 at most. It never lowers the limit.
+
+    The soft limit is low for the sake of programs that use `select`, which neither of our event loops does.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _ENOUGH_FILES if hard == resource.RLIM_INFINITY else min(hard, _ENOUGH_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        # Where it is forbidden, the process keeps its limit.
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 async def _to_the_end(process: Coroutine[Any, Any, None]) -> None:
     try:
         await process
     finally:
-        await _leave()
+        await _cancel_all()
 
 
-async def _leave() -> None:
+async def _cancel_all() -> None:
     left = asyncio.all_tasks() - {asyncio.current_task()}
     for task in left:
         task.cancel()
-    stuck = (await asyncio.wait(left, timeout=_MOMENT_SECONDS))[1] if left else set()
+    stuck = (await asyncio.wait(left, timeout=_CANCEL_SECONDS))[1] if left else set()
     if stuck:
-        # The loop waits for tasks before it closes, and these had their time.
+        # The loop waits for all tasks before it closes, without a limit.
         _LOG.error("exiting without tasks that did not end", extra={"tasks": sorted(map(asyncio.Task.get_name, stuck))})
         os._exit(1)

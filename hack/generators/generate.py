@@ -23,7 +23,7 @@ def _roles(process: str, builder: str) -> tuple[str, ...]:
 # One line an output: the arguments of `gpuruntime generate`. A process that gets an account of its own gets a line.
 OUTPUTS: Final = (
     ("crds", "gpuruntime.api", "--out", "manifests/crds"),
-    _roles("manager", "gpuruntime.processes.product:build_product"),
+    _roles("manager", "gpuruntime.processes.manager:build_manager"),
     _roles("controller-manager", "gpuruntime.processes.controller_manager:build_controller_manager"),
     _roles("runtime-api", "gpuruntime.processes.runtime_api:build_runtime_api"),
 )

@@ -22,12 +22,11 @@ from prometheus_client import CollectorRegistry
 from gpuruntime.control.manager import Manager
 from gpuruntime.control.permissions.offline_credentials import OFFLINE_CREDENTIALS
 from gpuruntime.control.watchdog.loop_watchdog import LoopWatchdog
-from gpuruntime.processes.api import api_of_desk
 from gpuruntime.processes.controller_manager import build_controller_manager
-from gpuruntime.processes.desk import Desk
-from gpuruntime.processes.generated_files import Generated
-from gpuruntime.processes.product import build_product
+from gpuruntime.processes.generate.files import Generated
+from gpuruntime.processes.manager import build_manager
 from gpuruntime.processes.runtime_api import build_runtime_api
+from gpuruntime.processes.wiring.api_server import ApiServer
 from gpuruntime.web.app import install
 from gpuruntime.web.auth.access_control import Access, AccessControl
 
@@ -115,14 +114,14 @@ def update(*, check: bool) -> int:
     return 1 if check and lines else 0
 
 
-def _with_api(desk: Desk) -> Manager:
+def _with_api(server: ApiServer) -> Manager:
     install(
         web.Application(),
-        api_of_desk(desk).routes,
+        server.api.routes,
         AccessControl(Access.DEVELOPMENT),
-        desk.manager.observability.registry,
+        server.manager.observability.registry,
     )
-    return desk.manager
+    return server.manager
 
 
 def _complete(manager: Manager) -> CollectorRegistry:
@@ -132,7 +131,7 @@ def _complete(manager: Manager) -> CollectorRegistry:
 
 
 _PROCESSES: Final[Mapping[str, Callable[[], Manager]]] = {
-    "manager": lambda: _with_api(build_product(OFFLINE_CREDENTIALS)),
+    "manager": lambda: _with_api(build_manager(OFFLINE_CREDENTIALS)),
     "controller-manager": lambda: build_controller_manager(OFFLINE_CREDENTIALS),
     "runtime-api": lambda: _with_api(build_runtime_api(OFFLINE_CREDENTIALS)),
 }

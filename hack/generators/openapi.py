@@ -12,9 +12,8 @@ from typing import Any, Final
 import orjson
 
 from gpuruntime.control.permissions.offline_credentials import OFFLINE_CREDENTIALS
-from gpuruntime.processes.api import api_of_desk
-from gpuruntime.processes.generated_files import Generated
-from gpuruntime.processes.product import build_product
+from gpuruntime.processes.generate.files import Generated
+from gpuruntime.processes.manager import build_manager
 from gpuruntime.web.openapi.document import openapi_document
 from hack.generators.openapi_changes import breaking_changes
 
@@ -29,7 +28,7 @@ def described() -> dict[str, Any]:
     """The description of the product's API as it is now."""
 
     async def describe() -> dict[str, Any]:
-        return openapi_document(api_of_desk(build_product(OFFLINE_CREDENTIALS)).routes)
+        return openapi_document(build_manager(OFFLINE_CREDENTIALS).api.routes)
 
     return asyncio.run(describe())
 

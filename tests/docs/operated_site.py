@@ -64,15 +64,15 @@ class OperatedSite:
             self._start(process, ["--config", str(config), "--kubeconfig", str(kubeconfig)])
 
     def _start(self, process: str, flags: list[str]) -> None:
-        operations = _free_port()
+        metrics = _free_port()
         prefix = f"GPURUNTIME_{process.replace('-', '_').upper()}"
-        addresses = {f"{prefix}_OPERATIONS_ADDR": f"127.0.0.1:{operations}"}
+        addresses = {f"{prefix}_METRICS_BIND_ADDRESS": f"127.0.0.1:{metrics}"}
         if process == "runtime-api":
             addresses[f"{prefix}_HTTP_ADDR"] = f"127.0.0.1:{self.port}"
         log = self.clone / f"{process}.log"
         command = [sys.executable, "-m", "gpuruntime.processes.command", process, *flags]
         self.children.start(process, command, log, {"PYTHONPATH": str(MANIFESTS.parent), **addresses})
-        while not _is_ready(f"http://127.0.0.1:{operations}/readyz"):
+        while not _is_ready(f"http://127.0.0.1:{metrics}/readyz"):
             assert process not in self.children.exits(), log.read_text()[-2000:]
             time.sleep(0.1)  # a starting server announces nothing that could be awaited
 

@@ -84,12 +84,12 @@ def pod(image: Image, access: ClusterAccess, process: str, directory: Path) -> I
     }
     host, _, port = access.server.removeprefix("https://").partition(":")
     prefix = f"GPURUNTIME_{process.replace('-', '_').upper()}"
-    operations, served = free_port(), free_port()
+    metrics, served = free_port(), free_port()
     environment = {
         "KUBERNETES_SERVICE_HOST": host,
         "KUBERNETES_SERVICE_PORT": port,
         # The pod has an address of its own, this process has not.
-        f"{prefix}_OPERATIONS_ADDR": f"127.0.0.1:{operations}",
+        f"{prefix}_METRICS_BIND_ADDRESS": f"127.0.0.1:{metrics}",
     }
     if process == "runtime-api":
         environment[f"{prefix}_HTTP_ADDR"] = f"127.0.0.1:{served}"
@@ -101,10 +101,10 @@ def pod(image: Image, access: ClusterAccess, process: str, directory: Path) -> I
     )
     log = directory / f"{process}.log"
     with image.run(*arguments, environment=environment, files=files, log=log) as container:
-        while status(f"http://127.0.0.1:{operations}/readyz") != 200:  # a starting server announces nothing
+        while status(f"http://127.0.0.1:{metrics}/readyz") != 200:  # a starting server announces nothing
             assert container.process.poll() is None, container.words()
             time.sleep(0.2)
-        assert status(f"http://127.0.0.1:{operations}/livez") == 200
+        assert status(f"http://127.0.0.1:{metrics}/livez") == 200
         assert Path(f"/proc/{container.process.pid}").stat().st_uid == image.dockerfile.user[0]
         yield container, f"http://127.0.0.1:{served}"
 

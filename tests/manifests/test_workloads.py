@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from gpuruntime import __version__
-from gpuruntime.processes.configuration.notations import DURATION
+from gpuruntime.processes.config.notations import DURATION
 from tests.manifests.rendered import MANIFESTS, WORKLOADS, Rendered, rendered
 
 PROCESSES = ("controller-manager", "runtime-api")
@@ -54,7 +54,7 @@ def test_a_process_takes_its_config_and_its_pod_fits_it(overlay: Rendered, proce
     assert container["args"] == [process, "--config", "/etc/gpuruntime/config.yaml"]
     assert [mount["mountPath"] for mount in container["volumeMounts"]] == ["/etc/gpuruntime"]
     assert pod["spec"]["enableServiceLinks"] is False
-    assert config["operationsAddr"].rpartition(":")[2] == str(ports(pod)["operations"])
+    assert config["metricsBindAddress"].rpartition(":")[2] == str(ports(pod)["metrics"])
     assert pod["spec"]["terminationGracePeriodSeconds"] > DURATION.read(config["shutdownGrace"])
     if process == "runtime-api":
         assert config["httpAddr"].rpartition(":")[2] == str(ports(pod)["http"])
@@ -67,7 +67,7 @@ def test_each_probe_asks_its_own_question_where_the_process_answers_it(overlay: 
 
     probes = {name: container[f"{name}Probe"] for name in ("startup", "readiness", "liveness")}
 
-    assert {probe["httpGet"]["port"] for probe in probes.values()} == {"operations"}
+    assert {probe["httpGet"]["port"] for probe in probes.values()} == {"metrics"}
     assert {name: probe["httpGet"]["path"] for name, probe in probes.items()} == {
         "startup": "/livez",
         "readiness": "/readyz",
@@ -163,7 +163,7 @@ def test_production_survives_the_loss_of_a_node_and_is_scraped() -> None:
     assert replicas == {"gpuruntime-controller-manager": 2, "gpuruntime-runtime-api": 3}
     assert rollouts == [0, 0]
     assert {budget["metadata"]["name"] for budget in overlay.of("PodDisruptionBudget")} == set(replicas)
-    assert scraped == ["operations", "operations"]
+    assert scraped == ["metrics", "metrics"]
 
 
 def test_production_runs_the_version_that_it_is_part_of() -> None:

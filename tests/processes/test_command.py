@@ -31,7 +31,7 @@ def free_port() -> int:
 
 @contextmanager
 def manager(port: int, *flags: str, env: dict[str, str] | None = None) -> Iterator[tuple[Any, IO[str]]]:
-    """The process and its log, from the moment on when it has written its first line."""
+    """A manager and its log, after its first log line."""
     command = [*COMMAND, "manager", "--http-addr", f"127.0.0.1:{port}", *flags]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=env) as process:
         assert process.stderr is not None
@@ -52,25 +52,30 @@ def fetch(url: str) -> tuple[int, str, dict[str, str]]:
 
 
 @pytest.fixture
-def homeless(tmp_path: Path) -> dict[str, str]:
-    """The environment of somebody without any cluster."""
+def without_cluster(tmp_path: Path) -> dict[str, str]:
+    """An environment without a cluster."""
     return {name: value for name, value in os.environ.items() if name != "KUBECONFIG"} | {"HOME": str(tmp_path)}
 
 
 @pytest.fixture
-def nowhere(tmp_path: Path) -> str:
-    """A kubeconfig that leads to no server."""
+def dead_kubeconfig(tmp_path: Path) -> str:
+    """A kubeconfig of a server that does not answer."""
     file = tmp_path / "kubeconfig"
     file.write_text(json.dumps(kubeconfig_document("http://127.0.0.1:1", b"", {})))
     return str(file)
 
 
-def test_version_and_help_teach() -> None:
+def test_version_and_help() -> None:
     helped = run("manager", "--help").stdout
 
     assert run("--version").stdout == f"gpuruntime {__version__}\n"
     assert "manager" in run("--help").stdout
-    for flag in ("--http-addr HOST:PORT", "--report-interval DURATION", "--kube-mode MODE", "--kubeconfig FILE"):
+    for flag in (
+        "--http-addr HOST:PORT",
+        "--report-interval DURATION",
+        "--kube-mode auto|off|required",
+        "--kubeconfig FILE",
+    ):
         assert flag in helped
 
 
@@ -91,22 +96,22 @@ def test_a_port_in_use_is_one_line_and_exit_code_1() -> None:
         (("--kube-mode", "off", "--http-addr", ":0"), "address 0.0.0.0:0 can be reached by other machines"),
         (("--kube-mode", "off", "--token-file", "/nowhere"), "token file /nowhere cannot be read"),
         (("--kube-mode", "off", "--tls-cert", "/a", "--tls-key", "/b"), "certificate /a with key /b"),
-        (("--kube-mode", "maybe"), "argument --kube-mode: expected one of auto, off, required, got 'maybe'"),
-        (("--tls-cert", "/a"), "--tls-cert and --tls-key: expected both or neither"),
+        (("--kube-mode", "maybe"), "--kube-mode: expected one of auto, off, required, got 'maybe'"),
+        (("--tls-cert", "/a"), "--tls-cert: expected tls.keyFile with it"),
     ],
 )
-def test_what_the_user_can_mend_is_one_line_and_exit_code_1(
-    flags: tuple[str, ...], words: str, homeless: dict[str, str]
+def test_an_error_that_the_operator_can_fix_is_one_line_and_exit_code_1(
+    flags: tuple[str, ...], words: str, without_cluster: dict[str, str]
 ) -> None:
-    done = run("manager", *flags, env=homeless)
+    done = run("manager", *flags, env=without_cluster)
 
     assert done.returncode == 1
     assert done.stderr.startswith(f"error: {words}")
     assert done.stderr.count("\n") == 1
 
 
-def test_a_required_cluster_that_does_not_answer_is_one_line_and_exit_code_1(nowhere: str) -> None:
-    done = run("manager", "--kube-mode", "required", "--kubeconfig", nowhere)
+def test_a_required_cluster_that_does_not_answer_is_one_line_and_exit_code_1(dead_kubeconfig: str) -> None:
+    done = run("manager", "--kube-mode", "required", "--kubeconfig", dead_kubeconfig)
 
     assert done.returncode == 1
     assert done.stderr.startswith("error: the cluster at http://127.0.0.1:1 does not answer: GET /version: ")
@@ -114,7 +119,7 @@ def test_a_required_cluster_that_does_not_answer_is_one_line_and_exit_code_1(now
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_without_a_cluster_it_serves_from_memory_until_it_is_told_to_stop(number: signal.Signals) -> None:
+def test_in_mode_off_it_serves_from_memory_until_a_signal(number: signal.Signals) -> None:
     port = free_port()
     with manager(port, "--kube-mode", "off") as (process, log):
         url = f"http://127.0.0.1:{port}"
@@ -129,9 +134,9 @@ def test_without_a_cluster_it_serves_from_memory_until_it_is_told_to_stop(number
     assert (health["kubernetesConnected"], health["nodeCount"], health.get("kubeError")) == (False, 0, None)
 
 
-def test_until_the_cluster_is_there_it_tells_so_and_answers_503(homeless: dict[str, str]) -> None:
+def test_until_the_cluster_answers_it_is_not_ready_and_responds_503(without_cluster: dict[str, str]) -> None:
     port = free_port()
-    with manager(port, env=homeless) as (process, log):
+    with manager(port, env=without_cluster) as (process, log):
         url = f"http://127.0.0.1:{port}"
         alive = fetch(f"{url}/livez")
         ready = fetch(f"{url}/readyz?verbose")
@@ -145,8 +150,8 @@ def test_until_the_cluster_is_there_it_tells_so_and_answers_503(homeless: dict[s
         assert "Traceback" not in log.read()
     assert (alive[0], ready[0], health[0]) == (200, 500, 200)
     assert "[-]caches failed: not synced: " in ready[1]
-    told = json.loads(health[1])["data"]
-    assert (told["kubernetesConnected"], told["kubeError"].startswith("no credentials: ")) == (False, True)
+    state = json.loads(health[1])["data"]
+    assert (state["kubernetesConnected"], state["kubeError"].startswith("no credentials: ")) == (False, True)
     for refusal in (units, stocks):
         error = json.loads(refusal[1])["error"]
         assert (refusal[0], error["code"], refusal[2]["Retry-After"]) == (503, "service_unavailable", "2")

@@ -26,17 +26,17 @@ class Process:
     """A process without a cluster: where its API and its probes are, and what it logs."""
 
     api: str
-    operations: str
+    metrics: str
     log: Path
 
 
 @asynccontextmanager
 async def runtime_api(directory: Path, tokens: Path | None = None, **further: str) -> AsyncIterator[Process]:
-    api, operations = (f"127.0.0.1:{port}" for port in free_ports(2))
+    api, metrics = (f"127.0.0.1:{port}" for port in free_ports(2))
     known = {} if tokens is None else {"AUTH_TOKEN_FILE": str(tokens)}
-    variables = {"KUBE_MODE": "off", "HTTP_ADDR": api, "OPERATIONS_ADDR": operations, **known, **further}
+    variables = {"KUBE_MODE": "off", "HTTP_ADDR": api, "METRICS_BIND_ADDRESS": metrics, **known, **further}
     environment = {f"GPURUNTIME_RUNTIME_API_{name}": value for name, value in variables.items()}
-    process = Process(f"http://{api}", f"http://{operations}", directory / "log")
+    process = Process(f"http://{api}", f"http://{metrics}", directory / "log")
     async with started(process, "runtime-api", environment=environment):
         yield process
 
@@ -92,7 +92,7 @@ async def status_of(url: str, caller: str) -> int:
 
 async def is_ready(process: Process) -> None:
     async with asyncio.timeout(60):
-        while await status_of(f"{process.operations}/livez", OTHER) != 200:  # noqa: ASYNC110 - it announces nothing
+        while await status_of(f"{process.metrics}/livez", OTHER) != 200:  # noqa: ASYNC110 - it announces nothing
             await asyncio.sleep(0.1)
 
 
@@ -115,7 +115,7 @@ async def test_others_and_probes_are_served_while_one_address_floods_the_api(sta
         with ExitStack() as stack:
             await flood(process.api, stack)
 
-            asked = (f"{process.api}/api/v1/health", f"{process.operations}/livez", f"{process.operations}/metrics")
+            asked = (f"{process.api}/api/v1/health", f"{process.metrics}/livez", f"{process.metrics}/metrics")
             answered = {url.rpartition("/")[2]: await status_of(url, OTHER) for url in asked}
             flooder = await status_of(asked[0], FLOODER)
 
@@ -130,7 +130,7 @@ async def test_a_connection_limit_above_the_descriptors_locks_no_caller_out(tmp_
 
             answered = [
                 await status_of(f"{process.api}/api/v1/health", OTHER),
-                await status_of(f"{process.operations}/livez", OTHER),
+                await status_of(f"{process.metrics}/livez", OTHER),
             ]
 
     assert answered == [200, 200]

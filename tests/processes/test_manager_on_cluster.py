@@ -1,4 +1,4 @@
-"""The manager on a real control plane, with the permissions of its own manifests."""
+"""The manager on a real control plane, with the permissions of its manifests."""
 
 import json
 import socket
@@ -27,7 +27,7 @@ def status(url: str, token: str = "", body: bytes | None = None) -> int:
             return refusal.code
 
 
-def test_it_begins_to_serve_when_its_cluster_turns_up_and_knows_callers_by_their_tokens(
+def test_it_serves_when_its_cluster_appears_and_authenticates_callers_by_their_tokens(
     kube_cluster: ClusterAccess, tmp_path: Path
 ) -> None:
     kube_cluster.kubectl("apply", "--kustomize", str(MANIFESTS))
@@ -46,7 +46,7 @@ def test_it_begins_to_serve_when_its_cluster_turns_up_and_knows_callers_by_their
         (tmp_path / "log").open("wb") as log,
         subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=log) as process,
     ):
-        while b"\n" not in (tmp_path / "log").read_bytes():  # that it listens is told by nothing but its first words
+        while b"\n" not in (tmp_path / "log").read_bytes():  # the first log line is the only sign that it listens
             time.sleep(0.1)
 
         early = status(units, developer)

@@ -35,7 +35,7 @@ def pages(tmp_path: Path, *flags: str, tokens: tuple[str, ...]) -> list[list[int
     command = [*_COMMAND, "--http-addr", address, *flags]
     with log.open("wb") as file, subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=file) as process:
         try:
-            while b"\n" not in log.read_bytes():  # that it listens is told by nothing but its first words
+            while b"\n" not in log.read_bytes():  # the first log line is the only sign that it listens
                 time.sleep(0.05)
             return [[status(f"http://{address}{page}", token) for page in _PAGES] for token in tokens]
         finally:
@@ -59,5 +59,5 @@ def test_metrics_and_debug_pages_on_the_port_of_the_api_need_a_token_where_the_a
     ]
 
 
-def test_whoever_is_on_this_machine_needs_no_token_where_none_is_set_up(tmp_path: Path) -> None:
+def test_callers_on_this_machine_need_no_token_where_none_is_configured(tmp_path: Path) -> None:
     assert pages(tmp_path, tokens=("",)) == [[200, 200, 200, 200, 200]]

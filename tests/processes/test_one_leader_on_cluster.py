@@ -42,20 +42,20 @@ def running(*command: str) -> Iterator["subprocess.Popen[bytes]"]:
             process.terminate()
 
 
-def test_a_controller_manager_stands_by_while_a_manager_leads_and_takes_over_from_it(
+def test_a_controller_manager_stands_by_while_a_manager_leads_and_takes_over(
     product: ClusterAccess, kube_namespace: str, stock_namespace: str, tmp_path: Path
 ) -> None:
     whole, apart = free_address(), free_address()
     config = tmp_path / "controller-manager.yaml"
     namespaces = {"instance": [kube_namespace], "stock": [stock_namespace], "system": kube_namespace}
     config.write_text(
-        json.dumps({"kubeconfig": str(product.kubeconfig), "namespaces": namespaces, "operationsAddr": apart})
+        json.dumps({"kubeconfig": str(product.kubeconfig), "namespaces": namespaces, "metricsBindAddress": apart})
     )
     flags = ["--http-addr", whole, "--kubeconfig", str(product.kubeconfig), "--system-namespace", kube_namespace]
     flags += ["--instance-namespace", kube_namespace, "--stock-namespace", stock_namespace]
 
     with running("manager", *flags) as manager:
-        # That a process leads, or is ready, is told by its pages only.
+        # Only the pages of a process say that it leads, or is ready.
         while not leads(f"http://{whole}"):
             time.sleep(0.1)
         with running("controller-manager", "--config", str(config)):

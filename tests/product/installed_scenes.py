@@ -17,11 +17,9 @@ from gpuruntime.control.manager import Manager
 from gpuruntime.control.serving.site import HttpAddress
 from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.meta import ObjectKey, find_condition
-from gpuruntime.processes.configuration.controller_manager import ControllerManagerConfig
-from gpuruntime.processes.configuration.runtime_api import RuntimeApiConfig
-from gpuruntime.processes.controller_manager import build_controller_manager
-from gpuruntime.processes.desk import Desk
-from gpuruntime.processes.runtime_api import build_runtime_api
+from gpuruntime.processes.controller_manager import ControllerManagerConfig, build_controller_manager
+from gpuruntime.processes.runtime_api import RuntimeApiConfig, build_runtime_api
+from gpuruntime.processes.wiring.api_server import ApiServer
 from gpuruntime.testing import AdminClient, ClusterAccess
 from tests.control.scenes import managing
 from tests.product_scenes import Observer, eventually, looking_on
@@ -74,7 +72,7 @@ class Shop:
     """The product at work, a customer's hands, and an administrator's hands and eyes."""
 
     controller: Manager
-    desk: Desk
+    server: ApiServer
     admin: AdminClient
     observer: Observer
     pools: Informer[StockPool]
@@ -84,7 +82,7 @@ class Shop:
 
     async def stock(self, number: int) -> list[GPUUnit]:
         """All stock, once there are so many units of it and all of them are ready, and the product knows it as well."""
-        stores = (self.observer.units.store, self.desk.service.unit_reads.informer.store)
+        stores = (self.observer.units.store, self.server.service.unit_reads.informer.store)
 
         def is_full() -> bool:
             seen = [store.list(STOCK_NAMESPACE).items for store in stores]
@@ -122,14 +120,14 @@ async def shop(world: Installed) -> AsyncIterator[Shop]:
     """The two processes at work in one loop, for the length of the block."""
     anywhere = HttpAddress()
     controller = build_controller_manager(
-        from_kubeconfig(world.controller.kubeconfig), ControllerManagerConfig(operations_addr=anywhere)
+        from_kubeconfig(world.controller.kubeconfig), ControllerManagerConfig(metrics_bind_address=anywhere)
     )
-    desk = build_runtime_api(from_kubeconfig(world.api.kubeconfig), RuntimeApiConfig(operations_addr=anywhere))
+    server = build_runtime_api(from_kubeconfig(world.api.kubeconfig), RuntimeApiConfig(metrics_bind_address=anywhere))
     async with (
         managing(controller),
-        managing(desk.manager),
+        managing(server.manager),
         looking_on(world.access, INSTANCE_NAMESPACE, STOCK_NAMESPACE) as observer,
         looking_at(world.access, StockPool, INSTANCE_NAMESPACE, STOCK_NAMESPACE) as pools,
     ):
-        await eventually(lambda: desk.service.operations.is_accepting)
-        yield Shop(controller, desk, world.access.admin(), observer, pools)
+        await eventually(lambda: server.service.operations.is_accepting)
+        yield Shop(controller, server, world.access.admin(), observer, pools)

@@ -14,12 +14,10 @@ from typing import Any, Final
 import aiohttp
 from attrs import asdict, field, frozen
 
+from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.control.permissions.offline_credentials import OFFLINE_CREDENTIALS
-from gpuruntime.processes.configuration.controller_manager import ControllerManagerConfig
-from gpuruntime.processes.configuration.runtime_api import RuntimeApiConfig
-from gpuruntime.processes.configuration.sections import Namespaces
-from gpuruntime.processes.controller_manager import build_controller_manager
-from gpuruntime.processes.runtime_api import build_runtime_api
+from gpuruntime.processes.controller_manager import ControllerManagerConfig, build_controller_manager
+from gpuruntime.processes.runtime_api import RuntimeApiConfig, build_runtime_api
 from gpuruntime.testing import ClusterAccess
 from gpuruntime.testing.permissions import granted_account
 
@@ -34,7 +32,7 @@ class Process:
     """A process that runs: where it answers, and what it has logged."""
 
     popen: "subprocess.Popen[bytes]"
-    operations: str
+    metrics: str
     api: str
     log: Path
 
@@ -60,7 +58,7 @@ class Process:
             while True:
                 assert self.popen.poll() is None, self.log.read_text()
                 with suppress(aiohttp.ClientError):
-                    async with session.get(f"{self.operations}/readyz") as answer:
+                    async with session.get(f"{self.metrics}/readyz") as answer:
                         if answer.status == 200:
                             return
                 await asyncio.sleep(0.1)  # a starting server announces nothing that could be awaited
@@ -88,7 +86,7 @@ class SplitWorld:
         whole = {
             "kubeconfig": str(self.kubeconfigs[command]),
             "namespaces": asdict(self.namespaces),
-            "operationsAddr": address,
+            "metricsBindAddress": address,
             "logging": {"format": "json"},
             **config,
         }
@@ -106,8 +104,8 @@ async def split_world(access: ClusterAccess, namespace: str, stock: str, directo
     """A world whose active units and Operations are in one namespace, and whose stock is in another."""
     namespaces = Namespaces((namespace,), (stock,), namespace)
     controller = build_controller_manager(OFFLINE_CREDENTIALS, ControllerManagerConfig(namespaces=namespaces))
-    desk = build_runtime_api(OFFLINE_CREDENTIALS, RuntimeApiConfig(namespaces=namespaces))
-    granted = {"controller-manager": controller.permissions, "runtime-api": desk.permissions}
+    server = build_runtime_api(OFFLINE_CREDENTIALS, RuntimeApiConfig(namespaces=namespaces))
+    granted = {"controller-manager": controller.permissions, "runtime-api": server.permissions}
     with ExitStack() as running:
         kubeconfigs = {
             name: running.enter_context(

@@ -53,7 +53,7 @@ async def test_each_process_uses_every_right_of_its_manifests_and_asks_for_no_ot
             await refuse(open_shop)
             await keep_a_pool(open_shop)
             await end_void_claims(open_shop)
-            permissions = {world.controller: open_shop.controller.permissions, world.api: open_shop.desk.permissions}
+            permissions = {world.controller: open_shop.controller.permissions, world.api: open_shop.server.permissions}
 
     for account, granted in permissions.items():
         found = usage(granted, seen.requests, user=account.username)
@@ -62,7 +62,7 @@ async def test_each_process_uses_every_right_of_its_manifests_and_asks_for_no_ot
 
 async def sell_and_take_back(shop: Shop) -> None:
     """Seed, claim, change ports, take them away, give back; a stock unit that nobody wants is deleted."""
-    service = shop.desk.service
+    service = shop.server.service
     await service.stock.seed("seed", SeedStock(SMALL, 2))
     spare = (await shop.stock(2))[1].metadata.name
     await service.units.create("order", CreateUnit("sold", "g1.1", "nginx", template=UnitTemplate(ports=PORTS)))
@@ -82,7 +82,7 @@ async def sell_and_take_back(shop: Shop) -> None:
 
 async def mend(shop: Shop) -> None:
     """Deployments of both roles that somebody scaled are scaled back."""
-    await shop.desk.service.units.create("cold", CreateUnit("cold", "g1.1", "nginx", cold_start=True, envelope=SMALL))
+    await shop.server.service.units.create("cold", CreateUnit("cold", "g1.1", "nginx", cold_start=True, envelope=SMALL))
     await shop.ready("cold")
     stock = (await shop.stock(1))[0]
     for key in (ObjectKey(INSTANCE_NAMESPACE, "cold"), stock.key):
@@ -109,13 +109,13 @@ async def refuse(shop: Shop) -> None:
     await shop.observer.because(ObjectKey(INSTANCE_NAMESPACE, "blocked"), reasons.FOREIGN_OBJECT)
     await shop.stock(1)
     with pytest.raises(NameTakenError):
-        await shop.desk.service.units.create("taken", CreateUnit("cold", "g1.1", "nginx"))
+        await shop.server.service.units.create("taken", CreateUnit("cold", "g1.1", "nginx"))
     await shop.stock(1)
 
 
 async def keep_a_pool(shop: Shop) -> None:
     """Create, claim and refill, release, scale, delete; and a pool where none can be."""
-    service, key = shop.desk.service, ObjectKey(STOCK_NAMESPACE, "warm")
+    service, key = shop.server.service, ObjectKey(STOCK_NAMESPACE, "warm")
     await service.pools.create("pool", CreatePool("warm", StockPoolSpec("g1.2", 2, cpu="10m", memory="16Mi")))
     await shop.pool_because(reasons.POOL_READY, "warm")
     await service.units.create("pooled", CreateUnit("pooled", "g1.2", "nginx"))
@@ -137,7 +137,7 @@ async def keep_a_pool(shop: Shop) -> None:
 
 async def scale(shop: Shop, operation_id: str, pool: ObjectKey, replicas: int) -> None:
     change = ChangeObject(pool.name, pool.namespace, freeze({"spec": {"replicas": replicas}}))
-    await shop.desk.service.changes.change(POOL_CHANGE, operation_id, change)
+    await shop.server.service.changes.change(POOL_CHANGE, operation_id, change)
 
 
 async def end_void_claims(shop: Shop) -> None:
@@ -157,7 +157,7 @@ async def end_void_claims(shop: Shop) -> None:
 
 async def claim(shop: Shop, stock: GPUUnit, marks: dict[str, str]) -> None:
     """Claim a stock unit by hand, for the Operation that seeded it."""
-    seed = await shop.desk.service.operations.find("seed")
+    seed = await shop.server.service.operations.find("seed")
     assert seed is not None
     assert seed.metadata.name == operation_name("seed")
     assert seed.metadata.namespace == SYSTEM_NAMESPACE

@@ -126,5 +126,5 @@ async def connected(
 
 
 async def probe(session: aiohttp.ClientSession, process: Process) -> int:
-    async with session.get(f"{process.operations}/readyz") as answer:
+    async with session.get(f"{process.metrics}/readyz") as answer:
         return answer.status

@@ -12,7 +12,7 @@ from aiohttp import ClientSession, web
 from prometheus_client import CollectorRegistry
 
 from gpuruntime.control.serving.site import HttpAddress, serving
-from gpuruntime.processes.api import api_of_memory
+from gpuruntime.processes.wiring.api_server import memory_api
 from gpuruntime.web.app import install
 from gpuruntime.web.auth.access_control import Access, AccessControl
 from tests.web.frame_scenes import TOKENS, answer_to
@@ -28,7 +28,7 @@ MOST_DRAINED = 4 * 2**20
 def product() -> web.Application:
     """The routes of the product without a cluster, for callers with a token."""
     app = web.Application()
-    install(app, api_of_memory().routes, AccessControl(Access.CREDENTIALS, TOKENS), CollectorRegistry())
+    install(app, memory_api().routes, AccessControl(Access.CREDENTIALS, TOKENS), CollectorRegistry())
     return app
 
 

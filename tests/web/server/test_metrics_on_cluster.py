@@ -10,13 +10,12 @@ from aiohttp import ClientSession, ClientTimeout
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
+from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.control import HttpAddress
 from gpuruntime.control.permissions.offline_credentials import OFFLINE_CREDENTIALS
 from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.meta import ObjectKey
-from gpuruntime.processes.api import api_of_desk
-from gpuruntime.processes.places import Places
-from gpuruntime.processes.product import build_product
+from gpuruntime.processes.manager import ManagerConfig, build_manager
 from gpuruntime.testing import ClusterAccess
 from gpuruntime.testing.permissions import granted_account
 from gpuruntime.web.app import install
@@ -57,16 +56,17 @@ class Process:
 
 
 @asynccontextmanager
-async def process(access: ClusterAccess, places: Places, directory: Path) -> AsyncIterator[Process]:
+async def process(access: ClusterAccess, namespaces: Namespaces, directory: Path) -> AsyncIterator[Process]:
     """The all-in-one process with the permissions that it declares, for the length of the block."""
-    permissions = build_product(OFFLINE_CREDENTIALS, places).permissions
-    with granted_account(access, permissions, namespace=places.system, directory=directory) as account:
-        desk = build_product(from_kubeconfig(account.kubeconfig), places)
-        app, registry = desk.manager.observability.app, desk.manager.observability.registry
-        install(app, api_of_desk(desk).routes, AccessControl(Access.DEVELOPMENT), registry)
-        site = desk.manager.serve(app, HttpAddress())
-        async with managing(desk.manager):
-            await eventually(lambda: desk.service.operations.is_accepting)
+    config = ManagerConfig(namespaces=namespaces)
+    permissions = build_manager(OFFLINE_CREDENTIALS, config).permissions
+    with granted_account(access, permissions, namespace=namespaces.system, directory=directory) as account:
+        server = build_manager(from_kubeconfig(account.kubeconfig), config)
+        app, registry = server.manager.observability.app, server.manager.observability.registry
+        install(app, server.api.routes, AccessControl(Access.DEVELOPMENT), registry)
+        site = server.manager.serve(app, HttpAddress())
+        async with managing(server.manager):
+            await eventually(lambda: server.service.operations.is_accepting)
             async with ClientSession(site.bound.url, timeout=ClientTimeout(total=None)) as client:
                 yield Process(client, registry)
 
@@ -84,10 +84,10 @@ def not_zero(found: Mapping[str, float], *beginnings: str) -> Mapping[str, float
 async def test_a_claim_and_its_operations_are_counted_exactly_and_every_metric_is_on_the_page(
     product: ClusterAccess, kube_namespace: str, stock_namespace: str, tmp_path: Path
 ) -> None:
-    places = Places((kube_namespace,), (stock_namespace,), kube_namespace)
+    namespaces = Namespaces((kube_namespace,), (stock_namespace,), kube_namespace)
     wanted = {"operationID": "order", "name": "demo", "specName": "g1.1", "image": "nginx"}
     async with (
-        process(product, places, tmp_path) as running,
+        process(product, namespaces, tmp_path) as running,
         looking_on(product, kube_namespace, stock_namespace) as observer,
     ):
         hopeless = await running.post("gpu-units", **wanted)

@@ -1,0 +1,1 @@
+"""`gpuruntime generate`: manifests from code."""

@@ -1,0 +1,1 @@
+"""The wiring that processes share: reconcilers, the API server, credentials, the status reporter."""

@@ -1,0 +1,179 @@
+"""The API in a manager: the service behind it, its routes, and the authentication of callers."""
+
+import asyncio
+import socket
+import ssl
+import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, TypeVar
+
+from aiohttp import web
+from attrs import frozen
+
+from gpuruntime.api.namespaces import Namespaces
+from gpuruntime.api.roles import Roles
+from gpuruntime.control import OFFLINE_CREDENTIALS, Manager, ManagerOptions, Permission, uses
+from gpuruntime.kube import Client, Credentials
+from gpuruntime.kube.builtin.authentication import TokenReview
+from gpuruntime.kube.builtin.core import Namespace
+from gpuruntime.processes.config.api_sections import ApiConfig, KubeMode
+from gpuruntime.processes.errors import StartError
+from gpuruntime.processes.wiring.credentials import cluster_credentials, require_cluster
+from gpuruntime.processes.wiring.status_reporter import StatusReporter
+from gpuruntime.service.compat.cluster import ClusterMachines
+from gpuruntime.service.compat.memory import MemoryMachines
+from gpuruntime.service.homes import Homes
+from gpuruntime.service.objects.namespace_checks import NamespaceChecks
+from gpuruntime.service.reads.inventory import Inventory
+from gpuruntime.service.reads.inventory_metrics import InventoryCollector
+from gpuruntime.service.wiring import Service, ServiceOptions, install_service
+from gpuruntime.web.app import cluster_routes, install, machine_routes, until_ready
+from gpuruntime.web.auth.access_control import Access, AccessControl, UnguardedAddressError, decide_access
+from gpuruntime.web.auth.certificate import CertificateError, server_tls
+from gpuruntime.web.auth.scopes import Authenticator, parse_grants
+from gpuruntime.web.auth.token_file import TokenFile, TokenFileError
+from gpuruntime.web.auth.token_review import TokenReviews
+from gpuruntime.web.resources.health import ClusterProbe, HealthPages, why_not_ready
+from gpuruntime.web.server.namespace_guard import where_namespaces_are
+from gpuruntime.web.server.route import Route
+
+__all__ = ["Api", "ApiServer", "connect", "install_api", "memory_api", "serve_api"]
+
+C = TypeVar("C", bound=ApiConfig)
+_EVERY_USER: Final = parse_grants("group:system:authenticated=operator")
+
+
+@frozen
+class Api:
+    """The routes of the API and what they depend on. `client` reviews tokens; None without a cluster."""
+
+    routes: tuple[Route, ...]
+    health: HealthPages
+    client: Client | None = None
+    close_streams: Callable[[], None] = lambda: None
+
+    async def keep_streams(self) -> None:
+        """Keep live streams open until cancelled; then close them, so that their callers reconnect elsewhere."""
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            self.close_streams()
+
+
+@frozen
+class ApiServer:
+    """A manager with the API on its cluster: what executes requests, and what answers them."""
+
+    manager: Manager
+    service: Service
+    api: Api
+
+    @property
+    def permissions(self) -> tuple[Permission, ...]:
+        """The permissions that the process needs."""
+        return self.manager.permissions
+
+
+def install_api(manager: Manager, credentials: Credentials, config: ApiConfig) -> ApiServer:
+    """Have the process of a manager execute requests, whether it leads or not. Before it runs.
+
+    Until the caches have synced, only /health is served.
+    """
+    namespaces, election = config.namespaces, manager.options.election
+    identity = f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}" if election is None else election.identity
+    options = ServiceOptions(
+        Roles(namespaces.stock),
+        namespaces.system,
+        namespaces.units,
+        timedelta(seconds=config.keep_operations),
+        identity=identity,
+        homes=Homes(namespaces.default_instance, namespaces.default_stock),
+    )
+    service = install_service(manager, credentials, options)
+    manager.declare(
+        uses(TokenReview, "create", rare="used for callers with tokens of the cluster"),
+        uses(Namespace, "get", names=namespaces.all, rare="used before writes, to tell which namespace is gone"),
+    )
+    return ApiServer(manager, service, _cluster_api(manager, service, namespaces))
+
+
+def _cluster_api(manager: Manager, service: Service, namespaces: Namespaces) -> Api:
+    inventory = Inventory.of(manager.cache, namespaces.units, service.roles)
+    InventoryCollector(manager.observability.registry, inventory)
+    health = HealthPages(inventory.take, ClusterProbe(manager.reach_server).error, _now, _now())
+    defaults = (namespaces.default_instance, namespaces.default_stock)
+    machines = ClusterMachines(service.operations, service.units, service.unit_reads, *defaults)
+    routes = (*machine_routes(health, machines), *cluster_routes(service))
+    checks = NamespaceChecks(service.units.client, namespaces.all)
+    guarded = where_namespaces_are(until_ready(routes, why_not_ready(manager.cache)), checks)
+    return Api(guarded, health, service.units.client, service.log.close)
+
+
+def memory_api() -> Api:
+    """The API without a cluster: health, stocks and VMs."""
+    machines = MemoryMachines()
+
+    async def kube_error() -> None:
+        """Without a cluster there is no error of it."""
+
+    health = HealthPages(machines.take, kube_error, _now, _now())
+    return Api(machine_routes(health, machines), health)
+
+
+async def connect(
+    config: C, offline: ManagerOptions, build: Callable[[Credentials, C], ApiServer]
+) -> tuple[Manager, Api]:
+    """The manager and the API of a process, as its `kubeMode` says: built on the cluster, or `offline` in memory.
+
+    Raises:
+        StartError: a cluster is required and does not answer.
+    """
+    if config.kube_mode is KubeMode.OFF:
+        return Manager(OFFLINE_CREDENTIALS, offline), memory_api()
+    credentials = cluster_credentials(config.kubeconfig)
+    if config.kube_mode is KubeMode.REQUIRED:
+        await require_cluster(credentials)
+    server = build(credentials, config)
+    return server.manager, server.api
+
+
+def serve_api(manager: Manager, app: web.Application, api: Api, config: ApiConfig, **serving: Any) -> AccessControl:
+    """Serve the API in an application, and log the state of the runtime. Before the manager runs.
+
+    `serving` are options of `Manager.serve`. Returns what authenticates callers.
+
+    Raises:
+        StartError: the token file or the certificate is invalid, or the address would be open to other machines.
+    """
+    try:
+        gate, tls = _gate(config, api.client), _tls(config)
+    except (TokenFileError, CertificateError, UnguardedAddressError) as error:
+        raise StartError(str(error)) from error
+    install(app, api.routes, gate, manager.observability.registry)
+    manager.serve(app, config.http_addr, tls=tls, limits=config.connections.limits, **serving)
+    manager.add(StatusReporter(api.health.health, config.report_interval).run, "status reporter", group="always")
+    return gate
+
+
+def _gate(config: ApiConfig, client: Client | None) -> AccessControl:
+    auth, known = config.auth, list[Authenticator]()
+    if auth.token_file is not None:
+        known.append(TokenFile(auth.token_file))
+    if auth.token_review and client is not None:
+        known.append(TokenReviews(client, parse_grants(*auth.grants)))
+    access = decide_access(
+        config.http_addr, authenticated=bool(known), allow_unauthenticated=auth.allow_unauthenticated
+    )
+    if access is Access.DEVELOPMENT and client is not None:
+        # Callers without credentials have every scope; so have those with a token of the cluster.
+        known.append(TokenReviews(client, _EVERY_USER))
+    return AccessControl(access, *known)
+
+
+def _tls(config: ApiConfig) -> ssl.SSLContext | None:
+    return None if config.tls.files is None else server_tls(*config.tls.files)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

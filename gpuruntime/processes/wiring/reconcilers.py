@@ -1,0 +1,25 @@
+"""The reconcilers of the product, installed in a manager."""
+
+from typing import Final
+
+from gpuruntime.api.namespaces import Namespaces
+from gpuruntime.api.roles import Roles
+from gpuruntime.control import Manager
+from gpuruntime.desired.rendering import Rendering
+from gpuruntime.reconcilers.claims import ClaimOptions, install_claims
+from gpuruntime.reconcilers.gpuunit import GPUUnitOptions, install_gpuunit
+from gpuruntime.reconcilers.stockpool import StockPoolOptions, install_stockpool
+
+__all__ = ["WORKERS", "install_reconcilers"]
+
+WORKERS: Final = GPUUnitOptions().concurrency
+"""The default number of concurrent reconciles of GPUUnits."""
+
+
+def install_reconcilers(manager: Manager, namespaces: Namespaces, workers: int = WORKERS) -> None:
+    """Have a manager reconcile everything while it leads. Before it runs."""
+    roles, units = Roles(namespaces.stock), namespaces.units
+    rendering = Rendering(roles=roles)
+    install_gpuunit(manager, GPUUnitOptions(rendering=rendering, namespaces=units, concurrency=workers))
+    install_stockpool(manager, StockPoolOptions(roles, units))
+    install_claims(manager, ClaimOptions(roles, units, namespaces.system))
