@@ -25,7 +25,7 @@ from gpuruntime.kube.builtin.core import ConfigMap, Secret
 from gpuruntime.kube.credentials import Credentials
 from gpuruntime.meta import DynamicObject, FrozenDict, ObjectKey, ObjectMeta
 from gpuruntime.testing import AuditLog, ClusterAccess
-from gpuruntime.testing.granted import granted_account, usage
+from gpuruntime.testing.permissions import granted_account, usage
 from tests.control.scenes import eventually, eventually_told, managing
 from tests.control.widgets import Widget, WidgetStatus, create_widget, install_widgets
 

@@ -61,7 +61,11 @@ async def test_permissions_are_in_the_namespaces_of_the_config() -> None:
     permissions = server.permissions
 
     assert {permission.namespace for permission in permissions} == {"", "a", "b", "c", "s", "t"}
-    assert {permission.namespace for permission in permissions if permission.resource == "stockpools" and permission.verb == "create"} == {
+    assert {
+        permission.namespace
+        for permission in permissions
+        if permission.resource == "stockpools" and permission.verb == "create"
+    } == {
         "s",
         "t",
     }

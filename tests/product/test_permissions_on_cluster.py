@@ -1,5 +1,4 @@
-"""The permissions in the manifests are those that each process uses, no more and no less, whatever it is asked to do.
-"""
+"""Each process needs exactly the permissions that its manifests grant, as the audit log of a real cluster shows."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -60,7 +60,7 @@ class WorkQueue(Generic[K]):
         self,
         name: str,
         *,
-        rate_limiter: RateLimiter = _CLIENT_GO_DEFAULTS,
+        rate_limiter: RateLimiter = _CLIENT_GO_LIMITS,
         chance: Callable[[], float] = random.random,
         key_type: type | None = None,
     ) -> None:

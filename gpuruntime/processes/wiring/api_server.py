@@ -13,7 +13,7 @@ from attrs import frozen
 
 from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.api.roles import Roles
-from gpuruntime.control import OFFLINE_CREDENTIALS, Manager, ManagerOptions, Permission, uses
+from gpuruntime.control import OFFLINE_CREDENTIALS, Manager, ManagerOptions, Permission, allow
 from gpuruntime.kube import Client, Credentials
 from gpuruntime.kube.builtin.authentication import TokenReview
 from gpuruntime.kube.builtin.core import Namespace
@@ -92,8 +92,8 @@ def install_api(manager: Manager, credentials: Credentials, config: ApiConfig) -
     )
     service = install_service(manager, credentials, options)
     manager.declare(
-        uses(TokenReview, "create", rare="used for callers with tokens of the cluster"),
-        uses(Namespace, "get", names=namespaces.all, rare="used before writes, to tell which namespace is gone"),
+        allow(TokenReview, "create", rare="used for callers with tokens of the cluster"),
+        allow(Namespace, "get", names=namespaces.all, rare="used before writes, to tell which namespace is gone"),
     )
     return ApiServer(manager, service, _cluster_api(manager, service, namespaces))
 

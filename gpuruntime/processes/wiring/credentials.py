@@ -11,6 +11,7 @@ from gpuruntime.kube import (
     CredentialsError,
     Endpoint,
     KubeError,
+    Request,
     Transport,
     find,
     from_kubeconfig,
@@ -88,7 +89,7 @@ async def require_cluster(credentials: LateCredentials) -> None:
         raise StartError(str(error)) from error
     async with Transport(found, user_agent="gpuruntime") as transport:
         try:
-            await transport.request("GET", "/version", timeout=_ANSWER_SECONDS)
+            await transport.send(Request("GET", "/version", timeout=_ANSWER_SECONDS))
         except KubeError as error:
             raise StartError(
                 f"the cluster at {found.endpoint.server} does not answer: {error}; start it, or set kubeMode: auto"
