@@ -21,7 +21,7 @@ from gpuruntime.api.operation import Operation
 from gpuruntime.api.stockpool import StockPool
 from gpuruntime.control import Cache, Controller, Informer, condition_true, wait_for
 from gpuruntime.control.definitions.definition import definition
-from gpuruntime.control.informers.catching_up import catch_up
+from gpuruntime.control.informers.consistent_read import wait_for_consistent_read
 from gpuruntime.control.informers.waiting import Predicate
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.builtin.core import Service
@@ -183,7 +183,7 @@ async def settled(access: ClusterAccess, controller: Controller[Any]) -> None:
     """Returns when the controller has seen all that is on the server now, and has done what it does about it."""
     async with Transport(from_kubeconfig(access.kubeconfig), user_agent="observer") as transport:
         for informer in controller.informers:
-            await catch_up(informer, transport, patience=_PATIENCE_SECONDS)
+            await wait_for_consistent_read(informer, transport, within=_PATIENCE_SECONDS)
     await rested(controller)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Final, Self
 
-from gpuruntime.control.informers.catching_up import catch_up
+from gpuruntime.control.informers.consistent_read import wait_for_consistent_read
 from gpuruntime.control.informers.informer import Informer
 from gpuruntime.kube.errors import KubeError
 from gpuruntime.kube.wire import Wire
@@ -55,7 +55,7 @@ class LeaderCaches:
         await informer.store_synced()
         while self._compared:
             try:
-                await catch_up(informer, self._wire)
+                await wait_for_consistent_read(informer, self._wire)
             except KubeError as error:
                 about = {"kind": str(informer.scope.storage.kind), "error": str(error)}
                 _LOG.warning("cannot compare cache with server, retrying", extra=about)

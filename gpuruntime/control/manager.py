@@ -32,7 +32,7 @@ from gpuruntime.control.health.checks import NotHealthyError
 from gpuruntime.control.informers.cache import Cache
 from gpuruntime.control.informers.indexes import Index
 from gpuruntime.control.informers.informer import Informer
-from gpuruntime.control.informers.reflection import ReflectorSettings
+from gpuruntime.control.informers.reflector import ReflectorSettings
 from gpuruntime.control.leader_caches import LeaderCaches
 from gpuruntime.control.leadership.election import LeaseElection
 from gpuruntime.control.leadership.election_terms import Term

@@ -6,7 +6,7 @@ from typing import Any, Final
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.names import OWNER, OWNER_UID
 from gpuruntime.control import Change, Index, Storage, eager
-from gpuruntime.control.informers.storage import drop_bulk
+from gpuruntime.control.informers.storage import trim_metadata
 from gpuruntime.desired.unit_names import CHILD_PREFIX, child_name
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.builtin.core import Service
@@ -59,7 +59,7 @@ def _units(raw: Mapping[str, Any]) -> Iterable[str]:
 
 def _lean(raw: dict[str, Any]) -> dict[str, Any]:
     """The object without bulk; of one that cannot be a child, its identity only."""
-    metadata = drop_bulk(raw)["metadata"]
+    metadata = trim_metadata(raw)["metadata"]
     if metadata["name"].startswith(CHILD_PREFIX) or OWNER_UID in (metadata.get("annotations") or {}):
         return raw
     identity = {name: metadata[name] for name in ("name", "namespace", "uid", "resourceVersion") if name in metadata}

@@ -167,7 +167,7 @@ def test_a_source_feeds_one_controller() -> None:
         running = [asyncio.create_task(run()) for run in (cache.run, Controller("a", Idle(), [watch]).run)]
         await asyncio.sleep(1)
         beside = await refused(Controller("b", Idle(), [watch]).run())
-        fed = "" if watch.informers[0]._audience._handlers else "nobody is fed any more"
+        fed = "" if watch.informers[0]._dispatcher._subscriptions else "nobody is fed any more"
         for task in running:
             task.cancel()
         await asyncio.wait(running)

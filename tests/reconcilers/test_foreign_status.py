@@ -4,7 +4,7 @@ import pytest
 
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.control import Change
-from gpuruntime.control.informers.shelf import Shelf
+from gpuruntime.control.informers.indexer import Indexer
 from gpuruntime.control.informers.storage import eager
 from gpuruntime.reconcilers.foreign_status import status_touched
 
@@ -16,7 +16,7 @@ def change(before: dict[str, Any] | None, after: dict[str, Any] | None) -> Chang
     def entry(status: dict[str, Any] | None) -> Any:
         metadata = {"name": "demo", "namespace": "a", "uid": "u", "resourceVersion": "1"}
         unit = {"metadata": metadata, "spec": {"specName": "g1.1"}, "status": status}
-        return None if status is None else Shelf(UNITS, ()).entry(unit, 10)
+        return None if status is None else Indexer(UNITS, ()).entry(unit, 10)
 
     return Change(UNITS, entry(before), entry(after))
 

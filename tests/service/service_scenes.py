@@ -13,7 +13,7 @@ from gpuruntime.api.operation import Operation, operation_name
 from gpuruntime.api.roles import Roles
 from gpuruntime.api.stockpool import StockPool, StockPoolSpec
 from gpuruntime.control import Cache, Controller, Informer, Manager, ManagerOptions, Store, wait_for
-from gpuruntime.control.informers.catching_up import shows
+from gpuruntime.control.informers.consistent_read import has_reached
 from gpuruntime.control.informers.waiting import Predicate
 from gpuruntime.control.permissions.offline_credentials import OFFLINE_CREDENTIALS
 from gpuruntime.desired.pool_units import is_ready_stock
@@ -187,7 +187,7 @@ async def claimable(world: ServiceWorld, product: Product, key: ObjectKey) -> No
     def is_claimable(store: Store[GPUUnit]) -> bool:
         unit = store.get(key)
         is_it = unit is not None and unit.metadata.uid == given_back.metadata.uid
-        return is_it and unit is not None and is_ready_stock(unit) and shows(store, key, version)
+        return is_it and unit is not None and is_ready_stock(unit) and has_reached(store, key, version)
 
     version = given_back.metadata.resource_version
     await product.service.unit_reads.informer.until(is_claimable)

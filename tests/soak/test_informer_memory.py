@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpuruntime.control.informers.cache import Cache
-from gpuruntime.control.informers.catching_up import catch_up
+from gpuruntime.control.informers.consistent_read import wait_for_consistent_read
 from gpuruntime.control.informers.storage import compact
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.kube.request import Request
@@ -71,7 +71,7 @@ async def test_ten_minutes_of_churn_leave_memory_flat_and_the_store_right(tmp_pa
                     turn += 1
                     writes += await write_all(writing, "PUT", turn, range(OBJECTS), until)
                 grown = resident_megabytes() - settled
-                await catch_up(informer, writing)
+                await wait_for_consistent_read(informer, writing)
 
                 live = (await writing.send(Request("GET", MAPS, timeout=120))).json_object()["items"]
                 known = {key.name: informer.store.version_of(key) for key in informer.store}

@@ -10,7 +10,7 @@ from gpuruntime.control.controllers.journal import Journal, Labels, Written
 from gpuruntime.control.controllers.reconcile_counters import ReconcileCounters
 from gpuruntime.control.controllers.visibility import covers, is_selected, is_shown
 from gpuruntime.control.informers.cache import Cache
-from gpuruntime.control.informers.catching_up import catch_up
+from gpuruntime.control.informers.consistent_read import wait_for_consistent_read
 from gpuruntime.control.informers.informer import Informer
 from gpuruntime.kube.errors import NotFoundError
 from gpuruntime.kube.request import Request
@@ -89,7 +89,7 @@ class Freshness:
     async def _ask(self, written: Written, informer: Informer[Any]) -> None:
         if written.key is None:
             try:
-                await catch_up(informer, self._wire, patience=self._patience)
+                await wait_for_consistent_read(informer, self._wire, within=self._patience)
             except TimeoutError:
                 raise StaleCacheError(
                     f"the cache of {written.collection} is behind the server, and what was written there is unknown"

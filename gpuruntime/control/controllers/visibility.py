@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from gpuruntime.control.controllers.journal import Labels, Written
-from gpuruntime.control.informers.catching_up import not_older
+from gpuruntime.control.informers.consistent_read import not_older
 from gpuruntime.control.informers.informer import InformerScope
 from gpuruntime.control.informers.store import Store
 from gpuruntime.meta.field_selectors import FieldTerm

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from gpuruntime.control.controllers.reconcile_counters import ReconcileCounters
 from gpuruntime.control.informers.informer import Informer
-from gpuruntime.control.informers.reflection import ReflectorHealth
+from gpuruntime.control.informers.reflector import ReflectorHealth
 from gpuruntime.control.metrics.informers import InformerLabels
 from gpuruntime.control.queueing.key_sample import KeySample
 from gpuruntime.control.queueing.work_item import KeyView

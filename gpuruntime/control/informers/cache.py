@@ -9,7 +9,7 @@ from gpuruntime.control.informers.cache_errors import CacheError, NotSyncedError
 from gpuruntime.control.informers.index_paths import path_fault
 from gpuruntime.control.informers.indexes import Index
 from gpuruntime.control.informers.informer import Informer, InformerScope
-from gpuruntime.control.informers.reflection import ReflectorSettings
+from gpuruntime.control.informers.reflector import ReflectorSettings
 from gpuruntime.control.informers.storage import Eager, OfForm, Storage
 from gpuruntime.kube.forms import Form, as_form, class_of
 from gpuruntime.kube.wire import Wire

@@ -1,8 +1,8 @@
-"""What happened to one object, as the subscribers of an informer are told it."""
+"""What happened to one object, as the event handlers of an informer get it."""
 
 from typing import Generic, Literal, TypeVar
 
-from gpuruntime.control.informers.shelf import Entry
+from gpuruntime.control.informers.indexer import Entry
 from gpuruntime.control.informers.storage import Storage
 from gpuruntime.meta.decode_errors import DecodeError
 from gpuruntime.meta.identity import ObjectKey
@@ -14,15 +14,14 @@ ChangeType = Literal["added", "modified", "deleted"]
 
 
 class Change(Generic[T]):
-    """One step of one object's life.
+    """One object added, modified or deleted.
 
-    An object that was deleted and made again under its name is two changes, whatever the server's events looked like.
-    `initial` marks objects that were there when the subscriber joined or when the store was first filled. A deletion
-    that happened while nobody was looking is told all the same; `before` is then the last state that was seen, which
-    need not be the final one.
+    An object that was deleted and created again under its name is two changes, whatever the server's events were.
+    `initial` marks objects that existed when the handler subscribed or when the store first synced. A deletion that a
+    relist finds is a change, too; `before` is then the last state that was seen, which need not be the final one.
 
     Caveats:
-        A store of bytes tells of states that cannot be decoded, too: whoever asks for such an `after` gets the error.
+        A compact store dispatches states that cannot be decoded, too: reading such an `after` raises the error.
     """
 
     __slots__ = ("_new", "_old", "_storage", "initial")
@@ -49,31 +48,31 @@ class Change(Generic[T]):
 
     @property
     def resource_version(self) -> str:
-        """That of the new state, or of the last one seen if the object is gone."""
+        """The version of the new state, or of the last one seen if the object was deleted."""
         return self._present.version
 
     @property
     def before(self) -> T | None:
-        """The state before the change, None if there was none that can be read; decoded only if it is asked for."""
+        """The state before the change, None if there was no readable one; decoded when it is read."""
         if self._old is None or self._old.kept is None:
             return None
         try:
             return self._storage.read(self._old.kept)
         except DecodeError:
-            # An object that can be read at last must not be lost on subscribers that compare it with what was before.
+            # A handler that compares the two states must not miss an object that has become readable.
             return None
 
     @property
     def after(self) -> T | None:
-        """The state after the change, None if the object is gone; decoded only if it is asked for.
+        """The state after the change, None if the object was deleted; decoded when it is read.
 
         Raises:
             DecodeError: the state does not fit its type.
         """
         return None if self._new is None else self._storage.read(self._new.kept)
 
-    def joined(self, later: "Change[T]") -> "Change[T]":
-        """This change and the next one of the same object as one: from the state before to the newest state."""
+    def merged(self, later: "Change[T]") -> "Change[T]":
+        """This change and the next one of the same object as one change."""
         newest = later._new  # noqa: SLF001 - of the same class
         return Change(self._storage, self._old, newest, initial=self.initial and later.initial)
 

@@ -1,20 +1,20 @@
-"""Keeping a copy of one collection up to date, for ever: list it, watch it, and know what to do when either fails.
+"""Keeps a copy of one collection up to date: list, watch, and recover from every failure of either.
 
 The rules, in order of what can happen:
 
-- The full state is fetched in pages, the next under way while one is taken in. Objects are collected on the side and
-  shown all at once when they are complete, and the watch begins where they end. Pages that expire before the last
-  lead to one request for everything.
-- Where it is asked for, the state is streamed (WatchList): the server says when the objects are complete, and the same
-  stream goes on as the watch. A server that cannot do that is listed in pages.
-- A watch that ends is opened again where it stopped. One that delivered an event or lived five seconds is opened again
-  at once, at most once a second; a shorter one, and every error, backs off.
-- 410 means that the server forgot the place: the state is fetched anew, not older than what is known, and compared.
-- 404 to a watch means that the kind is not served. It may come back as another one: the state is fetched anew once it
-  does. Until then what is known stays, for nobody said that an object is gone.
-- Anything else (403, 429, 5xx, an HTML page, half a line) is no reason to fetch anew: the place is still good. Only a
-  stream that breaks at the same place three times in a row is.
-- A state that took many requests is not fetched again before a second has passed for each.
+- The full list is fetched in pages; the next page is requested while one is taken in. Objects are collected on the side
+  and replace the store at once when they are complete. The watch begins at the version of the list. If the pages expire
+  before the last one, everything is listed in one request.
+- With `stream_lists` the list is streamed (WatchList): a bookmark ends the initial objects, and the same stream goes on
+  as the watch. A server without WatchList is listed in pages.
+- A watch that ends is resumed from the last version. One that delivered an event or lived five seconds is resumed at
+  once, at most once a second; a shorter one, and every error, backs off.
+- 410 means that the version is too old: relist, not older than what is known, and diff.
+- 404 to a watch means that the kind is not served. It may come back as another one: relist once it does. Until then the
+  store keeps its objects, because no deletion was seen.
+- After any other error (403, 429, 5xx, an HTML page, half a line) the version is still good and the watch is resumed.
+  Only a stream that breaks at the same version three times in a row causes a relist.
+- A list that took many requests is not fetched again before a second has passed for each of them.
 - Nothing ends this but cancellation.
 """
 
@@ -24,15 +24,14 @@ import math
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
 from attrs import field, frozen
 
-from gpuruntime.aio.backoff import Backoff
+from gpuruntime.aio.backoff import Backoff, BackoffSchedule
 from gpuruntime.aio.collector import relaxed_collector
+from gpuruntime.control.informers.indexer import Indexer
 from gpuruntime.control.informers.paging import Page, PagesAhead, PageSize, read_page
-from gpuruntime.control.informers.reflection import Collection, ReflectorHealth, ReflectorSettings, Sink
-from gpuruntime.control.informers.shelf import Shelf
 from gpuruntime.kube.answers import Answer
 from gpuruntime.kube.errors import (
     BadRequestError,
@@ -47,39 +46,118 @@ from gpuruntime.kube.request import Request
 from gpuruntime.kube.watching import BrokenStreamError, Lines, WatchEvent, parse_event
 from gpuruntime.kube.wire import Wire
 
-__all__ = ["Reflector"]
+__all__ = ["Collection", "Reflector", "ReflectorHealth", "ReflectorSettings", "ReflectorStore"]
 
 _LOG = logging.getLogger(__name__)
 _TIMER_SECONDS = 0.5
+# Any namespace can be listed, even one that does not exist: a 404 is about the kind.
+_NOT_SERVED = "the server does not serve this kind; install its CRD, and the watch resumes by itself"
+
+
+@frozen
+class ReflectorSettings:
+    """Timeouts, backoff and page sizes of a reflector. The defaults suit real servers.
+
+    A list is fetched in pages of about `page_bytes` bytes, and of at most `page_size` objects: small enough to be taken
+    in beside other work, large enough that the requests cost little.
+
+    `stream_lists` streams the list instead, as the beginning of the watch (WatchList). A server encodes each object
+    twice for that, so it takes almost twice as long; but it reads from the server's memory, where servers before 1.34
+    read each page from etcd.
+    """
+
+    backoff: BackoffSchedule = BackoffSchedule(base=0.8, factor=2.0, cap=30.0, quiet=120.0)
+    worthwhile_seconds: float = 5.0
+    resume_seconds: float = 1.0
+    idle_seconds: float = 85.0
+    silent_start_seconds: float = 10.0
+    page_size: int = 500
+    page_bytes: int = 2 << 20
+    stream_lists: bool = False
+    list_seconds: float = 60.0
+    watch_seconds: tuple[int, int] = (300, 600)
+    slice_seconds: float = 0.003
+    breaks_before_relist: int = 3
+
+
+@frozen
+class Collection:
+    """What to list and watch: the path, the content types to accept, and the selectors.
+
+    `namespace` is that of the path, None for all namespaces.
+    """
+
+    path: str
+    accept: str = "application/json"
+    list_accept: str = "application/json"
+    selectors: tuple[tuple[str, str], ...] = ()
+    namespace: str | None = None
+
+
+class ReflectorStore(Protocol):
+    """What a reflector writes to; `StoreWriter` is one. The namespace is that of the collection."""
+
+    def new_indexer(self) -> Indexer:
+        """An empty indexer to collect a full list in."""
+
+    async def replace(self, namespace: str | None, listed: Indexer, version: str) -> None:
+        """Replace the objects of the collection by what was listed at this version."""
+
+    async def handle(self, namespace: str | None, event: WatchEvent) -> None:
+        """Take in an object that was added, modified or deleted."""
+
+    def bookmark(self, namespace: str | None, version: str) -> None:
+        """Note that every change up to this version was handled."""
+
+
+class ReflectorHealth:
+    """Figures of one reflector, for metrics and probes. An error stays until the server answers again."""
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.relists: dict[str, int] = {}
+        self.last_contact = float("-inf")
+        self.last_error: KubeError | None = None
+
+    @property
+    def hint(self) -> str:
+        """What to do about the last error, if that is known; else empty."""
+        return _NOT_SERVED if isinstance(self.last_error, NotFoundError) else ""
+
+    @property
+    def trouble(self) -> str:
+        """The last error, and what to do about it; empty if the reflector works."""
+        error = "" if self.last_error is None else str(self.last_error)
+        return f"{error} ({self.hint})" if self.hint else error
 
 
 class _SilentStartError(Exception):
-    """The server ignores the wish for initial events: it answers, but never says that they are complete."""
+    """The server answers, but never ends the initial events: it ignores `sendInitialEvents`."""
 
 
 @frozen
 class Reflector:
-    """Copies one collection into a sink."""
+    """Copies one collection into a store."""
 
     wire: Wire
     collection: Collection
-    sink: Sink
+    store: ReflectorStore
     settings: ReflectorSettings = field(factory=ReflectorSettings)
     random: Random = field(factory=Random)
     health: ReflectorHealth = field(factory=ReflectorHealth)
 
     async def run(self) -> None:
-        """Copy until cancelled."""
+        """List and watch until cancelled."""
         await _Run(self).forever()
 
 
 class _Run:
-    """The state of one run: where we are in the collection's history."""
+    """The state of one run: the version that it has reached, and why it must list."""
 
     def __init__(self, reflector: Reflector) -> None:
         self._wire = reflector.wire
         self._collection = reflector.collection
-        self._sink = reflector.sink
+        self._store = reflector.store
         self._settings = reflector.settings
         self._random = reflector.random
         self._health = reflector.health
@@ -87,7 +165,7 @@ class _Run:
         self._version = ""
         self._relist_cause: str | None = "start"
         self._progress = 0
-        # When a stream was opened that went on from a known place; collecting a first state is no watching.
+        # When a stream was opened that continued from a version; streaming a list is not watching.
         self._watching_since = math.inf
         self._breaks = 0
         self._next_sync = -math.inf
@@ -104,7 +182,7 @@ class _Run:
                 else:
                     await self._watch()
             except KubeError as failure:
-                # Its traceback would keep alive what was collected before it.
+                # Its traceback would keep alive the objects that were listed before it.
                 error = failure.with_traceback(None)
                 self._learn_from(failure)
             self._health.last_error = error
@@ -128,10 +206,10 @@ class _Run:
     def _learn_from(self, error: KubeError) -> None:
         if isinstance(error, ExpiredError):
             if self._relist_cause is not None:
-                self._version = ""  # even the state "not older than this" is gone
+                self._version = ""  # even a list "not older than" this version has expired
             self._relist_cause = self._relist_cause or "expired"
         elif isinstance(error, TooLargeResourceVersionError):
-            # The server's history starts anew below what we saw: it was restored from a backup.
+            # The server's versions are below ours: it was restored from a backup.
             self._version = ""
             self._relist_cause = self._relist_cause or "restored"
         elif isinstance(error, NotFoundError):
@@ -143,7 +221,7 @@ class _Run:
                 self._relist_cause = self._relist_cause or "broken"
 
     async def _sync(self) -> None:
-        """Fetch the full state and go on watching."""
+        """List and go on watching."""
         began, asked = asyncio.get_running_loop().time(), self._health.requests
         try:
             await self._fetch_and_watch()
@@ -176,7 +254,7 @@ class _Run:
 
     async def _stream_list(self) -> None:
         loop = asyncio.get_running_loop()
-        draft = self._sink.draft()
+        listed = self._store.new_indexer()
         collecting = True
         moved = -math.inf
         with ExitStack() as relaxation:
@@ -187,19 +265,19 @@ class _Run:
                     async def handle(event: WatchEvent) -> None:
                         nonlocal collecting
                         if not collecting:
-                            await self._take(event)
+                            await self._handle(event)
                         elif event.ends_initial_events:
                             collecting = False
                             patience.reschedule(None)
-                            await self._sink.replace(draft, event.resource_version)
+                            await self._store.replace(self._collection.namespace, listed, event.resource_version)
                             self._synced(event.resource_version)
                             relaxation.close()
                         elif event.type != "BOOKMARK":
-                            # Initial objects come in any order: their versions say nothing about how far we are.
-                            _put(draft, event.raw, event.size, gone=event.type == "DELETED")
+                            # Initial objects come in any order: their versions are no place to resume from.
+                            _put(listed, event.raw, event.size, gone=event.type == "DELETED")
 
                     def contact() -> None:
-                        # Moving a timer costs as much as reading a chunk: once in a while is enough.
+                        # Moving a timer costs as much as reading a chunk, so it is moved once in a while.
                         nonlocal moved
                         now = loop.time()
                         if collecting and now - moved > _TIMER_SECONDS:
@@ -213,30 +291,30 @@ class _Run:
                 raise _SilentStartError from None
 
     async def _page_list(self) -> None:
-        draft, version = self._sink.draft(), ""
+        listed, version = self._store.new_indexer(), ""
         size = PageSize(self._settings.page_size, self._settings.page_bytes)
         try:
             async with PagesAhead(self._list, size) as pages:
                 async for page in pages:
                     version = page.version
-                    await self._collect_page(draft, page)
+                    await self._collect_page(listed, page)
         except ExpiredError:
             if not version:
                 raise
             version = ""
         if not version:
-            # The pages took longer than the server remembers. One request for everything cannot expire.
-            draft, page = self._sink.draft(), read_page(await self._list({}))
+            # The continue token expired. One request for everything cannot.
+            listed, page = self._store.new_indexer(), read_page(await self._list({}))
             version = page.version
-            await self._collect_page(draft, page)
-        await self._sink.replace(draft, version)
+            await self._collect_page(listed, page)
+        await self._store.replace(self._collection.namespace, listed, version)
         self._synced(version)
 
-    async def _collect_page(self, draft: Shelf, page: Page) -> None:
+    async def _collect_page(self, listed: Indexer, page: Page) -> None:
         loop = asyncio.get_running_loop()
         slice_end = loop.time() + self._settings.slice_seconds
         for raw, size in page.items:
-            _put(draft, raw, size)
+            _put(listed, raw, size)
             if loop.time() > slice_end:
                 await asyncio.sleep(0)
                 slice_end = loop.time() + self._settings.slice_seconds
@@ -255,13 +333,13 @@ class _Run:
         return answer
 
     async def _watch(self) -> None:
-        await self._follow({}, self._take, lambda: None)
+        await self._follow({}, self._handle, lambda: None)
 
-    async def _take(self, event: WatchEvent) -> None:
+    async def _handle(self, event: WatchEvent) -> None:
         if event.type != "BOOKMARK":
-            await self._sink.take(event)
+            await self._store.handle(self._collection.namespace, event)
         elif event.resource_version:
-            self._sink.reached(event.resource_version)
+            self._store.bookmark(self._collection.namespace, event.resource_version)
         if event.resource_version:
             self._version = event.resource_version
         self._progress += 1
@@ -270,7 +348,7 @@ class _Run:
     async def _follow(
         self, extra: dict[str, str], handle: Callable[[WatchEvent], Awaitable[None]], contact: Callable[[], None]
     ) -> None:
-        """Open a stream where we are and hand on its events, letting others run every few milliseconds."""
+        """Open a watch at the current version and handle its events, yielding to the loop every few milliseconds."""
         loop = asyncio.get_running_loop()
         params = {
             "watch": "true",
@@ -309,13 +387,13 @@ class _Run:
         self._health.last_error = None
 
 
-def _put(draft: Shelf, raw: dict[str, Any], size: int, *, gone: bool = False) -> None:
+def _put(listed: Indexer, raw: dict[str, Any], size: int, *, gone: bool = False) -> None:
     try:
-        entry = draft.entry(raw, size)
+        entry = listed.entry(raw, size)
     except ValueError as error:
-        _LOG.warning("object without a name passed over", extra={"error": str(error)})
+        _LOG.warning("ignoring object without a name", extra={"error": str(error)})
         return
     if gone:
-        draft.drop(entry.key)
+        listed.drop(entry.key)
     else:
-        draft.put(entry)
+        listed.put(entry)

@@ -24,10 +24,10 @@ __all__ = [
     "Storage",
     "Transform",
     "compact",
-    "drop_bulk",
-    "drop_history",
+    "drop_managed_fields",
     "eager",
     "projected",
+    "trim_metadata",
 ]
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _PLAIN = "application/json"
 
 
-def drop_history(raw: dict[str, Any]) -> dict[str, Any]:
+def drop_managed_fields(raw: dict[str, Any]) -> dict[str, Any]:
     """Drop the managed fields. They are half of an object, and cost as much to decode as all the rest."""
     metadata = raw.get("metadata")
     if isinstance(metadata, dict):
@@ -46,9 +46,9 @@ def drop_history(raw: dict[str, Any]) -> dict[str, Any]:
     return raw
 
 
-def drop_bulk(raw: dict[str, Any]) -> dict[str, Any]:
+def trim_metadata(raw: dict[str, Any]) -> dict[str, Any]:
     """Drop what no controller reads and what makes up a third of most objects: managed fields, kubectl's last apply."""
-    metadata = drop_history(raw).get("metadata")
+    metadata = drop_managed_fields(raw).get("metadata")
     if isinstance(metadata, dict):
         annotations = metadata.get("annotations")
         if isinstance(annotations, dict):
@@ -86,7 +86,7 @@ class OfForm(Generic[T]):
     """What storages of whole objects have in common: they ask for what their form asks for."""
 
     form: Form[T]
-    transform: Transform = drop_bulk
+    transform: Transform = trim_metadata
 
     @property
     def kind(self) -> ResourceKind:
@@ -142,7 +142,7 @@ class Projected(Generic[T]):
     project: Callable[[Mapping[str, Any]], T]
     accept: str = _PLAIN
     list_accept: str = _PLAIN
-    transform: Transform = drop_bulk
+    transform: Transform = trim_metadata
 
     def keep(self, raw: dict[str, Any]) -> T:
         kept = self.project(raw)
@@ -154,18 +154,18 @@ class Projected(Generic[T]):
         return kept
 
 
-def eager(form: type[T] | Form[T], transform: Transform = drop_bulk) -> Eager[T]:
+def eager(form: type[T] | Form[T], transform: Transform = trim_metadata) -> Eager[T]:
     """Keep objects decoded."""
     return Eager(as_form(form), transform)
 
 
-def compact(form: type[T] | Form[T], transform: Transform = drop_bulk) -> Compact[T]:
+def compact(form: type[T] | Form[T], transform: Transform = trim_metadata) -> Compact[T]:
     """Keep objects as bytes, decoded on reading."""
     return Compact(as_form(form), transform)
 
 
 def projected(
-    kind: ResourceKind, project: Callable[[Mapping[str, Any]], T], transform: Transform = drop_bulk
+    kind: ResourceKind, project: Callable[[Mapping[str, Any]], T], transform: Transform = trim_metadata
 ) -> Projected[T]:
     """Keep what `project` makes of an object."""
     return Projected(kind, project, transform=transform)

@@ -4,7 +4,7 @@ from typing import Any, TypeVar
 
 from attrs import frozen
 
-from gpuruntime.control.informers.storage import OfForm, drop_history
+from gpuruntime.control.informers.storage import OfForm, drop_managed_fields
 from gpuruntime.kube.forms import Form
 
 __all__ = ["without_managed_fields"]
@@ -20,4 +20,4 @@ class _Lean(OfForm[T]):
 
 def without_managed_fields(form: Form[T]) -> Form[T]:
     """The form without managed_fields."""
-    return _Lean(form, drop_history)
+    return _Lean(form, drop_managed_fields)

@@ -12,7 +12,7 @@ from typing import Final, Generic, TypeVar
 from attrs import frozen
 
 from gpuruntime.control import Informer, Store, WaitTimeoutError, deleted, wait_for
-from gpuruntime.control.informers.catching_up import shows
+from gpuruntime.control.informers.consistent_read import has_reached
 from gpuruntime.kube import Client, KubeError, NotFoundError
 from gpuruntime.meta import ObjectKey, ResourceVersionError, TypedObject, is_dns_subdomain
 from gpuruntime.meta.resource_version import compare
@@ -77,7 +77,7 @@ class Reads(Generic[K]):
         """
         self.require_synced()
         known = self.informer.store.get(key)
-        if known is not None and (not at_least or shows(self.informer.store, key, at_least)):
+        if known is not None and (not at_least or has_reached(self.informer.store, key, at_least)):
             return ReadResult(known, self.age())
         try:
             # What can be no name would make another path of it, and where nothing is looked for nothing is found.

@@ -5,7 +5,7 @@ from attrs import frozen
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.reasons import READY_CONDITION
 from gpuruntime.control import WaitTimeoutError, condition_true, wait_for
-from gpuruntime.control.informers.catching_up import shows
+from gpuruntime.control.informers.consistent_read import has_reached
 from gpuruntime.control.informers.waiting import Predicate
 from gpuruntime.meta import ObjectKey
 from gpuruntime.service.errors import ObjectNotFoundError
@@ -50,7 +50,7 @@ class UnitWaiting:
         def holds(unit: GPUUnit | None) -> bool:
             if unit is None:
                 # It is gone, and not merely unseen as yet.
-                return shows(store, key, version)
+                return has_reached(store, key, version)
             return is_at_least(unit.metadata.resource_version, version) and _READY.holds(unit)
 
         predicate: Predicate[GPUUnit] = Predicate("it is ready, or gone", holds)

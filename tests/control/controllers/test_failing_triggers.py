@@ -297,5 +297,5 @@ def test_a_trigger_that_fails_on_everything_is_logged_once_a_second(caplog: pyte
         play(scene, story)
 
     messages = [record.getMessage() for record in caplog.records]
-    assert messages == ["a subscriber failed, will retry"]
-    assert vars(caplog.records[0])["subscriber"] == "the trigger or a predicate of controller colours"
+    assert messages == ["event handler failed, will retry"]
+    assert vars(caplog.records[0])["handler"] == "the trigger or a predicate of controller colours"

@@ -14,7 +14,7 @@ from gpuruntime.control.controllers.freshness import Freshness, StaleCacheError
 from gpuruntime.control.controllers.journal import JournalingTransport
 from gpuruntime.control.controllers.reconcile_counters import ReconcileCounters
 from gpuruntime.control.informers.cache import Cache
-from gpuruntime.control.informers.catching_up import catch_up
+from gpuruntime.control.informers.consistent_read import wait_for_consistent_read
 from gpuruntime.control.informers.store import Store
 from gpuruntime.kube.builtin.core import ConfigMap, ResourceQuota
 from gpuruntime.kube.client import Client
@@ -229,8 +229,8 @@ async def test_a_lagging_cache_is_waited_for_before_a_new_leader_acts(
             admin.delete(f"{path}/replaced")
             replaced = admin.create(path, {"metadata": {"name": "replaced"}})
             with pytest.raises(TimeoutError):
-                await catch_up(informer, world.transport, patience=0.3)
-        await catch_up(informer, world.transport)
+                await wait_for_consistent_read(informer, world.transport, within=0.3)
+        await wait_for_consistent_read(informer, world.transport)
 
         assert world.seen("created") is not None
         assert getattr(world.seen("updated"), "data", None) == {"a": "1"}

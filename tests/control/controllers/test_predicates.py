@@ -19,7 +19,7 @@ from gpuruntime.control.controllers.predicates import (
     resource_version_changed,
 )
 from gpuruntime.control.informers.changes import Change
-from gpuruntime.control.informers.shelf import Shelf
+from gpuruntime.control.informers.indexer import Indexer
 from gpuruntime.control.informers.storage import Eager, Storage, compact, eager, projected
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.kube.forms import metadata_only, typed
@@ -47,7 +47,7 @@ def change(
     def entry(metadata: dict[str, Any] | None) -> Any:
         if metadata is None:
             return None
-        return Shelf(storage, ()).entry({"metadata": {"name": "x", "namespace": "a", "uid": "u", **metadata}}, 10)
+        return Indexer(storage, ()).entry({"metadata": {"name": "x", "namespace": "a", "uid": "u", **metadata}}, 10)
 
     return Change(storage, entry(before), entry(after))
 
@@ -133,8 +133,8 @@ def test_all_of_nothing_passes_everything_and_any_of_nothing_passes_nothing() ->
 
 def test_an_object_that_can_be_read_at_last_passes() -> None:
     storage = compact(ConfigMap)
-    unreadable = Shelf(storage, ()).entry({"metadata": {"name": "x", "labels": 5}}, 10)
-    readable = Shelf(storage, ()).entry({"metadata": {"name": "x", "labels": {"app": "x"}}}, 10)
+    unreadable = Indexer(storage, ()).entry({"metadata": {"name": "x", "labels": 5}}, 10)
+    readable = Indexer(storage, ()).entry({"metadata": {"name": "x", "labels": {"app": "x"}}}, 10)
 
     assert all(predicate()(Change(storage, unreadable, readable)) for predicate in COMPARING)
     assert matching("app=x")(Change(storage, unreadable, readable))

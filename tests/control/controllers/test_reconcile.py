@@ -6,11 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuruntime.control.controllers.reconcile import Cause, ObjectReconciler, Result, RunInfo
-from gpuruntime.control.informers.shelf import Memory
+from gpuruntime.control.controllers.reconcile import Cause, Context, ObjectReconciler, Result
 from gpuruntime.control.informers.storage import Storage, eager, projected
-from gpuruntime.control.informers.store import QuarantinedError, Store
-from gpuruntime.control.informers.store_writer import StoreWriter
+from gpuruntime.control.informers.store import QuarantinedError, Store, StoreWriter
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.testing.virtual_time import run_virtual
@@ -50,16 +48,16 @@ def test_the_age_of_a_run_is_that_of_its_oldest_cause(times: list[float]) -> Non
 
 
 def reconciled(storage: Storage[object], data: object, *, present: bool = True) -> list[object]:
-    memory, handled = Memory(storage, (), (None,)), list[object]()
+    store, handled = Store(storage), list[object]()
     raw = {"metadata": {"name": "x", "namespace": "a", "resourceVersion": "1"}, "data": data}
     if present:
-        StoreWriter[object](memory).apply(None, raw, 100)
+        StoreWriter(store).upsert(None, raw, 100)
 
     async def handle(obj: object, run: RunInfo) -> Result:
         handled.extend([obj, run])
         return Result.after(5)
 
-    reconciler = ObjectReconciler(Store[object](memory), handle)
+    reconciler = ObjectReconciler(store, handle)
     result = run_virtual(reconciler.reconcile(KEY, context()))
     assert result == (Result.after(5) if handled else Result.done())
     return handled

@@ -87,7 +87,7 @@ def test_a_watch_cancelled_while_it_joins_can_be_closed() -> None:
     async def story() -> bool:
         scene = Watching()
         source = scene.source()
-        async with scene.informer._audience.telling:
+        async with scene.informer._dispatcher.lock:
             preparing = asyncio.create_task(source.prepare(scene.queue))
             await asyncio.sleep(1)
             preparing.cancel()

@@ -7,7 +7,7 @@ import pytest
 
 from gpuruntime.control.controllers.triggers import enqueue_mapped, enqueue_object, enqueue_owner
 from gpuruntime.control.informers.changes import Change
-from gpuruntime.control.informers.shelf import Entry, Shelf
+from gpuruntime.control.informers.indexer import Entry, Indexer
 from gpuruntime.control.informers.storage import eager, projected
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.meta.identity import ObjectKey, ResourceKind
@@ -19,7 +19,7 @@ STORAGE = eager(ConfigMap)
 
 def state(*owners: dict[str, Any], **data: str) -> Entry:
     metadata = {"name": "x", "namespace": "a", "uid": "u", "resourceVersion": "1", "ownerReferences": list(owners)}
-    return Shelf(STORAGE, ()).entry({"metadata": metadata, "data": data}, 10)
+    return Indexer(STORAGE, ()).entry({"metadata": metadata, "data": data}, 10)
 
 
 def owned_by(name: str, kind: str = "Widget", api: str = "example.org/v1", controller: Any = True) -> dict[str, Any]:
@@ -85,6 +85,6 @@ def test_a_mapping_is_asked_about_both_states_and_each_key_comes_once() -> None:
 
 def test_a_mapping_works_on_projections_too_empty_ones_included() -> None:
     storage = projected(ConfigMap.KIND, lambda raw: len(raw["data"]))
-    entries = [Shelf(storage, ()).entry({"metadata": {"name": "x"}, "data": data}, 10) for data in ({}, {"a": "1"})]
+    entries = [Indexer(storage, ()).entry({"metadata": {"name": "x"}, "data": data}, 10) for data in ({}, {"a": "1"})]
 
     assert list(enqueue_mapped(lambda size: [size])(Change(storage, *entries))) == [0, 1]

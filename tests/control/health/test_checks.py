@@ -185,7 +185,7 @@ async def test_a_cache_of_a_kind_that_is_not_served_says_what_to_do() -> None:
             verdict = await checks.run_one("caches")
 
     assert "404 NotFound" in verdict.reason
-    assert "is its CRD installed?" in verdict.reason
+    assert "install its CRD" in verdict.reason
 
 
 async def test_caches_are_fresh_while_the_server_responds() -> None:

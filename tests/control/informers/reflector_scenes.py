@@ -11,10 +11,9 @@ import pytest
 from attrs import define, field
 from multidict import CIMultiDict, CIMultiDictProxy
 
+from gpuruntime.control.informers.indexer import Indexer
 from gpuruntime.control.informers.indexes import Index
-from gpuruntime.control.informers.reflection import Collection, ReflectorSettings
-from gpuruntime.control.informers.reflector import Reflector
-from gpuruntime.control.informers.shelf import Shelf
+from gpuruntime.control.informers.reflector import Collection, Reflector, ReflectorSettings
 from gpuruntime.control.informers.storage import Projected
 from gpuruntime.kube.answers import Answer
 from gpuruntime.kube.errors import KubeError, error_from_watch_status
@@ -120,26 +119,29 @@ async def _play(script: list[Step]) -> AsyncIterator[bytes]:
 
 @define
 class Notes:
-    """A sink that writes everything down."""
+    """A store that notes all calls."""
 
-    told: list[str] = field(factory=list)
+    calls: list[str] = field(factory=list)
 
-    def draft(self) -> Shelf:
+    def new_indexer(self) -> Indexer:
         indexes: tuple[Index, ...] = ()
-        return Shelf(Projected(KIND, lambda raw: raw["metadata"]["name"]), indexes)
+        return Indexer(Projected(KIND, lambda raw: raw["metadata"]["name"]), indexes)
 
-    async def replace(self, draft: Shelf, version: str) -> None:
-        self.told.append(f"replace {' '.join(sorted(key.name for key in draft.entries))} at {version}")
+    async def replace(self, namespace: str | None, listed: Indexer, version: str) -> None:
+        assert namespace is None
+        self.calls.append(f"replace {' '.join(sorted(key.name for key in listed.entries))} at {version}")
 
-    async def take(self, event: WatchEvent) -> None:
-        self.told.append(f"{event.type} {event.raw['metadata']['name']}")
+    async def handle(self, namespace: str | None, event: WatchEvent) -> None:
+        assert namespace is None
+        self.calls.append(f"{event.type} {event.raw['metadata']['name']}")
 
-    def reached(self, version: str) -> None:
-        self.told.append(f"reached {version}")
+    def bookmark(self, namespace: str | None, version: str) -> None:
+        assert namespace is None
+        self.calls.append(f"bookmark {version}")
 
 
 def follow(wire: ScriptedWire, seconds: float, settings: ReflectorSettings | None = None) -> tuple[Notes, Reflector]:
-    """Let a reflector run for so long; gives what it told."""
+    """Run a reflector for some seconds; returns what it wrote."""
     notes = Notes()
 
     async def story() -> Reflector:

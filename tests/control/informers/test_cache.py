@@ -9,7 +9,7 @@ from attrs import frozen
 from gpuruntime.control.informers.cache import Cache, CacheError, NotSyncedError
 from gpuruntime.control.informers.changes import Change
 from gpuruntime.control.informers.indexes import by_field, by_label
-from gpuruntime.control.informers.storage import Eager, Transform, compact, drop_bulk, eager
+from gpuruntime.control.informers.storage import Eager, Transform, compact, eager, trim_metadata
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.kube.forms import dynamic, metadata_only, typed
 from gpuruntime.meta.identity import ObjectKey, ResourceKind
@@ -69,7 +69,7 @@ class Initials:
     kind: ResourceKind = ConfigMap.KIND
     accept: str = "application/json"
     list_accept: str = "application/json"
-    transform: Transform = drop_bulk
+    transform: Transform = trim_metadata
 
     def keep(self, raw: dict[str, Any]) -> str:
         return str(raw["metadata"]["name"])

@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 
 from gpuruntime.control.informers.changes import Change
-from gpuruntime.control.informers.shelf import Entry, Memory, Shelf
+from gpuruntime.control.informers.indexer import Entry, Indexer
 from gpuruntime.control.informers.storage import Storage, compact, eager, projected
-from gpuruntime.control.informers.store import QuarantinedError, Store
-from gpuruntime.control.informers.store_writer import StoreWriter
+from gpuruntime.control.informers.store import QuarantinedError, Store, StoreWriter
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.meta.decode_errors import DecodeError
 from gpuruntime.meta.identity import ObjectKey
@@ -26,7 +25,7 @@ def raw(version: int, *, uid: str = "u", data: Any = None) -> dict[str, Any]:
 
 
 def entry(storage: Storage[Any], version: int, **fields: Any) -> Entry:
-    return Shelf(storage, ()).entry(raw(version, **fields), 100)
+    return Indexer(storage, ()).entry(raw(version, **fields), 100)
 
 
 def seen(state: Any) -> Any:
@@ -69,31 +68,31 @@ def test_states_are_decoded_only_when_they_are_asked_for() -> None:
 
 def test_a_change_from_a_state_that_could_not_be_read_tells_what_is_there_now() -> None:
     storage = compact(ConfigMap)
-    memory = Memory(storage, (), (None,))
-    store, writer = Store[ConfigMap](memory), StoreWriter[ConfigMap](memory)
-    writer.apply(None, raw(7, data=5), 100)
+    store = Store(storage)
+    writer = StoreWriter(store)
+    writer.upsert(None, raw(7, data=5), 100)
     with pytest.raises(QuarantinedError):
         store.get(ObjectKey("n", "x"))
 
-    (change,) = writer.apply(None, raw(8), 100)
+    (change,) = writer.upsert(None, raw(8), 100)
 
     assert (change.before, seen(change.after)) == (None, "8")
 
 
 def test_a_quarantined_state_is_not_told_and_the_next_one_is_compared_with_the_last_that_could_be_read() -> None:
-    writer: StoreWriter[ConfigMap] = StoreWriter(Memory(eager(ConfigMap), (), (None,)))
-    writer.apply(None, raw(7), 100)
+    writer: StoreWriter[ConfigMap] = StoreWriter(Store(eager(ConfigMap)))
+    writer.upsert(None, raw(7), 100)
 
-    assert writer.apply(None, raw(8, data=5), 100) == []
-    (change,) = writer.apply(None, raw(9), 100)
+    assert writer.upsert(None, raw(8, data=5), 100) == []
+    (change,) = writer.upsert(None, raw(9), 100)
 
     assert (change.type, seen(change.before), seen(change.after)) == ("modified", "7", "9")
 
 
 def test_an_object_made_again_under_its_name_is_two_changes() -> None:
-    writer: StoreWriter[ConfigMap] = StoreWriter(Memory(eager(ConfigMap), (), (None,)))
-    writer.apply(None, raw(7, uid="first"), 100)
+    writer: StoreWriter[ConfigMap] = StoreWriter(Store(eager(ConfigMap)))
+    writer.upsert(None, raw(7, uid="first"), 100)
 
-    changes = writer.apply(None, raw(9, uid="second"), 100)
+    changes = writer.upsert(None, raw(9, uid="second"), 100)
 
     assert [(change.type, change.uid) for change in changes] == [("deleted", "first"), ("added", "second")]

@@ -8,10 +8,8 @@ from attrs import field, frozen
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuruntime.control.informers.shelf import Memory
 from gpuruntime.control.informers.storage import compact
-from gpuruntime.control.informers.store import Store
-from gpuruntime.control.informers.store_writer import StoreWriter
+from gpuruntime.control.informers.store import Store, StoreWriter
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.kube.forms import Form, typed
 from gpuruntime.meta.identity import ResourceKind
@@ -57,13 +55,13 @@ class Counting:
 
 
 def store_of(form: Any, objects: list[dict[str, Any]]) -> Store[ConfigMap]:
-    memory = Memory(compact(form), (), (None,))
-    writer: StoreWriter[ConfigMap] = StoreWriter(memory)
-    draft = writer.draft()
+    store = Store(compact(form))
+    writer = StoreWriter(store)
+    listed = writer.new_indexer()
     for raw in objects:
-        draft.put(draft.entry(raw, 100))
-    list(writer.replace(None, draft, "9"))
-    return Store(memory)
+        listed.put(listed.entry(raw, 100))
+    list(writer.swap(None, listed, "9"))
+    return store
 
 
 def config_map(name: str, labels: Mapping[str, Any] | None, data: dict[str, str] | None = None) -> dict[str, Any]:

@@ -161,7 +161,7 @@ def test_an_index_that_gives_a_text_says_what_to_give() -> None:
             return informer.store.faults(1)
 
     assert run_virtual(story()) == (
-        (WALL, "TypeError: the index 'colour' gave the text 'red': expected texts, such as ['red']"),
+        (WALL, "TypeError: index 'colour' returned the string 'red', expected a list such as ['red']"),
     )
 
 
@@ -172,9 +172,9 @@ def forgetful(raw: Any) -> Any:
 @pytest.mark.parametrize(
     ("transform", "values", "said"),
     [
-        (forgetful, colour, "gave None: expected the object; return it"),
-        (lambda raw: raw, lambda raw: [raw["data"]], "expected a text"),
-        (lambda raw: raw, lambda _: [5], "gave the value 5: expected a text, such as '5'"),
+        (forgetful, colour, "returned None, expected a dict; return the object"),
+        (lambda raw: raw, lambda raw: [raw["data"]], "expected strings"),
+        (lambda raw: raw, lambda _: [5], "returned 5, expected strings such as '5'"),
     ],
     ids=["a transform without return", "an index of maps", "an index of numbers"],
 )

@@ -9,7 +9,7 @@ from attrs import evolve
 
 from gpuruntime.control.informers.cache import Cache, CacheError, NotSyncedError
 from gpuruntime.control.informers.indexes import by_field, by_label
-from gpuruntime.control.informers.reflection import ReflectorSettings
+from gpuruntime.control.informers.reflector import ReflectorSettings
 from gpuruntime.control.informers.storage import Storage, compact, eager, projected
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.kube.forms import dynamic, metadata_only

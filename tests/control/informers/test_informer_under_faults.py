@@ -11,7 +11,7 @@ import pytest
 
 from gpuruntime.aio.backoff import BackoffSchedule
 from gpuruntime.control.informers.cache import Cache
-from gpuruntime.control.informers.reflection import ReflectorSettings
+from gpuruntime.control.informers.reflector import ReflectorSettings
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.kube.transport import Transport
 from gpuruntime.testing import AdminClient, LocalCluster

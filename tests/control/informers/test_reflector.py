@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from gpuruntime.control.informers.reflection import ReflectorSettings
+from gpuruntime.control.informers.reflector import ReflectorSettings
 from gpuruntime.kube.errors import KubeError, UnavailableError, UnexpectedAnswerError
 from tests.control.informers.reflector_scenes import (
     GONE,
@@ -44,7 +44,7 @@ def test_pages_are_shown_all_at_once_and_the_watch_begins_at_once_where_they_end
 
     notes, reflector = follow(wire, 100)
 
-    assert notes.told == ["replace x y at 5", "MODIFIED x", "reached 9"]
+    assert notes.calls == ["replace x y at 5", "MODIFIED x", "bookmark 9"]
     assert wire.asked[:2] == [(0, {"limit": "100"}), (0, {"limit": "500", "continue": "more"})]
     seconds = wire.asked[2][1]["timeoutSeconds"]
     assert wire.asked[2:] == [
@@ -60,7 +60,7 @@ def test_pages_that_break_off_show_nothing_of_them(failure: Step) -> None:
 
     notes, _ = follow(wire, 100)
 
-    assert notes.told == ["replace whole at 6"]
+    assert notes.calls == ["replace whole at 6"]
     assert [params.get("continue") for _, params in wire.asked] == [None, "more", None, None]
 
 
@@ -69,7 +69,7 @@ def test_pages_that_expire_halfway_lead_to_one_request_for_everything() -> None:
 
     notes, _ = follow(wire, 100)
 
-    assert notes.told == ["replace x y at 9"]
+    assert notes.calls == ["replace x y at 9"]
     assert [params for _, params in wire.asked[1:3]] == [{"limit": "500", "continue": "more"}, {}]
     assert times(wire) == [0, 0, 0, 0]
 
@@ -79,7 +79,7 @@ def test_a_list_that_expires_at_once_is_asked_for_again() -> None:
 
     notes, _ = follow(wire, 100)
 
-    assert notes.told == ["replace x at 9"]
+    assert notes.calls == ["replace x at 9"]
     assert [params.get("limit") for _, params in wire.asked[:2]] == ["100", "100"]
 
 
@@ -93,7 +93,7 @@ def test_items_without_a_name_and_items_that_are_no_objects_are_passed_over() ->
 
     notes, _ = follow(wire, 100)
 
-    assert notes.told == ["replace x at 5"]
+    assert notes.calls == ["replace x at 5"]
 
 
 def test_a_watch_that_ends_is_opened_again_where_it_stopped_without_fetching_anew() -> None:
@@ -103,7 +103,7 @@ def test_a_watch_that_ends_is_opened_again_where_it_stopped_without_fetching_ane
 
     notes, _ = follow(wire, 100)
 
-    assert notes.told == ["replace x at 5", "reached 8", "MODIFIED x"]
+    assert notes.calls == ["replace x at 5", "bookmark 8", "MODIFIED x"]
     assert [params.get("resourceVersion") for _, params in wire.asked] == [None, "5", "8"]
     assert times(wire) == [0, 0, 60]
 
@@ -160,7 +160,7 @@ def test_an_expired_place_leads_to_a_fresh_state(gone: list[Step]) -> None:
 
     notes, reflector = follow(wire, 100)
 
-    assert notes.told == ["replace x at 5", "replace y at 50"]
+    assert notes.calls == ["replace x at 5", "replace y at 50"]
     assert [params.get("resourceVersion") for _, params in wire.asked] == [None, "5", "5", None, "50"]
     assert reflector.health.relists == {"start": 1, "expired": 1}
 
@@ -170,7 +170,7 @@ def test_a_place_ahead_of_the_server_leads_to_a_fresh_state_that_may_be_older() 
 
     notes, reflector = follow(wire, 100)
 
-    assert notes.told == ["replace x at 5", "replace y at 2"]
+    assert notes.calls == ["replace x at 5", "replace y at 2"]
     assert reflector.health.relists == {"start": 1, "restored": 1}
 
 
@@ -180,7 +180,7 @@ def test_other_failures_of_a_watch_fetch_nothing_anew(failure: KubeError) -> Non
 
     notes, reflector = follow(wire, 200)
 
-    assert notes.told == ["replace x at 5", "MODIFIED x"]
+    assert notes.calls == ["replace x at 5", "MODIFIED x"]
     assert reflector.health.relists == {"start": 1}
 
 
@@ -190,7 +190,7 @@ def test_a_kind_that_is_no_longer_served_is_fetched_anew_when_it_is_and_stays_kn
 
     notes, reflector = follow(wire, 200)
 
-    assert notes.told == ["replace x at 5", "replace y at 50"]
+    assert notes.calls == ["replace x at 5", "replace y at 50"]
     assert ["watch" in params for _, params in wire.asked] == [False, True, True, False, False, False, True]
     assert reflector.health.relists == {"start": 1, "vanished": 1}
 
@@ -201,7 +201,7 @@ def test_a_line_that_breaks_the_stream_again_and_again_is_got_around_by_a_fresh_
 
     notes, reflector = follow(wire, 200)
 
-    assert notes.told == ["replace x at 5", "replace x at 9"]
+    assert notes.calls == ["replace x at 5", "replace x at 9"]
     assert reflector.health.relists == {"start": 1, "broken": 1}
 
 
@@ -221,7 +221,7 @@ def test_an_answer_that_is_no_list_is_not_taken_for_an_empty_one(page: dict[str,
 
     notes, reflector = follow(wire, 100)
 
-    assert notes.told == []
+    assert notes.calls == []
     assert "expected a list with metadata.resourceVersion, found" in str(reflector.health.last_error)
 
 
@@ -233,11 +233,11 @@ def test_a_kind_that_is_not_served_is_told_with_what_to_do_and_found_when_it_app
     notes, reflector = follow(wire, 100)
 
     (line,) = (vars(record) for record in caplog.records if record.getMessage() == "watch failed, will retry")
-    assert (line["path"], line["hint"].partition("?")[0]) == (
+    assert (line["path"], line["hint"]) == (
         "/api/v1/pods",
-        "the server does not serve this kind; is its CRD installed",
+        "the server does not serve this kind; install its CRD, and the watch resumes by itself",
     )
-    assert notes.told == ["replace x at 5"]
+    assert notes.calls == ["replace x at 5"]
     assert (reflector.health.trouble, reflector.health.hint) == ("", "")
     assert reflector.health.relists == {"start": 1}
 
@@ -258,7 +258,7 @@ def test_a_refusal_in_the_middle_of_a_watch_fetches_nothing_anew() -> None:
 
     notes, reflector = follow(wire, 200)
 
-    assert notes.told == ["replace x at 5", "MODIFIED x"]
+    assert notes.calls == ["replace x at 5", "MODIFIED x"]
     assert reflector.health.relists == {"start": 1}
 
 

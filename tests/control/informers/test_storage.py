@@ -8,8 +8,8 @@ from attrs.exceptions import FrozenInstanceError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuruntime.control.informers.shelf import Shelf
-from gpuruntime.control.informers.storage import Storage, compact, drop_bulk, eager, projected
+from gpuruntime.control.informers.indexer import Indexer
+from gpuruntime.control.informers.storage import Storage, compact, eager, projected, trim_metadata
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.kube.forms import dynamic, metadata_only
 from gpuruntime.meta.decode_errors import DecodeError
@@ -30,7 +30,7 @@ def test_bulk_is_dropped_and_nothing_else() -> None:
     bulky = raw(data={"managedFields": "mine, too"})
     bulky["metadata"] |= {"managedFields": [{"manager": "m"}], "annotations": annotations}
 
-    kept = drop_bulk(bulky)
+    kept = trim_metadata(bulky)
 
     assert kept["metadata"] == {**raw()["metadata"], "annotations": {"mine": "1"}}
     assert kept["data"] == {"managedFields": "mine, too"}
@@ -38,8 +38,8 @@ def test_bulk_is_dropped_and_nothing_else() -> None:
 
 @given(st.dictionaries(st.sampled_from(["metadata", "data"]), st.none() | st.integers() | st.lists(st.integers())))
 def test_there_may_be_nothing_to_drop(odd: dict[str, Any]) -> None:
-    assert drop_bulk(dict(odd)) == odd
-    assert drop_bulk({"metadata": {"annotations": odd}}) == {"metadata": {"annotations": odd}}
+    assert trim_metadata(dict(odd)) == odd
+    assert trim_metadata({"metadata": {"annotations": odd}}) == {"metadata": {"annotations": odd}}
 
 
 @given(st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=3))
@@ -83,7 +83,7 @@ def test_a_projection_keeps_what_the_function_picks() -> None:
 def test_a_projection_to_none_is_a_fault_because_none_says_that_there_is_no_object() -> None:
     storage: Any = projected(ConfigMap.KIND, lambda obj: obj.get("data"))
 
-    entry = Shelf(storage, ()).entry(raw(), 100)
+    entry = Indexer(storage, ()).entry(raw(), 100)
 
     assert (
         entry.fault == "TypeError: expected a value of every v1 ConfigMap, got None: the projection must give something"
@@ -135,6 +135,6 @@ def test_a_transform_runs_before_anything_else_sees_the_object() -> None:
         return {**obj, "data": dict.fromkeys(obj["data"], "***")}
 
     for storage in (eager(ConfigMap, redact), compact(ConfigMap, redact)):
-        entry = Shelf(storage, ()).entry(raw(data={"a": "secret"}), 100)
+        entry = Indexer(storage, ()).entry(raw(data={"a": "secret"}), 100)
 
         assert storage.read(entry.kept).data == {"a": "***"}

@@ -10,10 +10,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from gpuruntime.control.informers.changes import Change
 from gpuruntime.control.informers.indexes import Index, by_controller, by_field, by_label
-from gpuruntime.control.informers.shelf import Memory
 from gpuruntime.control.informers.storage import Compact, Eager, Projected, Storage
-from gpuruntime.control.informers.store import QuarantinedError, Store
-from gpuruntime.control.informers.store_writer import StoreWriter
+from gpuruntime.control.informers.store import QuarantinedError, Store, StoreWriter
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.kube.forms import typed
 from gpuruntime.meta.identity import ObjectKey
@@ -40,7 +38,7 @@ def config_map(
             "resourceVersion": str(version),
             "labels": dict(labels or {}),
             "ownerReferences": owners,
-            "managedFields": [{"manager": "somebody"}],
+            "managedFields": [{"manager": "kubectl"}],
         },
         "data": data if data is not None else {},
     }
@@ -49,36 +47,36 @@ def config_map(
 def new_store(
     storage: Storage[Any] = Eager(typed(ConfigMap)), indexes: tuple[Index, ...] = INDEXES
 ) -> tuple[Store[Any], StoreWriter[Any]]:
-    memory = Memory(storage, indexes, (None,))
-    return Store(memory), StoreWriter(memory)
+    store = Store(storage, indexes)
+    return store, StoreWriter(store)
 
 
 def fill(writer: StoreWriter[Any], version: int, *objects: dict[str, Any]) -> list[Change[Any]]:
-    draft = writer.draft()
+    listed = writer.new_indexer()
     for raw in objects:
-        draft.put(draft.entry(raw, 100))
-    return list(writer.replace(None, draft, str(version)))
+        listed.put(listed.entry(raw, 100))
+    return list(writer.swap(None, listed, str(version)))
 
 
-def told(changes: list[Change[Any]]) -> list[tuple[str, str]]:
+def summary(changes: list[Change[Any]]) -> list[tuple[str, str]]:
     return [(change.type, change.key.name) for change in changes]
 
 
-def test_a_replacement_tells_deletions_first_and_is_silent_about_what_is_unchanged() -> None:
+def test_a_relist_changes_deletions_first_and_leaves_out_what_is_unchanged() -> None:
     _, writer = new_store()
     fill(writer, 5, config_map("gone", 1), config_map("same", 2), config_map("newer", 3))
 
     changes = fill(writer, 9, config_map("same", 2), config_map("newer", 8), config_map("fresh", 9))
 
-    assert told(changes) == [("deleted", "gone"), ("modified", "newer"), ("added", "fresh")]
+    assert summary(changes) == [("deleted", "gone"), ("modified", "newer"), ("added", "fresh")]
     assert not any(change.initial for change in changes)
 
 
-def test_an_object_made_again_under_its_name_is_deleted_and_added() -> None:
+def test_an_object_created_again_under_its_name_is_deleted_and_added() -> None:
     store, writer = new_store()
     fill(writer, 1, config_map("x", 1, uid="first"))
 
-    changes = writer.apply(None, config_map("x", 7, uid="second"), 100)
+    changes = writer.upsert(None, config_map("x", 7, uid="second"), 100)
 
     assert [(change.type, change.uid) for change in changes] == [("deleted", "first"), ("added", "second")]
     assert store.version_of(ObjectKey("a", "x")) == ("second", "7")
@@ -101,7 +99,7 @@ def test_indexes_intersect_with_each_other_with_a_namespace_and_with_labels() ->
     assert names(where={"label:app": "x", "data.node": "n1"}, namespace="b") == ["three"]
     assert names(where={"label:app": "x"}, labels="tier=web") == ["two", "three"]
     assert names(where={"controller": "u"}) == ["three"]
-    assert names(where={"controller": "nobody"}) == []
+    assert names(where={"controller": "absent"}) == []
 
 
 def test_an_index_that_does_not_exist_is_an_error_that_names_those_that_do() -> None:
@@ -117,7 +115,7 @@ def test_pages_follow_each_other_without_gaps_while_objects_come_and_go() -> Non
 
     first = store.list(limit=4)
     writer.remove(None, config_map("003", 11))
-    writer.apply(None, config_map("003x", 12), 100)
+    writer.upsert(None, config_map("003x", 12), 100)
     second = store.list(limit=4, after=first.next)
     third = store.list(limit=4, after=second.next)
 
@@ -152,16 +150,16 @@ def test_some_of_the_objects_in_quarantine_are_named_with_their_faults() -> None
     assert {key.name for key, _ in named} < {f"bad-{number}" for number in range(5)}
     assert all("$.data" in fault for _, fault in named)
     for number in range(5):
-        writer.apply(None, config_map(f"bad-{number}", 3), 100)
+        writer.upsert(None, config_map(f"bad-{number}", 3), 100)
     assert store.faults(3) == ()
 
 
-def test_an_object_that_leaves_quarantine_is_told_as_a_change_of_what_was_known() -> None:
+def test_an_object_that_leaves_quarantine_is_a_change_from_its_last_readable_state() -> None:
     store, writer = new_store(indexes=())
     fill(writer, 1, config_map("x", 1, data={"a": "1"}))
 
-    silent = writer.apply(None, config_map("x", 2, data="broken"), 100)
-    (change,) = writer.apply(None, config_map("x", 3, data={"a": "3"}), 100)
+    silent = writer.upsert(None, config_map("x", 2, data="broken"), 100)
+    (change,) = writer.upsert(None, config_map("x", 3, data={"a": "3"}), 100)
 
     assert silent == []
     states = [change.before, change.after]
@@ -189,15 +187,14 @@ def test_a_projection_keeps_what_it_picks_and_managed_fields_are_gone() -> None:
 
 
 def test_a_store_of_several_namespaces_has_reached_the_oldest_version_and_replaces_each_alone() -> None:
-    memory = Memory(Eager(typed(ConfigMap)), (), ("a", "b"))
-    store: Store[Any] = Store(memory)
-    writer: StoreWriter[Any] = StoreWriter(memory)
+    store: Store[Any] = Store(Eager(typed(ConfigMap)), (), ("a", "b"))
+    writer: StoreWriter[Any] = StoreWriter(store)
 
     def put(namespace: str, version: str, *names: str) -> list[Change[Any]]:
-        draft = writer.draft()
+        listed = writer.new_indexer()
         for name in names:
-            draft.put(draft.entry(config_map(name, 1, namespace=namespace), 10))
-        return list(writer.replace(namespace, draft, version))
+            listed.put(listed.entry(config_map(name, 1, namespace=namespace), 10))
+        return list(writer.swap(namespace, listed, version))
 
     put("a", "100", "x")
     unfilled = store.resource_version
@@ -206,7 +203,7 @@ def test_a_store_of_several_namespaces_has_reached_the_oldest_version_and_replac
 
     assert (unfilled, store.resource_version) == ("", "99")
     assert [store.version_in(namespace) for namespace in ("a", "b", "c", None)] == ["101", "99", "99", "99"]
-    assert told(changes) == [("deleted", "x")]
+    assert summary(changes) == [("deleted", "x")]
     assert [str(key) for key in store] == ["b/y"]
 
 
@@ -217,13 +214,13 @@ APPS = st.sampled_from(["web", "db", ""])
 
 
 class StoreModel(RuleBasedStateMachine):
-    """Random histories: the store equals a dict, indexes equal a scan, a subscriber's picture equals the store."""
+    """Random histories: the store equals a dict, indexes equal a scan, a handler's copy equals the store."""
 
     @initialize(storage=st.sampled_from([Eager(typed(ConfigMap)), Compact(typed(ConfigMap))]))
     def start(self, storage: Storage[Any]) -> None:
         self.store, self.writer = new_store(storage)
         self.model: dict[ObjectKey, dict[str, Any]] = {}
-        self.picture: dict[ObjectKey, tuple[str, str]] = {}
+        self.copy: dict[ObjectKey, tuple[str, str]] = {}
         self.version = 0
 
     def _object(self, name: str, namespace: str, uid: str, app: str) -> dict[str, Any]:
@@ -231,37 +228,37 @@ class StoreModel(RuleBasedStateMachine):
         labels = {"app": app} if app else {}
         return config_map(name, self.version, namespace=namespace, uid=uid, labels=labels, owner=uid)
 
-    def _hear(self, changes: list[Change[Any]]) -> None:
+    def _check(self, changes: list[Change[Any]]) -> None:
         for change in changes:
-            known = self.picture.get(change.key)
+            known = self.copy.get(change.key)
             assert (known is None) == (change.type == "added"), "an object is added once, before all else"
             if change.type == "deleted":
                 assert known is not None
                 assert known[0] == change.uid
-                del self.picture[change.key]
+                del self.copy[change.key]
             else:
                 assert known is None or (known[0] == change.uid and int(known[1]) < int(change.resource_version))
-                self.picture[change.key] = (change.uid, change.resource_version)
+                self.copy[change.key] = (change.uid, change.resource_version)
 
     @rule(name=NAMES, namespace=NAMESPACES, uid=UIDS, app=APPS)
     def change(self, name: str, namespace: str, uid: str, app: str) -> None:
         raw = self._object(name, namespace, uid, app)
         self.model[ObjectKey(namespace, name)] = raw
-        self._hear(self.writer.apply(None, config_copy(raw), 10))
+        self._check(self.writer.upsert(None, config_copy(raw), 10))
 
     @rule(name=NAMES, namespace=NAMESPACES)
     def delete(self, name: str, namespace: str) -> None:
         self.version += 1
         raw = self.model.pop(ObjectKey(namespace, name), None) or config_map(name, self.version, namespace=namespace)
         raw["metadata"]["resourceVersion"] = str(self.version)
-        self._hear(self.writer.remove(None, raw))
+        self._check(self.writer.remove(None, raw))
 
     @rule(survivors=st.sets(st.tuples(NAMESPACES, NAMES)), uid=UIDS, app=APPS)
     def relist(self, survivors: set[tuple[str, str]], uid: str, app: str) -> None:
         kept = {key: raw for key, raw in self.model.items() if key in survivors}
         newcomer = self._object("w", "a", uid, app)
         self.model = {**kept, ObjectKey("a", "w"): newcomer}
-        self._hear(fill(self.writer, self.version, *(config_copy(raw) for raw in self.model.values())))
+        self._check(fill(self.writer, self.version, *(config_copy(raw) for raw in self.model.values())))
 
     @invariant()
     def everything_agrees(self) -> None:
@@ -269,7 +266,7 @@ class StoreModel(RuleBasedStateMachine):
             key: (raw["metadata"]["uid"], raw["metadata"]["resourceVersion"]) for key, raw in self.model.items()
         }
         assert {key: self.store.version_of(key) for key in self.store} == expected
-        assert self.picture == expected
+        assert self.copy == expected
         assert list(self.store) == sorted(expected)
         assert self.store.resource_version == (str(self.version) if self.version else "")
         for app in ("web", "db"):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuruntime.control.informers.reflection import ReflectorSettings
+from gpuruntime.control.informers.reflector import ReflectorSettings
 from gpuruntime.kube.errors import UnavailableError
 from tests.control.informers.reflector_scenes import (
     GONE,
@@ -25,7 +25,7 @@ def test_a_streamed_list_is_shown_at_once_and_the_stream_goes_on_as_the_watch() 
 
     notes, _ = follow(wire, 100, STREAMING)
 
-    assert notes.told == ["replace x y at 5", "MODIFIED x", "reached 9"]
+    assert notes.calls == ["replace x y at 5", "MODIFIED x", "bookmark 9"]
     ((_, params),) = wire.asked
     assert params == {
         "watch": "true",
@@ -43,7 +43,7 @@ def test_a_streamed_list_that_breaks_off_shows_nothing_of_it() -> None:
 
     notes, _ = follow(wire, 100, STREAMING)
 
-    assert notes.told == ["replace whole at 5"]
+    assert notes.calls == ["replace whole at 5"]
 
 
 def test_objects_that_go_while_a_list_is_streamed_are_not_in_it() -> None:
@@ -51,7 +51,7 @@ def test_objects_that_go_while_a_list_is_streamed_are_not_in_it() -> None:
 
     notes, _ = follow(wire, 100, STREAMING)
 
-    assert notes.told == ["replace y at 5"]
+    assert notes.calls == ["replace y at 5"]
 
 
 def test_the_versions_of_initial_objects_say_nothing_about_how_far_we_are() -> None:
@@ -68,7 +68,7 @@ def test_after_a_streamed_list_the_watch_is_resumed_without_streaming_it_again()
 
     notes, _ = follow(wire, 100, STREAMING)
 
-    assert notes.told == ["replace x at 5", "MODIFIED x"]
+    assert notes.calls == ["replace x at 5", "MODIFIED x"]
     assert ["sendInitialEvents" in params for _, params in wire.asked] == [True, False]
 
 
@@ -78,7 +78,7 @@ def test_a_list_is_streamed_anew_not_older_than_the_known_state(failure: Step, c
 
     notes, reflector = follow(wire, 100, STREAMING)
 
-    assert notes.told == ["replace x at 5", "replace y at 50"]
+    assert notes.calls == ["replace x at 5", "replace y at 50"]
     assert (wire.asked[2][1]["resourceVersion"], wire.asked[2][1]["sendInitialEvents"]) == ("5", "true")
     assert reflector.health.relists == {"start": 1, cause: 1}
 
@@ -91,7 +91,7 @@ def test_a_fresh_state_that_is_expired_or_ahead_of_the_server_is_asked_for_witho
 
     notes, reflector = follow(wire, 200, STREAMING)
 
-    assert notes.told == ["replace x at 5", "replace y at 2", "replace z at 1"]
+    assert notes.calls == ["replace x at 5", "replace y at 2", "replace z at 1"]
     assert [params["resourceVersion"] for _, params in wire.asked] == ["", "5", "5", "", "2", ""]
     assert reflector.health.relists == {"start": 1, "expired": 1, "restored": 1}
 
@@ -124,7 +124,7 @@ def test_a_server_that_refuses_streamed_lists_is_listed_in_pages_and_then_watche
 
     notes, _ = follow(wire, 100, STREAMING)
 
-    assert notes.told == ["replace x y at 5", "MODIFIED x"]
+    assert notes.calls == ["replace x y at 5", "MODIFIED x"]
     assert [params.get("continue") for _, params in wire.asked] == [None, None, "more", None]
     assert times(wire) == [0, 0, 0, 0]
 
@@ -134,7 +134,7 @@ def test_a_refusal_after_a_streamed_list_lists_nothing() -> None:
 
     notes, reflector = follow(wire, 100, STREAMING)
 
-    assert notes.told == ["replace x at 5"]
+    assert notes.calls == ["replace x at 5"]
     assert reflector.health.relists == {"start": 1}
 
 
@@ -143,5 +143,5 @@ def test_a_server_that_ignores_the_wish_for_a_streamed_list_is_found_out_by_its_
 
     notes, _ = follow(wire, 100, STREAMING)
 
-    assert notes.told == ["replace x at 5"]
+    assert notes.calls == ["replace x at 5"]
     assert times(wire) == [0, 10, 10]

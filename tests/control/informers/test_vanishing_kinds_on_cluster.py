@@ -11,7 +11,7 @@ from attrs import frozen
 
 from gpuruntime.aio.backoff import BackoffSchedule
 from gpuruntime.control.informers.cache import Cache, NotSyncedError
-from gpuruntime.control.informers.reflection import ReflectorSettings
+from gpuruntime.control.informers.reflector import ReflectorSettings
 from gpuruntime.kube.errors import NotFoundError
 from gpuruntime.kube.forms import dynamic
 from gpuruntime.kube.transport import Transport

@@ -159,7 +159,7 @@ async def test_a_state_that_comes_later_is_given_and_the_informer_is_left_as_it_
     assert found is not None
     assert (found.metadata.name, found.data["value"]) == ("x", "2")
     assert informer.handler_failures == 0
-    assert informer._audience._handlers == {}
+    assert informer._dispatcher._subscriptions == {}
 
 
 async def test_a_deletion_is_seen_also_when_the_name_is_taken_again_at_once(
@@ -229,7 +229,7 @@ async def test_a_wait_that_is_too_long_says_what_was_last_seen(
         f"{about}{made['metadata']['uid']} at version {made['metadata']['resourceVersion']}, no conditions"
     )
     assert str(absent.value).endswith("last seen: no such object")
-    assert informer._audience._handlers == {}
+    assert informer._dispatcher._subscriptions == {}
 
 
 def test_a_store_that_is_not_filled_yet_is_no_proof_of_absence() -> None:
@@ -247,7 +247,7 @@ def test_a_wait_listens_to_its_object_only() -> None:
         informer = Cache(None).informer(ConfigMap)  # type: ignore[arg-type]  # it never runs, so it needs no wire
         waiting = asyncio.create_task(wait_for(informer, ObjectKey("a", "x"), deleted("u"), within=30))
         await asyncio.sleep(1)
-        listened_to = list(informer._audience._handlers)
+        listened_to = list(informer._dispatcher._subscriptions)
         waiting.cancel()
         await asyncio.wait([waiting])
         return listened_to

@@ -4,10 +4,8 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from gpuruntime.api.operation import Operation
-from gpuruntime.control.informers.shelf import Memory
 from gpuruntime.control.informers.storage import eager
-from gpuruntime.control.informers.store import Store
-from gpuruntime.control.informers.store_writer import StoreWriter
+from gpuruntime.control.informers.store import Store, StoreWriter
 from gpuruntime.service.operations.metrics import OperationCollector, OperationCounters
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -29,11 +27,11 @@ def recorded(name: str, created: str, state: str | None) -> dict[str, Any]:
 
 
 def store_of(*objects: dict[str, Any]) -> Store[Operation]:
-    memory = Memory(eager(Operation), (), (None,))
-    writer: StoreWriter[Operation] = StoreWriter(memory)
+    store = Store(eager(Operation))
+    writer = StoreWriter(store)
     for raw in objects:
-        writer.apply(None, raw, 100)
-    return Store(memory)
+        writer.upsert(None, raw, 100)
+    return store
 
 
 def test_the_operations_in_the_cache_are_counted_by_state_and_the_oldest_unfinished_one_is_timed() -> None:

@@ -32,8 +32,9 @@ class Silent:
 async def reads(*places: str) -> Reads[GPUUnit]:
     """Reads of units in these places: the busy namespace is at version 20, the quiet one still at 10."""
     informer = Cache(Silent()).informer(GPUUnit, namespaces=["busy", "quiet"])
-    for part, version in zip(informer._parts, ("20", "10"), strict=True):
-        await part.replace(part.draft(), version)
+    writer = informer._writer
+    for namespace, version in (("busy", "20"), ("quiet", "10")):
+        await writer.replace(namespace, writer.new_indexer(), version)
     return Reads(informer, Client(Silent(), field_manager="test"), GPUUnit, places)
 
 
@@ -90,12 +91,13 @@ def test_only_a_state_that_is_not_final_is_asked_for_again_and_stands_while_nobo
     async def story() -> None:
         wire = Silent()
         informer = Cache(wire).informer(GPUUnit, namespaces=["busy"])
-        draft = informer._parts[0].draft()
+        writer = informer._writer
+        listed = writer.new_indexer()
         spec = {"specName": "s", "cpu": "1", "memory": "1Gi", "gpu": 1}
-        draft.put(
-            draft.entry({"metadata": {"name": "x", "namespace": "busy", "resourceVersion": "7"}, "spec": spec}, 1)
+        listed.put(
+            listed.entry({"metadata": {"name": "x", "namespace": "busy", "resourceVersion": "7"}, "spec": spec}, 1)
         )
-        await informer._parts[0].replace(draft, "7")
+        await writer.replace("busy", listed, "7")
         units = Reads(informer, Client(wire, field_manager="test"), GPUUnit)
 
         seen = await units.get_newest(ObjectKey("busy", "x"), "", lambda _: is_final)

@@ -51,14 +51,14 @@ def test_it_is_what_the_cache_shows_to_be_ready_the_oldest_first(
 ) -> None:
     async def story() -> None:
         informer = watch_units(Cache(Silent()), ["stock"])
-        part = informer._parts[0]
-        await part.replace(part.draft(), "1")
+        writer = informer._writer
+        await writer.replace("stock", writer.new_indexer(), "1")
         stock = ReadyStock(informer, Roles(["stock"]))
         unwanted = {f"{number}-{made}" for number in besides for made in range(3)}
 
         async with stock.following():
             for version, step in enumerate(steps, start=2):
-                await part.take(event(version, *step))
+                await writer.handle("stock", event(version, *step))
             found = {name: list(stock.oldest("stock", name, unwanted)) for name in ("g1", "g2")}
 
         ready = [unit for unit in informer.store.list("stock").items if is_ready_stock(unit)]
@@ -74,12 +74,12 @@ def test_it_is_what_the_cache_shows_to_be_ready_the_oldest_first(
 def test_outside_of_stock_namespaces_nothing_can_be_claimed() -> None:
     async def story() -> None:
         informer = watch_units(Cache(Silent()), ["stock"])
-        part = informer._parts[0]
-        await part.replace(part.draft(), "1")
+        writer = informer._writer
+        await writer.replace("stock", writer.new_indexer(), "1")
         stock = ReadyStock(informer, Roles(["elsewhere"]))
 
         async with stock.following():
-            await part.take(event(2, "ready", 1, "g1", 0))
+            await writer.handle("stock", event(2, "ready", 1, "g1", 0))
             found = list(stock.oldest("stock", "g1", ()))
 
         assert found == []

@@ -30,15 +30,15 @@ class Silent:
 async def reads() -> Reads[Operation]:
     """Very many Operations in a cache; the names of newer ones come first."""
     informer = Cache(Silent()).informer(Operation, namespaces=["system"])
-    (part,) = informer._parts
-    draft = part.draft()
+    writer = informer._writer
+    listed = writer.new_indexer()
     for number in range(MANY):
         created = f"2026-01-01T{number // 3600:02}:{number // 60 % 60:02}:{number % 60:02}Z"
         name = f"op-{MANY - number:05}"
         metadata = {"name": name, "namespace": "system", "uid": name, "resourceVersion": str(number + 1)}
         spec = {"operationID": str(number), "type": "odd" if number % 2 else "even", "requestHash": "x"}
-        draft.put(draft.entry({"metadata": {**metadata, "creationTimestamp": created}, "spec": spec}, 100))
-    await part.replace(draft, str(MANY))
+        listed.put(listed.entry({"metadata": {**metadata, "creationTimestamp": created}, "spec": spec}, 100))
+    await writer.replace("system", listed, str(MANY))
     return Reads(informer, Client(Silent(), field_manager="test"), Operation)
 
 

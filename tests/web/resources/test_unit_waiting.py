@@ -35,12 +35,12 @@ class World:
 
     async def shows(self, version: int, *images: str) -> None:
         """From now on there is one unit with this image, or none."""
-        (part,) = self.informer._parts
-        draft = part.draft()
+        writer = self.informer._writer
+        listed = writer.new_indexer()
         for image in images:
             metadata = {"name": KEY.name, "namespace": KEY.namespace, "uid": "u", "resourceVersion": str(version)}
-            draft.put(draft.entry({"metadata": metadata, "spec": {"specName": "g1.1", "image": image}}, 100))
-        await part.replace(draft, str(version))
+            listed.put(listed.entry({"metadata": metadata, "spec": {"specName": "g1.1", "image": image}}, 100))
+        await writer.replace(self.informer.scope.parts[0], listed, str(version))
 
 
 def test_a_unit_that_stays_is_told_as_it_is_when_the_time_is_over() -> None:

@@ -1,4 +1,4 @@
-"""The bare memory of a store: entries by key, and the buckets of its indexes, always in step with each other."""
+"""Internals of a store: entries by key, and the buckets of its indexes, always consistent with each other."""
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,15 +12,15 @@ from gpuruntime.control.informers.storage import Storage
 from gpuruntime.meta.decode_errors import DecodeError
 from gpuruntime.meta.identity import ObjectKey
 
-__all__ = ["Entry", "Memory", "Shelf"]
+__all__ = ["Entry", "Indexer"]
 
 
 class Entry:
-    """One object as it is kept.
+    """One object as a store keeps it.
 
-    `fault` says why the newest state of the object cannot be read; `kept` is then the last state that could, or None.
-    `raw` is that newest state as JSON, where code that raised is to have another try at it; `is_transformed` says
-    whether the transform is done with it.
+    `fault` says why the newest state of the object cannot be read; `kept` is then the last readable state, or None.
+    `raw` is the newest state as JSON if an index, transform or projection raised on it and is to be retried;
+    `is_transformed` says whether `raw` has passed the transform.
     """
 
     __slots__ = ("fault", "is_transformed", "kept", "key", "raw", "size", "uid", "values", "version")
@@ -49,8 +49,8 @@ class Entry:
         self.is_transformed = is_transformed
 
 
-class Shelf:
-    """Entries with their indexes. The first bucket set is the namespaces'."""
+class Indexer:
+    """Entries by key, with an index of namespaces and one for each `Index`."""
 
     def __init__(self, storage: Storage[Any], indexes: Sequence[Index]) -> None:
         self.storage = storage
@@ -58,17 +58,17 @@ class Shelf:
         self.entries: dict[ObjectKey, Entry] = {}
         self.size = 0
         self.faults = 0
-        # Those of the faults that are to have another try.
+        # Faulty entries that are retried.
         self.retried: dict[ObjectKey, Entry] = {}
         self._namespaces: dict[str, set[ObjectKey]] = {}
         self._buckets: dict[str, dict[str, set[ObjectKey]]] = {index.name: {} for index in indexes}
         self._order: list[ObjectKey] | None = None
 
     def entry(self, raw: dict[str, Any], size: int) -> Entry:
-        """Make an entry of an object from the wire; one that cannot be kept has a fault.
+        """Make an entry of an object as it is on the wire. An object that cannot be kept gives an entry with a fault.
 
         Raises:
-            ValueError: it has no name, so that there is no telling which object it is.
+            ValueError: the object has no name.
         """
         metadata = raw.get("metadata")
         if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
@@ -79,14 +79,14 @@ class Shelf:
             metadata.get("uid", ""),
         )
         key = ObjectKey(intern(namespace) if type(namespace) is str else "", metadata["name"])
-        return self._made(key, str(uid), str(version), size, raw)
+        return self._make(key, str(uid), str(version), size, raw)
 
-    def entry_again(self, old: Entry) -> Entry:
-        """Have another try at the newest state of an entry that has `raw`."""
+    def retry(self, old: Entry) -> Entry:
+        """Make the entry again from the `raw` of an old one."""
         raw = orjson.loads(old.raw or b"{}")
-        return self._made(old.key, old.uid, old.version, old.size, raw, is_transformed=old.is_transformed)
+        return self._make(old.key, old.uid, old.version, old.size, raw, is_transformed=old.is_transformed)
 
-    def _made(
+    def _make(
         self, key: ObjectKey, uid: str, version: str, size: int, raw: dict[str, Any], *, is_transformed: bool = False
     ) -> Entry:
         kept: Any = None
@@ -100,16 +100,16 @@ class Shelf:
                 values = tuple([_values(index, raw) for index in self.indexes])
             kept = self.storage.keep(raw)
         except BaseException as error:
-            # Transforms, projections and indexes are other people's code, and plain functions are never cancelled.
+            # User code, in plain functions, which are never cancelled: even a CancelledError is a failure of theirs.
             if isinstance(error, KeyboardInterrupt | SystemExit):
                 raise
             kept, values, fault = None, (), f"{type(error).__name__}: {error}"
-            # What does not fit its type never will. Code that raises may have had a bad moment.
+            # An object that does not fit its type never will. User code may succeed the next time.
             again = None if isinstance(error, DecodeError) else _json(raw)
         return Entry(key, uid, version, size, kept, values, fault, again, is_transformed=is_transformed)
 
     def put(self, entry: Entry) -> Entry | None:
-        """Take in an entry; gives the one that it replaces."""
+        """Add or replace an entry; returns the one that was replaced."""
         key = entry.key
         old = self.entries.get(key)
         if old is None:
@@ -117,7 +117,7 @@ class Shelf:
                 insort(self._order, key)
             self._namespaces.setdefault(key.namespace, set()).add(key)
         else:
-            self._forget_values(old)
+            self._unindex(old)
         self.entries[key] = entry
         self.size += entry.size
         if entry.fault is not None:
@@ -135,19 +135,19 @@ class Shelf:
         return old
 
     def drop(self, key: ObjectKey) -> Entry | None:
-        """Remove an entry; gives it if it was there."""
+        """Remove an entry; returns it, or None if there was none."""
         old = self.entries.pop(key, None)
         if old is not None:
             if self._order is not None:
                 del self._order[bisect_left(self._order, key)]
             _remove(self._namespaces, key.namespace, key)
-            self._forget_values(old)
+            self._unindex(old)
         return old
 
     def keys(
         self, namespace: str | None, where: Iterable[tuple[str, str]], after: ObjectKey | None = None
     ) -> Iterator[ObjectKey]:
-        """Keys in order, beyond `after`: all, or those of a namespace that are in all the buckets named.
+        """Keys in order, after `after`: all, or those of a namespace that have all the index values.
 
         Raises:
             KeyError: there is no such index.
@@ -164,14 +164,14 @@ class Shelf:
             if self._order is None:
                 self._order = sorted(self.entries)
             order = self._order
-        # A copy: whoever iterates may change the shelf.
+        # A copy: the caller may change the store while it iterates.
         return iter(order[0 if after is None else bisect_right(order, after) :])
 
     def of_namespace(self, namespace: str | None) -> Iterable[ObjectKey]:
-        """Keys in no order: of one namespace, or all."""
+        """Keys of one namespace, or all, in no particular order."""
         return self.entries.keys() if namespace is None else self._namespaces.get(namespace, frozenset())
 
-    def _forget_values(self, old: Entry) -> None:
+    def _unindex(self, old: Entry) -> None:
         self.size -= old.size
         if old.fault is not None:
             self.faults -= 1
@@ -185,7 +185,7 @@ def _transformed(storage: Storage[Any], raw: dict[str, Any]) -> dict[str, Any]:
     made: Any = storage.transform(raw)
     if not isinstance(made, dict):
         raise TypeError(
-            f"the transform of {storage.kind} gave {made!r}: expected the object; return it, also if changed"
+            f"the transform of {storage.kind} returned {made!r}, expected a dict; return the object, changed or not"
         )
     return made
 
@@ -193,19 +193,17 @@ def _transformed(storage: Storage[Any], raw: dict[str, Any]) -> dict[str, Any]:
 def _values(index: Index, raw: dict[str, Any]) -> tuple[str, ...]:
     values = index.values(raw)
     if isinstance(values, str):
-        # Its letters would be the values.
-        raise TypeError(f"the index {index.name!r} gave the text {values!r}: expected texts, such as [{values!r}]")
+        # Its characters would be the values.
+        raise TypeError(f"index {index.name!r} returned the string {values!r}, expected a list such as [{values!r}]")
     found = tuple(values)
     for value in found:
         if not isinstance(value, str):
-            raise TypeError(
-                f"the index {index.name!r} gave the value {value!r}: expected a text, such as {str(value)!r}"
-            )
+            raise TypeError(f"index {index.name!r} returned {value!r}, expected strings such as {str(value)!r}")
     return found
 
 
 def _json(raw: dict[str, Any]) -> bytes | None:
-    """None if a transform has put something into the object that is no JSON: there is nothing to try again with."""
+    """The object as JSON, to retry; None if a transform has put something into it that is not JSON."""
     try:
         return orjson.dumps(raw)
     except TypeError:
@@ -213,32 +211,9 @@ def _json(raw: dict[str, Any]) -> bytes | None:
 
 
 def _remove(buckets: dict[str, set[ObjectKey]], value: str, key: ObjectKey) -> None:
-    # Empty buckets are removed: values such as UIDs come and go for ever.
+    # Empty buckets are removed: values such as UIDs are never used again.
     bucket = buckets.get(value)
     if bucket is not None:
         bucket.discard(key)
         if not bucket:
             del buckets[value]
-
-
-class Memory:
-    """What a store and its writer have in common: the shelf in use, and how far each scope of it has come."""
-
-    def __init__(self, storage: Storage[Any], indexes: Sequence[Index], scopes: Sequence[str | None]) -> None:
-        self.storage = storage
-        self.shelf = Shelf(storage, _distinct(indexes))
-        self.versions: dict[str | None, str] = dict.fromkeys(scopes, "")
-        self.is_complete = False
-        self.failures = 0
-
-    def add_indexes(self, indexes: Sequence[Index]) -> None:
-        """Add indexes to a shelf that is still empty."""
-        self.shelf = Shelf(self.storage, _distinct([*self.shelf.indexes, *indexes]))
-
-
-def _distinct(indexes: Sequence[Index]) -> tuple[Index, ...]:
-    """One index of each name, the first."""
-    known: dict[str, Index] = {}
-    for index in indexes:
-        known.setdefault(index.name, index)
-    return tuple(known.values())

@@ -8,12 +8,10 @@ from typing import Any
 import pytest
 
 from gpuruntime.control.informers.cache import Cache
-from gpuruntime.control.informers.catching_up import catch_up, shows
+from gpuruntime.control.informers.consistent_read import has_reached, wait_for_consistent_read
 from gpuruntime.control.informers.informer import Informer
-from gpuruntime.control.informers.shelf import Memory
 from gpuruntime.control.informers.storage import eager
-from gpuruntime.control.informers.store import Store
-from gpuruntime.control.informers.store_writer import StoreWriter
+from gpuruntime.control.informers.store import Store, StoreWriter
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.kube.errors import UnavailableError
 from gpuruntime.kube.request import Request
@@ -43,14 +41,14 @@ async def lagging(*names: str, **scope: Any) -> AsyncIterator[tuple[MapServer, I
 async def caught_up_after(server: MapServer, informer: Informer[ConfigMap], seconds: float) -> float:
     """When catch_up returns, if the server releases its watches after so many seconds."""
     asyncio.get_running_loop().call_later(seconds, server.release)
-    await catch_up(informer, server)
+    await wait_for_consistent_read(informer, server)
     return asyncio.get_running_loop().time()
 
 
 def test_a_cache_that_shows_everything_is_not_waited_for() -> None:
     async def story() -> float:
         async with lagging("x", "y") as (server, informer):
-            await catch_up(informer, server)
+            await wait_for_consistent_read(informer, server)
             assert server.asked == [LISTS]
             return asyncio.get_running_loop().time()
 
@@ -86,7 +84,7 @@ def test_what_changes_again_after_the_server_was_asked_is_not_waited_for_for_eve
     async def story() -> float:
         async with lagging("x") as (server, informer):
             server.put("y")
-            waiting = asyncio.create_task(catch_up(informer, server))
+            waiting = asyncio.create_task(wait_for_consistent_read(informer, server))
             await asyncio.sleep(1)
             server.put("x")
             server.remove("y")
@@ -103,7 +101,7 @@ def test_what_came_while_the_answer_was_under_way_is_not_taken_for_something_tha
             server.release()
             server.slow = 5
             asyncio.get_running_loop().call_later(1, server.put, "new")
-            await catch_up(informer, server)
+            await wait_for_consistent_read(informer, server)
             return asyncio.get_running_loop().time()
 
     assert run_virtual(story()) == 5
@@ -137,10 +135,10 @@ def test_patience_is_for_the_watch_and_not_for_the_list() -> None:
     async def story() -> float:
         async with lagging("x") as (server, informer):
             server.slow = 20
-            await catch_up(informer, server, patience=2)
+            await wait_for_consistent_read(informer, server, within=2)
             server.put("y")
             with pytest.raises(TimeoutError):
-                await catch_up(informer, server, patience=2)
+                await wait_for_consistent_read(informer, server, within=2)
             return asyncio.get_running_loop().time()
 
     assert run_virtual(story()) == 42
@@ -154,7 +152,7 @@ def test_a_server_that_cannot_be_asked_is_an_error() -> None:
     async def story() -> None:
         async with lagging("x") as (_, informer):
             with pytest.raises(UnavailableError):
-                await catch_up(informer, Down())
+                await wait_for_consistent_read(informer, Down())
 
     run_virtual(story())
 
@@ -179,9 +177,9 @@ def raw(name: str, version: str, uid: str = "u") -> dict[str, Any]:
 def test_a_store_shows_a_version_if_it_has_it_or_a_newer_one_or_is_past_it(
     name: str, version: str, expected: bool
 ) -> None:
-    memory = Memory(eager(ConfigMap), (), (None,))
-    writer: StoreWriter[ConfigMap] = StoreWriter(memory)
+    store = Store(eager(ConfigMap))
+    writer = StoreWriter(store)
     for obj in (raw("there", "10"), raw("odd", "sixteen"), raw("last", "20")):
-        writer.apply(None, obj, 10)
+        writer.upsert(None, obj, 10)
 
-    assert shows(Store[ConfigMap](memory), ObjectKey("a", name), version) is expected
+    assert has_reached(store, ObjectKey("a", name), version) is expected
