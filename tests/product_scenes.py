@@ -23,11 +23,11 @@ from gpuruntime.control import Cache, Controller, Informer, condition_true, wait
 from gpuruntime.control.definitions.definition import definition
 from gpuruntime.control.informers.consistent_read import wait_for_consistent_read
 from gpuruntime.control.informers.waiting import Predicate
+from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.builtin.core import Service
 from gpuruntime.kube.builtin.pods import Pod
-from gpuruntime.kube.kubeconfig import from_kubeconfig
-from gpuruntime.kube.transport import Transport
+from gpuruntime.kube.transport.transport import Transport
 from gpuruntime.meta import ObjectKey, find_condition
 from gpuruntime.testing import AdminClient, ClusterAccess, RefusedError
 from gpuruntime.testing.cluster.namespaces import create_namespace

@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 from gpuruntime.control.informers.consistent_read import wait_for_consistent_read
 from gpuruntime.control.informers.informer import Informer
 from gpuruntime.kube.errors import KubeError
-from gpuruntime.kube.wire import Wire
+from gpuruntime.kube.transport.middleware import Wire
 
 __all__ = ["LeaderCaches"]
 

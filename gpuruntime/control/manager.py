@@ -49,14 +49,12 @@ from gpuruntime.control.serving.site import HttpAddress, HttpSite
 from gpuruntime.control.stop_signals import StopSignals
 from gpuruntime.control.watchdog.loop_watchdog import LoopWatchdog
 from gpuruntime.control.writing.hot_loops import HotLoopGuard
+from gpuruntime.kube.auth.credentials import Credentials
 from gpuruntime.kube.client import Client
-from gpuruntime.kube.credentials import Credentials
-from gpuruntime.kube.request import Request
-from gpuruntime.kube.retrying import RetryPolicy
-from gpuruntime.kube.transport import Transport
-from gpuruntime.kube.wire import Wire
-from gpuruntime.meta.field_selectors import FieldSelector
-from gpuruntime.meta.label_selectors import Selector
+from gpuruntime.kube.transport.middleware import Wire
+from gpuruntime.kube.transport.request import Request
+from gpuruntime.kube.transport.retries import RetryPolicy
+from gpuruntime.kube.transport.transport import Transport
 
 __all__ = ["Election", "Group", "Manager", "ManagerOptions"]
 

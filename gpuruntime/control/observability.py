@@ -26,7 +26,7 @@ from gpuruntime.control.metrics.sources import SourceCollector
 from gpuruntime.control.queueing.counters import QueueCounters
 from gpuruntime.control.serving.connection_counters import ConnectionCollector, CountedSite
 from gpuruntime.control.watchdog.loop_watchdog import LoopWatchdog
-from gpuruntime.kube.transport import Transport
+from gpuruntime.kube.transport.transport import Transport
 
 __all__ = ["Observability"]
 

@@ -1,9 +1,11 @@
 """The wire to the Kubernetes API server: credentials, transport, client, watch streams, errors."""
 
-from gpuruntime.kube.answers import Answer
+from gpuruntime.kube.auth.credentials import Authorization, Credentials, Endpoint
+from gpuruntime.kube.auth.in_cluster import in_cluster
+from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig, infer
+from gpuruntime.kube.auth.official import from_official
 from gpuruntime.kube.client import Client, connect
-from gpuruntime.kube.credentials import Authorization, Credentials, Endpoint
-from gpuruntime.kube.deleting import Propagation
+from gpuruntime.kube.delete_options import Propagation
 from gpuruntime.kube.discovery import Discovery
 from gpuruntime.kube.errors import (
     AlreadyExistsError,
@@ -24,22 +26,19 @@ from gpuruntime.kube.errors import (
     TooManyRequestsError,
     UnauthorizedError,
     UnavailableError,
-    UnexpectedAnswerError,
+    UnexpectedResponseError,
 )
 from gpuruntime.kube.forms import Form, as_form, dynamic, metadata_only, typed
-from gpuruntime.kube.in_cluster import in_cluster
-from gpuruntime.kube.kubeconfig import find, from_kubeconfig
-from gpuruntime.kube.listing import ObjectList
-from gpuruntime.kube.official import from_official
+from gpuruntime.kube.list_pages import ObjectList
 from gpuruntime.kube.patches import JsonPatch, MergePatch, Patch, StrategicPatch
-from gpuruntime.kube.request import Request
-from gpuruntime.kube.retrying import RetryPolicy
-from gpuruntime.kube.transport import Transport
-from gpuruntime.kube.wire import Middleware, Wire
+from gpuruntime.kube.transport.middleware import Middleware, Wire
+from gpuruntime.kube.transport.request import Request
+from gpuruntime.kube.transport.response import Response
+from gpuruntime.kube.transport.retries import RetryPolicy
+from gpuruntime.kube.transport.transport import Transport
 
 __all__ = [
     "AlreadyExistsError",
-    "Answer",
     "Authorization",
     "BadRequestError",
     "Cause",
@@ -63,6 +62,7 @@ __all__ = [
     "Patch",
     "Propagation",
     "Request",
+    "Response",
     "RetryPolicy",
     "ServerError",
     "Status",
@@ -73,15 +73,15 @@ __all__ = [
     "Transport",
     "UnauthorizedError",
     "UnavailableError",
-    "UnexpectedAnswerError",
+    "UnexpectedResponseError",
     "Wire",
     "as_form",
     "connect",
     "dynamic",
-    "find",
     "from_kubeconfig",
     "from_official",
     "in_cluster",
+    "infer",
     "metadata_only",
     "typed",
 ]

@@ -9,17 +9,17 @@ import orjson
 from attrs import evolve
 
 from gpuruntime import __version__
-from gpuruntime.kube.credentials import Credentials
-from gpuruntime.kube.deleting import DeleteOptions, Propagation
+from gpuruntime.kube.auth.credentials import Credentials
+from gpuruntime.kube.auth.kubeconfig.contexts import infer
+from gpuruntime.kube.delete_options import DeleteOptions, Propagation
 from gpuruntime.kube.errors import ExpiredError
 from gpuruntime.kube.forms import Form, as_form, form_of
-from gpuruntime.kube.kubeconfig import find
-from gpuruntime.kube.listing import ListQuery, ObjectList, Pages
+from gpuruntime.kube.list_pages import ListQuery, ObjectList, Pages
 from gpuruntime.kube.patches import Patch, StrategicPatch
-from gpuruntime.kube.request import Request
-from gpuruntime.kube.retrying import RetryPolicy
-from gpuruntime.kube.transport import Transport
-from gpuruntime.kube.wire import Wire
+from gpuruntime.kube.transport.middleware import Wire
+from gpuruntime.kube.transport.request import Request
+from gpuruntime.kube.transport.retries import RetryPolicy
+from gpuruntime.kube.transport.transport import Transport
 from gpuruntime.meta import (
     EMPTY,
     DynamicObject,
@@ -363,7 +363,7 @@ async def connect(
     Raises:
         CredentialsError: there are none.
     """
-    async with Transport(credentials or find(), user_agent=user_agent, retries=retries) as transport:
+    async with Transport(credentials or infer(), user_agent=user_agent, retries=retries) as transport:
         yield Client(transport, field_manager=field_manager, dry_run=dry_run)
 
 

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from gpuruntime.kube.discovery_documents import aggregated_kinds, group_versions, resource_kinds
 from gpuruntime.kube.errors import NotFoundError, ServerError, Status, UnavailableError
-from gpuruntime.kube.request import Request
-from gpuruntime.kube.shared_run import SharedRun
-from gpuruntime.kube.wire import Wire
+from gpuruntime.kube.singleflight import Singleflight
+from gpuruntime.kube.transport.middleware import Wire
+from gpuruntime.kube.transport.request import Request
 from gpuruntime.meta.identity import ResourceKind
 
 __all__ = ["Discovery"]
@@ -37,7 +37,7 @@ class Discovery:
         self._interval = interval
         self._kinds: tuple[ResourceKind, ...] = ()
         self._next_load = float("-inf")
-        self._loading = SharedRun(self._load)
+        self._loading = Singleflight(self._load)
 
     async def kind_of(self, group: str, kind: str, version: str | None = None) -> ResourceKind:
         """The kind, in the version that the server prefers if none is given.

@@ -6,7 +6,7 @@
     ├── CredentialsError                  no usable credentials; nothing was sent
     ├── NotSentError                      a guard of this process kept the request back
     ├── UnavailableError                  no usable answer: refused, reset, timed out, cut off, 502, 503, 504
-    ├── UnexpectedAnswerError             an answer that no API server gives: a redirect, a page of a proxy
+    ├── UnexpectedResponseError             an answer that no API server gives: a redirect, a page of a proxy
     └── StatusError                       the API server said no
         ├── BadRequestError               400
         ├── UnauthorizedError             401
@@ -30,7 +30,7 @@ from typing import Any, Final
 import orjson
 from attrs import frozen
 
-from gpuruntime.kube.retry_after import parse_http_date, parse_retry_after
+from gpuruntime.kube.transport.retry_after import parse_http_date, parse_retry_after
 
 __all__ = [
     "AlreadyExistsError",
@@ -51,7 +51,7 @@ __all__ = [
     "TooManyRequestsError",
     "UnauthorizedError",
     "UnavailableError",
-    "UnexpectedAnswerError",
+    "UnexpectedResponseError",
     "error_from_status",
     "error_from_watch_status",
     "excerpt",
@@ -98,7 +98,7 @@ class UnavailableError(KubeError):
         self.outcome_unknown = outcome_unknown
 
 
-class UnexpectedAnswerError(KubeError):
+class UnexpectedResponseError(KubeError):
     """Something answered that is no API server, or one that speaks in tongues."""
 
     def __init__(self, message: str, *, outcome_unknown: bool = False) -> None:

@@ -14,12 +14,12 @@ from gpuruntime.control.leadership.election import LeaseElection
 from gpuruntime.control.leadership.election_terms import ElectionTiming, Term
 from gpuruntime.control.leadership.fence import Fence, NotLeaderError
 from gpuruntime.control.leadership.fenced_transport import FencedTransport
+from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import KubeError
-from gpuruntime.kube.kubeconfig import from_kubeconfig
-from gpuruntime.kube.request import Request
-from gpuruntime.kube.retrying import RetryPolicy
-from gpuruntime.kube.transport import Transport
+from gpuruntime.kube.transport.request import Request
+from gpuruntime.kube.transport.retries import RetryPolicy
+from gpuruntime.kube.transport.transport import Transport
 from gpuruntime.testing.change_signal import ChangeSignal
 
 TIMING = ElectionTiming(lease=3, renew=2.0, retry=0.5)

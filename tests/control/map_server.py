@@ -11,9 +11,9 @@ import orjson
 from attrs import define, field, frozen
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from gpuruntime.kube.answers import Answer
 from gpuruntime.kube.errors import NotFoundError, Status, UnavailableError
-from gpuruntime.kube.request import Params, Request
+from gpuruntime.kube.transport.request import Params, Request
+from gpuruntime.kube.transport.response import Response
 from gpuruntime.meta.field_selectors import FieldSelector, parse_field_selector
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.label_selectors import Selector, parse_selector
@@ -25,8 +25,8 @@ _ROOT = "/api/v1/"
 _START = 100
 
 
-def answer(value: Any) -> Answer:
-    return Answer(200, CIMultiDictProxy(CIMultiDict()), orjson.dumps(value))
+def answer(value: Any) -> Response:
+    return Response(200, CIMultiDictProxy(CIMultiDict()), orjson.dumps(value))
 
 
 @frozen
@@ -107,7 +107,7 @@ class MapServer:
         del self._objects[key]
         return self._tell(gone, None)
 
-    async def send(self, request: Request) -> Answer:
+    async def send(self, request: Request) -> Response:
         method, path, params, body = request.method, request.path, request.params, request.body
         self.asked.append((method, path))
         namespace, name = _place(path)

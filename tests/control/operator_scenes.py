@@ -13,8 +13,8 @@ from gpuruntime.control.controllers.reconcile_counters import ReconcileCounters
 from gpuruntime.control.informers.cache import Cache
 from gpuruntime.control.queueing.workqueue import WorkQueue
 from gpuruntime.control.serving.site import HttpAddress, serving
-from gpuruntime.kube.credentials import Authorization, Endpoint
-from gpuruntime.kube.transport import Transport
+from gpuruntime.kube.auth.credentials import Authorization, Endpoint
+from gpuruntime.kube.transport.transport import Transport
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.testing.scripted import ScriptedServer, Stall, Step, WatchEvent, respond, watch_stream
 

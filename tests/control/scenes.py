@@ -12,9 +12,9 @@ from gpuruntime.control.informers.cache import Cache
 from gpuruntime.control.informers.changes import Change
 from gpuruntime.control.informers.informer import Informer
 from gpuruntime.control.manager import Manager
-from gpuruntime.kube.credentials import Credentials
-from gpuruntime.kube.kubeconfig import from_kubeconfig
-from gpuruntime.kube.transport import Transport
+from gpuruntime.kube.auth.credentials import Credentials
+from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
+from gpuruntime.kube.transport.transport import Transport
 from gpuruntime.testing import ClusterAccess
 from gpuruntime.testing.cluster.access import kubeconfig_document
 from gpuruntime.testing.faults import ClientCertificate, FaultProxy

@@ -14,8 +14,8 @@ from gpuruntime.control.informers.changes import Change
 from gpuruntime.control.informers.indexes import Index
 from gpuruntime.control.manager import Manager, ManagerOptions
 from gpuruntime.control.serving.site import HttpAddress
+from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.kube.builtin.core import ConfigMap
-from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.meta import ObjectKey
 from gpuruntime.testing import ClusterAccess
 from tests.control.scenes import eventually, managing

@@ -15,10 +15,10 @@ from gpuruntime.control.informers.store import Store
 from gpuruntime.control.leadership.election_terms import ElectionTiming
 from gpuruntime.control.manager import Election, Manager, ManagerOptions
 from gpuruntime.control.serving.site import HttpAddress, ListenError
+from gpuruntime.kube.auth.credentials import Credentials
+from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.kube.builtin.core import ConfigMap, Secret
 from gpuruntime.kube.client import Client
-from gpuruntime.kube.credentials import Credentials
-from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.meta import FrozenDict, ObjectKey, ObjectMeta, set_controller
 from gpuruntime.testing import AdminClient, AuditLog, ClusterAccess
 from gpuruntime.testing.plugin import AccountFactory

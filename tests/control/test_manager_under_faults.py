@@ -17,10 +17,10 @@ from gpuruntime.control import (
     enqueue_object,
     enqueue_owner,
 )
+from gpuruntime.kube.auth.credentials import Credentials
+from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.kube.builtin.core import ConfigMap, Secret
 from gpuruntime.kube.client import Client
-from gpuruntime.kube.credentials import Credentials
-from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.meta import FrozenDict, ObjectKey, ObjectMeta, set_controller
 from gpuruntime.testing import AdminClient, AuditLog, ClusterAccess
 from gpuruntime.testing.faults import DieAfterWrites, HoldEvents, LoseResponses

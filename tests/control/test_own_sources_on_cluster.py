@@ -10,8 +10,8 @@ from gpuruntime.control.controllers.sources import Watch
 from gpuruntime.control.controllers.triggers import enqueue_object
 from gpuruntime.control.leadership.election_terms import ElectionTiming
 from gpuruntime.control.manager import Election, Manager, ManagerOptions
+from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.kube.builtin.core import ConfigMap, Secret
-from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.meta import ObjectKey
 from gpuruntime.testing import ClusterAccess
 from gpuruntime.testing.cluster.accounts import Account

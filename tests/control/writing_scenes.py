@@ -5,11 +5,11 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from gpuruntime.control.writing.writer import Outcome, Writer
+from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.kube.client import Client, connect
 from gpuruntime.kube.errors import ConflictError
 from gpuruntime.kube.forms import typed
-from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.meta.objects import KubeObject, ObjectMeta, TypedObject
 from gpuruntime.testing import ClusterAccess
 from gpuruntime.testing.cluster.audit import WRITE_VERBS, Recording

@@ -9,12 +9,12 @@ from aiohttp import web
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from gpuruntime.kube import (
-    Answer,
     Client,
     Credentials,
     Discovery,
     Endpoint,
     NotFoundError,
+    Response,
     Transport,
     UnavailableError,
     dynamic,
@@ -22,7 +22,7 @@ from gpuruntime.kube import (
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.builtin.core import Namespace
 from gpuruntime.kube.builtin.pods import Pod
-from gpuruntime.kube.request import Request
+from gpuruntime.kube.transport.request import Request
 from gpuruntime.meta import DynamicObject, ResourceKind
 from gpuruntime.testing import ClusterAccess
 from gpuruntime.testing.virtual_time import run_virtual
@@ -184,11 +184,11 @@ class EmptyServer(Transport):
         super().__init__(credentials, user_agent="test")
         self.asked: list[tuple[str, float]] = []
 
-    async def send(self, request: Request) -> Answer:
+    async def send(self, request: Request) -> Response:
         self.asked.append((request.path, asyncio.get_running_loop().time()))
         await asyncio.sleep(0.25)
         body = b'{"kind": "APIGroupDiscoveryList", "items": []}'
-        return Answer(200, CIMultiDictProxy(CIMultiDict()), body, str(request))
+        return Response(200, CIMultiDictProxy(CIMultiDict()), body, str(request))
 
 
 def test_all_who_miss_a_kind_share_one_refresh_a_second(tokens: type["Tokens"]) -> None:

@@ -118,7 +118,7 @@ def test_the_status_of_a_watch_event_is_an_error_as_well() -> None:
     "error",
     [
         UnavailableError("away", code=503, retry_after=1.0, outcome_unknown=True),
-        errors.UnexpectedAnswerError("a page", outcome_unknown=True),
+        errors.UnexpectedResponseError("a page", outcome_unknown=True),
         errors.NotFoundError(errors.Status(404, "NotFound", "no"), "GET /x"),
         errors.CredentialsError("none"),
     ],

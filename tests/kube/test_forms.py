@@ -8,7 +8,7 @@ from attrs import frozen
 from gpuruntime.kube import Transport, as_form, dynamic, metadata_only, typed
 from gpuruntime.kube.builtin.core import ConfigMap, Namespace
 from gpuruntime.kube.forms import Form, class_of, form_of
-from gpuruntime.kube.request import Request
+from gpuruntime.kube.transport.request import Request
 from gpuruntime.meta import (
     DecodeError,
     DynamicObject,

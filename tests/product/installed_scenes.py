@@ -15,7 +15,7 @@ from gpuruntime.control import Informer, wait_for
 from gpuruntime.control.informers.waiting import Predicate
 from gpuruntime.control.manager import Manager
 from gpuruntime.control.serving.site import HttpAddress
-from gpuruntime.kube.kubeconfig import from_kubeconfig
+from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.meta import ObjectKey, find_condition
 from gpuruntime.processes.controller_manager import ControllerManagerConfig, build_controller_manager
 from gpuruntime.processes.runtime_api import RuntimeApiConfig, build_runtime_api

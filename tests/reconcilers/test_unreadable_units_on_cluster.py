@@ -4,7 +4,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-from gpuruntime.kube.kubeconfig import from_kubeconfig
+from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.reconcilers.gpuunit import GPUUnitOptions
 from gpuruntime.testing import AdminClient, LocalCluster, RefusedError
 from tests.product_scenes import eventually, install_product, rested

@@ -19,9 +19,9 @@ from gpuruntime.control.permissions.offline_credentials import OFFLINE_CREDENTIA
 from gpuruntime.desired.pool_units import is_ready_stock
 from gpuruntime.desired.rendering import Rendering
 from gpuruntime.kube import Client, connect
-from gpuruntime.kube.credentials import Credentials
-from gpuruntime.kube.kubeconfig import from_kubeconfig
-from gpuruntime.kube.transport import Transport
+from gpuruntime.kube.auth.credentials import Credentials
+from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
+from gpuruntime.kube.transport.transport import Transport
 from gpuruntime.meta import ObjectKey, ObjectMeta, Struct, find_condition
 from gpuruntime.reconcilers.claims import ClaimOptions, install_claims
 from gpuruntime.reconcilers.gpuunit import GPUUnitOptions, install_gpuunit

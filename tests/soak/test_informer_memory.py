@@ -12,8 +12,8 @@ from gpuruntime.control.informers.cache import Cache
 from gpuruntime.control.informers.consistent_read import wait_for_consistent_read
 from gpuruntime.control.informers.storage import compact
 from gpuruntime.kube.builtin.core import ConfigMap
-from gpuruntime.kube.request import Request
-from gpuruntime.kube.transport import Transport
+from gpuruntime.kube.transport.request import Request
+from gpuruntime.kube.transport.transport import Transport
 from gpuruntime.testing import LocalCluster
 from tests.control.scenes import open_transport, running
 

@@ -12,9 +12,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.roles import Roles
 from gpuruntime.control import Cache
+from gpuruntime.kube.auth.credentials import Credentials
 from gpuruntime.kube.client import Client
-from gpuruntime.kube.credentials import Credentials
-from gpuruntime.kube.transport import Transport
+from gpuruntime.kube.transport.transport import Transport
 from gpuruntime.service.reads.reader import Reads
 from gpuruntime.service.reads.watch_log import ChangeLog
 from gpuruntime.web.server.metrics import Traffic, TrafficCollector, measure

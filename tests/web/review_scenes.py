@@ -9,10 +9,10 @@ import orjson
 from attrs import define, field
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from gpuruntime.kube.answers import Answer
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import KubeError
-from gpuruntime.kube.request import Request
+from gpuruntime.kube.transport.request import Request
+from gpuruntime.kube.transport.response import Response
 from gpuruntime.web.auth.scopes import parse_grants
 from gpuruntime.web.auth.token_review import TokenReviews
 from gpuruntime.web.server.route import Caller, Scope
@@ -36,7 +36,7 @@ class Reviewer:
         factory=lambda: {"authenticated": True, "user": {"username": "alice"}, "audiences": ["gpuruntime"]}
     )
 
-    async def send(self, request: Request) -> Answer:
+    async def send(self, request: Request) -> Response:
         assert str(request) == "POST /apis/authentication.k8s.io/v1/tokenreviews"
         self.under_way += 1
         self.most_under_way = max(self.most_under_way, self.under_way)
@@ -50,7 +50,7 @@ class Reviewer:
         self.asked.append(asked["spec"])
         known = asked["spec"]["token"] == "alices"
         status = self.status if known else {"authenticated": False}
-        return Answer(200, CIMultiDictProxy(CIMultiDict()), orjson.dumps({**asked, "metadata": {}, "status": status}))
+        return Response(200, CIMultiDictProxy(CIMultiDict()), orjson.dumps({**asked, "metadata": {}, "status": status}))
 
     def stream(self, request: Request, *, idle_timeout: float) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         raise NotImplementedError(request, idle_timeout)

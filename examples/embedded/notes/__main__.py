@@ -5,7 +5,7 @@ import sys
 from aiohttp import web
 
 from gpuruntime.control import configure_logging
-from gpuruntime.kube import find
+from gpuruntime.kube import infer
 from notes.application import application
 from notes.cluster import NoteBoard
 
@@ -13,7 +13,7 @@ __all__ = ["main"]
 
 
 def main(namespace: str, port: str = "8080") -> None:
-    web.run_app(application(lambda: NoteBoard(find(), namespace)), host="127.0.0.1", port=int(port))
+    web.run_app(application(lambda: NoteBoard(infer(), namespace)), host="127.0.0.1", port=int(port))
 
 
 if __name__ == "__main__":

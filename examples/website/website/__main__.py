@@ -17,7 +17,7 @@ from gpuruntime.control import (
     enqueue_object,
     enqueue_owner,
 )
-from gpuruntime.kube import Credentials, find
+from gpuruntime.kube import Credentials, infer
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.builtin.core import ConfigMap, Service
 from website.kind import Website
@@ -64,7 +64,7 @@ def build(credentials: Credentials, namespace: str = _NAME, port: int = 8081) ->
 
 async def main() -> None:
     environment = os.environ
-    await build(find(), environment.get("POD_NAMESPACE", _NAME), int(environment.get("PORT", "8081"))).run()
+    await build(infer(), environment.get("POD_NAMESPACE", _NAME), int(environment.get("PORT", "8081"))).run()
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ from gpuruntime.control.informers.cache import Cache
 from gpuruntime.control.informers.consistent_read import wait_for_consistent_read
 from gpuruntime.control.informers.informer import Informer
 from gpuruntime.kube.errors import NotFoundError
-from gpuruntime.kube.request import Request
-from gpuruntime.kube.wire import Wire
+from gpuruntime.kube.transport.middleware import Wire
+from gpuruntime.kube.transport.request import Request
 
 __all__ = ["Freshness", "StaleCacheError"]
 

@@ -14,10 +14,10 @@ from urllib.parse import unquote
 
 from attrs import evolve, frozen
 
-from gpuruntime.kube.answers import Answer
 from gpuruntime.kube.errors import KubeError
-from gpuruntime.kube.request import Request
-from gpuruntime.kube.wire import Middleware
+from gpuruntime.kube.transport.middleware import Middleware
+from gpuruntime.kube.transport.request import Request
+from gpuruntime.kube.transport.response import Response
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.resource_version import ResourceVersionError, newer
 
@@ -119,7 +119,7 @@ class JournalingTransport(Middleware):
     that store no object, such as reviews, leave no trace.
     """
 
-    async def send(self, request: Request) -> Answer:
+    async def send(self, request: Request) -> Response:
         """See `Transport.send`."""
         traces = None if request.is_read else _current.get()
         if traces is None or request.is_dry_run:
@@ -163,7 +163,7 @@ def _is_newer(version: str, than: str) -> bool:
         return False
 
 
-def _read(method: str, collection: str, name: str, answer: Answer) -> Written | None:
+def _read(method: str, collection: str, name: str, answer: Response) -> Written | None:
     unknown = Written(collection, "unknown")
     if method == "DELETE" and not name:
         return unknown

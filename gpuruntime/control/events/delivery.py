@@ -24,7 +24,7 @@ from gpuruntime.kube.errors import (
     TooManyRequestsError,
     UnauthorizedError,
     UnavailableError,
-    UnexpectedAnswerError,
+    UnexpectedResponseError,
 )
 from gpuruntime.kube.forms import Form, metadata_only
 from gpuruntime.kube.patches import MergePatch
@@ -48,7 +48,7 @@ _CORE_EVENT: Final = metadata_only(ResourceKind("", "v1", "Event", "events", nam
 # They say nothing about the event. Any other StatusError is the server's last word on it, but for 403: see below.
 _FAILURES: Final = (
     UnavailableError,
-    UnexpectedAnswerError,
+    UnexpectedResponseError,
     CredentialsError,
     UnauthorizedError,
     ServerError,

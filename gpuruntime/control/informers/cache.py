@@ -12,7 +12,7 @@ from gpuruntime.control.informers.informer import Informer, InformerScope
 from gpuruntime.control.informers.reflector import ReflectorSettings
 from gpuruntime.control.informers.storage import Eager, OfForm, Storage
 from gpuruntime.kube.forms import Form, as_form, class_of
-from gpuruntime.kube.wire import Wire
+from gpuruntime.kube.transport.middleware import Wire
 from gpuruntime.meta.field_selectors import FieldSelector, parse_field_selector
 from gpuruntime.meta.label_selectors import Selector, parse_selector
 

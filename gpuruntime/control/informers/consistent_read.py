@@ -10,8 +10,8 @@ from typing import Any
 from gpuruntime.control.informers.informer import Informer
 from gpuruntime.control.informers.reflector import Collection
 from gpuruntime.control.informers.store import Store
-from gpuruntime.kube.request import Request
-from gpuruntime.kube.wire import Wire
+from gpuruntime.kube.transport.middleware import Wire
+from gpuruntime.kube.transport.request import Request
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.resource_version import ResourceVersionError, compare
 

@@ -14,7 +14,7 @@ from gpuruntime.control.informers.reflector import Collection, Reflector, Reflec
 from gpuruntime.control.informers.storage import Storage
 from gpuruntime.control.informers.store import Store, StoreWriter
 from gpuruntime.control.informers.subscription import Handler, Subscription
-from gpuruntime.kube.wire import Wire
+from gpuruntime.kube.transport.middleware import Wire
 from gpuruntime.meta.field_selectors import FieldSelector
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.label_selectors import Selector

@@ -7,8 +7,8 @@ from typing import Any, Self
 import orjson
 from attrs import field, frozen
 
-from gpuruntime.kube.answers import Answer
-from gpuruntime.kube.errors import UnexpectedAnswerError, excerpt
+from gpuruntime.kube.errors import UnexpectedResponseError, excerpt
+from gpuruntime.kube.transport.response import Response
 
 __all__ = ["Page", "PageSize", "PagesAhead", "read_page"]
 
@@ -57,7 +57,7 @@ class PagesAhead(AsyncIterator[Page]):
     Use it as an async context manager: leaving it ends the request under way.
     """
 
-    def __init__(self, fetch: Callable[[dict[str, str]], Awaitable[Answer]], size: PageSize) -> None:
+    def __init__(self, fetch: Callable[[dict[str, str]], Awaitable[Response]], size: PageSize) -> None:
         self._fetch = fetch
         self._size = size
         self._upcoming: asyncio.Task[Page] | None = None
@@ -86,20 +86,20 @@ class PagesAhead(AsyncIterator[Page]):
         page = read_page(answer)
         if page.token and page.token == place.get("continue"):
             # Whoever does not look at the token would be asked for ever.
-            raise UnexpectedAnswerError(f"{answer.request}: expected the next page, found one that leads to itself")
+            raise UnexpectedResponseError(f"{answer.request}: expected the next page, found one that leads to itself")
         if page.token:
             self._size.learn(limit, page.size)
         return page
 
 
-def read_page(answer: Answer) -> Page:
+def read_page(answer: Response) -> Page:
     """Read the answer to a list.
 
     Its items are parsed one by one, as they are taken: that costs less than parsing the whole at once, and holds nobody
     up for longer than one item.
 
     Raises:
-        UnexpectedAnswerError: it is no list with a version, such as the page of a gateway, which must not be taken for
+        UnexpectedResponseError: it is no list with a version, such as the page of a gateway, which must not be taken for
             an empty collection. Items that turn out to be no JSON raise it from the iterator.
     """
     cut = _cut(answer.body)
@@ -108,7 +108,7 @@ def read_page(answer: Answer) -> Page:
     is_list = isinstance(kind, str) and kind.endswith("List") and (items is None or isinstance(items, list))
     version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
     if not is_list or not isinstance(metadata, dict) or not isinstance(version, str) or not version:
-        raise UnexpectedAnswerError(
+        raise UnexpectedResponseError(
             f"{answer.request}: expected a list with metadata.resourceVersion, found {excerpt(answer.body)}"
         )
     parsed = _whole(answer, 0) if cut is None else _one_by_one(answer, *cut[1])
@@ -137,7 +137,7 @@ def _cut(body: bytes) -> tuple[dict[str, Any], tuple[int, int]] | None:
     return (around, (start, end)) if is_whole else None
 
 
-def _one_by_one(answer: Answer, start: int, end: int) -> Iterator[tuple[Any, int]]:
+def _one_by_one(answer: Response, start: int, end: int) -> Iterator[tuple[Any, int]]:
     """Cut the items where one ends and another begins as the first one did.
 
     That may be in the middle of an item that holds such things itself. But pieces that each are JSON are the items,
@@ -162,7 +162,7 @@ def _one_by_one(answer: Answer, start: int, end: int) -> Iterator[tuple[Any, int
         number, begin = number + 1, stop + 1
 
 
-def _whole(answer: Answer, first: int) -> Iterator[tuple[Any, int]]:
+def _whole(answer: Response, first: int) -> Iterator[tuple[Any, int]]:
     items = answer.json_object().get("items") or []
     mean = len(answer.body) // max(len(items), 1)
     return ((item, mean) for item in items[first:])

@@ -32,7 +32,6 @@ from gpuruntime.aio.backoff import Backoff, BackoffSchedule
 from gpuruntime.aio.collector import relaxed_collector
 from gpuruntime.control.informers.indexer import Indexer
 from gpuruntime.control.informers.paging import Page, PagesAhead, PageSize, read_page
-from gpuruntime.kube.answers import Answer
 from gpuruntime.kube.errors import (
     BadRequestError,
     ExpiredError,
@@ -42,9 +41,10 @@ from gpuruntime.kube.errors import (
     TooLargeResourceVersionError,
     UnavailableError,
 )
-from gpuruntime.kube.request import Request
-from gpuruntime.kube.watching import BrokenStreamError, Lines, WatchEvent, parse_event
-from gpuruntime.kube.wire import Wire
+from gpuruntime.kube.transport.middleware import Wire
+from gpuruntime.kube.transport.request import Request
+from gpuruntime.kube.transport.response import Response
+from gpuruntime.kube.watch_events import BrokenStreamError, Lines, WatchEvent, parse_event
 
 __all__ = ["Collection", "Reflector", "ReflectorHealth", "ReflectorSettings", "ReflectorStore"]
 
@@ -319,7 +319,7 @@ class _Run:
                 await asyncio.sleep(0)
                 slice_end = loop.time() + self._settings.slice_seconds
 
-    async def _list(self, params: dict[str, str]) -> Answer:
+    async def _list(self, params: dict[str, str]) -> Response:
         self._health.requests += 1
         request = Request(
             "GET",

@@ -23,7 +23,7 @@ from gpuruntime.control.informers.indexer import Entry, Indexer
 from gpuruntime.control.informers.indexes import Index
 from gpuruntime.control.informers.storage import Compact, Storage
 from gpuruntime.control.informers.waiters import Waiters
-from gpuruntime.kube.watching import WatchEvent
+from gpuruntime.kube.watch_events import WatchEvent
 from gpuruntime.meta.decode_errors import DecodeError
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.label_selectors import Selector, parse_selector

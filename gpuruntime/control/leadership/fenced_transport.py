@@ -8,9 +8,9 @@
 """
 
 from gpuruntime.control.leadership.fence import Fence
-from gpuruntime.kube.answers import Answer
-from gpuruntime.kube.request import Request
-from gpuruntime.kube.wire import Middleware, Wire
+from gpuruntime.kube.transport.middleware import Middleware, Wire
+from gpuruntime.kube.transport.request import Request
+from gpuruntime.kube.transport.response import Response
 
 __all__ = ["FencedTransport"]
 
@@ -32,7 +32,7 @@ class FencedTransport(Middleware):
         super().__init__(inner)
         self._fence = fence
 
-    async def send(self, request: Request) -> Answer:
+    async def send(self, request: Request) -> Response:
         """See `Transport.send`.
 
         Raises:

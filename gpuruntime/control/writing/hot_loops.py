@@ -15,10 +15,10 @@ from gpuruntime.control.lru import LRU
 from gpuruntime.control.option_checks import above_zero, at_least_one
 from gpuruntime.control.writing.comparison import differences
 from gpuruntime.control.writing.managed_fields import last_manager_of, last_writer, managers_of
-from gpuruntime.kube.answers import Answer
 from gpuruntime.kube.errors import KubeError
-from gpuruntime.kube.request import Request
-from gpuruntime.kube.wire import Middleware, Wire
+from gpuruntime.kube.transport.middleware import Middleware, Wire
+from gpuruntime.kube.transport.request import Request
+from gpuruntime.kube.transport.response import Response
 
 __all__ = ["FightSettings", "HotLoopError", "HotLoopGuard"]
 
@@ -89,7 +89,7 @@ class HotLoopGuard(Middleware):
         self._settings = settings or FightSettings()
         self._history: LRU[tuple[str, str, bytes], _Repeats] = LRU(self._settings.memory)
 
-    async def send(self, request: Request) -> Answer:
+    async def send(self, request: Request) -> Response:
         """See `Transport.send`.
 
         Raises:

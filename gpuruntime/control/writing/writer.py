@@ -15,7 +15,7 @@ from gpuruntime.control.writing.server_rewrites import KnownRewrites, rewrites
 from gpuruntime.control.writing.trimmed_forms import without_managed_fields
 from gpuruntime.control.writing.write_errors import ForeignObjectError, ImmutableDifferenceError
 from gpuruntime.kube.client import Client
-from gpuruntime.kube.deleting import Propagation
+from gpuruntime.kube.delete_options import Propagation
 from gpuruntime.kube.errors import (
     AlreadyExistsError,
     BadRequestError,

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from gpuruntime.kube import Answer, Middleware, Request, Transport, UnavailableError
+from gpuruntime.kube import Middleware, Request, Response, Transport, UnavailableError
 
 __all__ = ["CircuitBreaker", "Liveness"]
 
@@ -63,7 +63,7 @@ class CircuitBreaker(Middleware):
         super().__init__(signs.transport)
         self._signs = signs
 
-    async def send(self, request: Request) -> Answer:
+    async def send(self, request: Request) -> Response:
         """See `Transport.send`."""
         sending = asyncio.ensure_future(self.inner.send(request))
         try:

@@ -12,7 +12,7 @@ from attrs import field, frozen
 from gpuruntime.control.lru import LRU
 from gpuruntime.kube import Client, KubeError, UnavailableError
 from gpuruntime.kube.builtin.authentication import TokenReview, TokenReviewSpec, UserInfo
-from gpuruntime.kube.shared_run import SharedRun
+from gpuruntime.kube.singleflight import Singleflight
 from gpuruntime.web.auth.scopes import Grants
 from gpuruntime.web.server.route import Caller
 
@@ -62,7 +62,7 @@ class TokenReviews:
         self._audience = audience
         self._known = _Circle()
         self._strangers = _Circle()
-        self._asking: dict[str, SharedRun[_Verdict]] = {}
+        self._asking: dict[str, Singleflight[_Verdict]] = {}
 
     async def authenticate(self, token: str) -> Caller | None:
         """Whose token it is; None if nobody's.
@@ -81,7 +81,7 @@ class TokenReviews:
         return Caller(known.user.username, self._grants.scope_of(known.user))
 
     async def _ask_again(self, token: str, key: str, known: _Verdict | None) -> _Verdict:
-        run = self._asking.setdefault(key, SharedRun(lambda: self._review(token, key)))
+        run = self._asking.setdefault(key, Singleflight(lambda: self._review(token, key)))
         try:
             return await run.join()
         except UnavailableError:

@@ -9,7 +9,7 @@ from attrs import field, frozen
 
 from gpuruntime.control import Cache
 from gpuruntime.kube import KubeError
-from gpuruntime.kube.shared_run import SharedRun
+from gpuruntime.kube.singleflight import Singleflight
 from gpuruntime.meta import Format, Struct, format_seconds, wire
 from gpuruntime.service.reads.inventory import GpuTotal, InventorySnapshot
 from gpuruntime.web.server.route import Answer, Call, Reply, Route, Scope
@@ -101,7 +101,7 @@ class ClusterProbe:
 
     def __init__(self, reach: Callable[[], Awaitable[None]]) -> None:
         self._reach = reach
-        self._run = SharedRun(self._ask)
+        self._run = Singleflight(self._ask)
         self._told = ("", float("-inf"))
 
     async def error(self) -> str:

@@ -4,7 +4,7 @@ import asyncio
 
 from gpuruntime.control.informers.cache import Cache
 from gpuruntime.control.informers.storage import compact
-from gpuruntime.kube import Transport, find
+from gpuruntime.kube import Transport, infer
 from gpuruntime.kube.builtin.pods import Pod
 from hack.benchmarks.contending import Meter, Order, contend
 
@@ -13,7 +13,7 @@ async def hotloop(order: Order) -> None:
     meter = Meter()
     async with (
         meter.watching_stalls(),
-        Transport(find(), user_agent="gpuruntime-bench") as transport,
+        Transport(infer(), user_agent="gpuruntime-bench") as transport,
         asyncio.TaskGroup() as group,
     ):
         cache = Cache(transport)

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from gpuruntime.aio.collector import collect_rarely
 from gpuruntime.control import Controller, Manager, ManagerOptions
-from gpuruntime.kube import find
+from gpuruntime.kube import infer
 from gpuruntime.reconcilers.gpuunit import GPUUnitOptions, install_gpuunit
 from hack.benchmarks.contending import Meter, Order, contend, resident_kb, say_ready, until_done
 
@@ -45,7 +45,7 @@ async def at_rest(controller: Controller[Any], runs: int) -> Rest:
 
 async def operator(order: Order) -> None:
     before = resident_kb()
-    manager = Manager(find(), ManagerOptions("gpu-runtime-operator"))
+    manager = Manager(infer(), ManagerOptions("gpu-runtime-operator"))
     controller = install_gpuunit(manager, GPUUnitOptions(concurrency=_WORKERS))
     async with asyncio.TaskGroup() as group:
         group.create_task(manager.run())

@@ -19,7 +19,7 @@ from gpuruntime.control import (
     compact,
     enqueue_object,
 )
-from gpuruntime.kube import find
+from gpuruntime.kube import infer
 from gpuruntime.kube.builtin.core import ConfigMap, Secret
 from gpuruntime.kube.builtin.pods import Pod
 from gpuruntime.meta import ObjectKey
@@ -57,7 +57,7 @@ async def until_quiet(manager: Manager, pods: int, seconds: float) -> None:
 
 async def stopping(order: Order) -> None:
     election = Election("default", f"bench-{uuid.uuid4().hex[:8]}")
-    manager = Manager(find(), ManagerOptions("gpuruntime-bench", http=HttpAddress(), election=election))
+    manager = Manager(infer(), ManagerOptions("gpuruntime-bench", http=HttpAddress(), election=election))
     pods, maps = manager.cache.informer(compact(Pod)), manager.cache.informer(ConfigMap)
     manager.cache.informer(Secret)
     manager.add_controller("pods", Passive(), [Watch(pods, enqueue_object())])

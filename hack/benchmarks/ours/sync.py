@@ -9,7 +9,7 @@ from attrs import frozen
 from gpuruntime.control.informers.cache import Cache
 from gpuruntime.control.informers.informer import Informer
 from gpuruntime.control.informers.storage import compact, projected
-from gpuruntime.kube import Transport, find
+from gpuruntime.kube import Transport, infer
 from gpuruntime.kube.builtin.pods import Pod
 from gpuruntime.kube.forms import as_form
 from hack.benchmarks.contending import Meter, Order, contend
@@ -47,7 +47,7 @@ async def sync(order: Order) -> None:
     meter = Meter()
     async with (
         meter.watching_stalls(),
-        Transport(find(), user_agent="gpuruntime-bench") as transport,
+        Transport(infer(), user_agent="gpuruntime-bench") as transport,
         asyncio.TaskGroup() as group,
     ):
         cache = Cache(transport)

@@ -10,10 +10,10 @@ import aiohttp
 from attrs import define, field
 
 from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.kube.client import Client
-from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.kube.patches import MergePatch
-from gpuruntime.kube.transport import Transport
+from gpuruntime.kube.transport.transport import Transport
 from gpuruntime.testing.progress import Progress
 from hack.benchmarks.creating import ObjectsError, create_objects
 from hack.benchmarks.requests.serving import BARE, BARE_UNITS, Served, stock_unit

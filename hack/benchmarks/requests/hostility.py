@@ -11,9 +11,9 @@ from typing import Final
 import aiohttp
 from attrs import frozen
 
-from gpuruntime.kube.kubeconfig import from_kubeconfig
-from gpuruntime.kube.request import Request
-from gpuruntime.kube.transport import Transport
+from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
+from gpuruntime.kube.transport.request import Request
+from gpuruntime.kube.transport.transport import Transport
 from gpuruntime.web.auth.token_file import new_token
 from gpuruntime.web.server.route import Scope
 from hack.benchmarks.alternating import Measure, Results

@@ -12,10 +12,10 @@ from gpuruntime.control.controllers.freshness import Freshness, StaleCacheError
 from gpuruntime.control.controllers.journal import JournalingTransport
 from gpuruntime.control.controllers.reconcile_counters import ReconcileCounters
 from gpuruntime.control.informers.cache import Cache
-from gpuruntime.kube.answers import Answer
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.kube.errors import UnavailableError
-from gpuruntime.kube.request import Request
+from gpuruntime.kube.transport.request import Request
+from gpuruntime.kube.transport.response import Response
 from gpuruntime.testing.virtual_time import run_virtual
 from tests.control.map_server import MapServer
 from tests.control.scenes import running
@@ -219,7 +219,7 @@ def test_a_wait_that_is_cancelled_forgets_nothing() -> None:
 
 def test_a_server_that_cannot_be_asked_fails_the_run_and_forgets_nothing() -> None:
     class Down(MapServer):
-        async def send(self, request: Request) -> Answer:
+        async def send(self, request: Request) -> Response:
             raise UnavailableError(f"{request}: refused")
 
     async def story(world: Scene) -> None:

@@ -16,12 +16,12 @@ from gpuruntime.control.controllers.reconcile_counters import ReconcileCounters
 from gpuruntime.control.informers.cache import Cache
 from gpuruntime.control.informers.consistent_read import wait_for_consistent_read
 from gpuruntime.control.informers.store import Store
+from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.kube.builtin.core import ConfigMap, ResourceQuota
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import UnavailableError
-from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.kube.patches import MergePatch
-from gpuruntime.kube.transport import Transport
+from gpuruntime.kube.transport.transport import Transport
 from gpuruntime.meta import FrozenDict, ObjectKey, ObjectMeta
 from gpuruntime.testing import ClusterAccess
 from gpuruntime.testing.cluster.access import kubeconfig_document

@@ -17,7 +17,7 @@ from gpuruntime.kube import dynamic
 from gpuruntime.kube.builtin.core import Service, ServicePort, ServiceSpec
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.patches import MergePatch
-from gpuruntime.kube.transport import Transport
+from gpuruntime.kube.transport.transport import Transport
 from gpuruntime.meta import DynamicObject, FrozenDict, ObjectKey, ObjectMeta, ResourceKind
 from gpuruntime.testing import ClusterAccess
 from gpuruntime.testing.faults import FaultProxy, HoldEvents

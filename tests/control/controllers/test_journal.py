@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuruntime.control.controllers.journal import Journal, JournalingTransport, Written
-from gpuruntime.kube.answers import Answer
 from gpuruntime.kube.errors import ConflictError, KubeError, ServerError, Status, UnavailableError
-from gpuruntime.kube.request import Request
+from gpuruntime.kube.transport.request import Request
+from gpuruntime.kube.transport.response import Response
 from gpuruntime.meta.identity import ObjectKey, ResourceKind
 from gpuruntime.testing.virtual_time import run_virtual
 from tests.control.map_server import answer
@@ -26,10 +26,10 @@ UNKNOWN = Written(PODS, "unknown")
 class OneAnswer:
     """Answers every request with the same after a second."""
 
-    outcome: Answer | Exception
+    outcome: Response | Exception
     requests: list[Request] = field(factory=list)
 
-    async def send(self, request: Request) -> Answer:
+    async def send(self, request: Request) -> Response:
         self.requests.append(request)
         await asyncio.sleep(1)
         if isinstance(self.outcome, Exception):
@@ -40,11 +40,11 @@ class OneAnswer:
         return (request, idle_timeout)
 
 
-def stored(version: str = "5", **metadata: Any) -> Answer:
+def stored(version: str = "5", **metadata: Any) -> Response:
     return answer({"metadata": {"name": "x", "namespace": "a", "uid": "u", "resourceVersion": version, **metadata}})
 
 
-def noted(method: str, path: str, outcome: Answer | Exception, **options: Any) -> list[Written]:
+def noted(method: str, path: str, outcome: Response | Exception, **options: Any) -> list[Written]:
     """The traces that one write leaves, whether it fails or not."""
 
     async def story() -> list[Written]:
@@ -94,7 +94,7 @@ ENDING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
     ],
 )
 def test_an_answer_tells_what_a_write_left_behind(
-    method: str, path: str, outcome: Answer, expected: Written | None
+    method: str, path: str, outcome: Response, expected: Written | None
 ) -> None:
     assert noted(method, path, outcome) == ([] if expected is None else [expected])
 

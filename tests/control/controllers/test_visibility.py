@@ -19,7 +19,7 @@ from gpuruntime.control.informers.informer import InformerScope
 from gpuruntime.control.informers.storage import eager
 from gpuruntime.control.informers.store import Store
 from gpuruntime.kube.builtin.core import ConfigMap
-from gpuruntime.kube.request import Request
+from gpuruntime.kube.transport.request import Request
 from gpuruntime.meta.field_selectors import parse_field_selector
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.label_selectors import parse_selector

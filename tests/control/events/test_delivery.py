@@ -28,7 +28,7 @@ from gpuruntime.kube.errors import (
     StatusError,
     TooManyRequestsError,
     UnavailableError,
-    UnexpectedAnswerError,
+    UnexpectedResponseError,
 )
 from gpuruntime.kube.forms import Form
 from gpuruntime.kube.patches import MergePatch
@@ -197,7 +197,7 @@ def test_an_event_that_the_server_has_lost_is_made_again_with_its_count() -> Non
     "error",
     [
         UnavailableError("reset"),
-        UnexpectedAnswerError("a page of a proxy"),
+        UnexpectedResponseError("a page of a proxy"),
         CredentialsError("no token"),
         ServerError(Status(500)),
         TooManyRequestsError(Status(429)),

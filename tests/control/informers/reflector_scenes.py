@@ -15,10 +15,10 @@ from gpuruntime.control.informers.indexer import Indexer
 from gpuruntime.control.informers.indexes import Index
 from gpuruntime.control.informers.reflector import Collection, Reflector, ReflectorSettings
 from gpuruntime.control.informers.storage import Projected
-from gpuruntime.kube.answers import Answer
 from gpuruntime.kube.errors import KubeError, error_from_watch_status
-from gpuruntime.kube.request import Request
-from gpuruntime.kube.watching import WatchEvent
+from gpuruntime.kube.transport.request import Request
+from gpuruntime.kube.transport.response import Response
+from gpuruntime.kube.watch_events import WatchEvent
 from gpuruntime.meta.identity import ResourceKind
 from gpuruntime.testing.virtual_time import run_virtual
 
@@ -84,10 +84,10 @@ class ScriptedWire:
     streams: list[list[Step]] = field(factory=list)
     asked: list[tuple[float, dict[str, str]]] = field(factory=list)
 
-    async def send(self, request: Request) -> Answer:
+    async def send(self, request: Request) -> Response:
         self._note(request)
         body = b"".join([chunk async for chunk in _play(_next(self.lists))])
-        return Answer(200, CIMultiDictProxy(CIMultiDict()), body, "GET")
+        return Response(200, CIMultiDictProxy(CIMultiDict()), body, "GET")
 
     @asynccontextmanager
     async def stream(self, request: Request, *, idle_timeout: float) -> AsyncIterator[AsyncIterator[bytes]]:

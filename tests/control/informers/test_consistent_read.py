@@ -14,7 +14,7 @@ from gpuruntime.control.informers.storage import eager
 from gpuruntime.control.informers.store import Store, StoreWriter
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.kube.errors import UnavailableError
-from gpuruntime.kube.request import Request
+from gpuruntime.kube.transport.request import Request
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.testing.virtual_time import run_virtual
 from tests.control.map_server import MapServer

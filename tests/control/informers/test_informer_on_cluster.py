@@ -11,12 +11,12 @@ from gpuruntime.control.informers.cache import Cache, CacheError, NotSyncedError
 from gpuruntime.control.informers.indexes import by_field, by_label
 from gpuruntime.control.informers.reflector import ReflectorSettings
 from gpuruntime.control.informers.storage import Storage, compact, eager, projected
+from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.kube.forms import dynamic, metadata_only
-from gpuruntime.kube.kubeconfig import from_kubeconfig
-from gpuruntime.kube.request import Request
-from gpuruntime.kube.transport import Transport
-from gpuruntime.kube.wire import Middleware
+from gpuruntime.kube.transport.middleware import Middleware
+from gpuruntime.kube.transport.request import Request
+from gpuruntime.kube.transport.transport import Transport
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.testing import AdminClient, ClusterAccess
 from gpuruntime.testing.plugin import AccountFactory

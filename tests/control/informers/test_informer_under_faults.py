@@ -13,7 +13,7 @@ from gpuruntime.aio.backoff import BackoffSchedule
 from gpuruntime.control.informers.cache import Cache
 from gpuruntime.control.informers.reflector import ReflectorSettings
 from gpuruntime.kube.builtin.core import ConfigMap
-from gpuruntime.kube.transport import Transport
+from gpuruntime.kube.transport.transport import Transport
 from gpuruntime.testing import AdminClient, LocalCluster
 from gpuruntime.testing.faults import CutAfterBytes, CutAfterEvents, DropRequests, FaultProxy
 from tests.control.scenes import open_transport, proxied, running, watch

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from gpuruntime.control.informers.paging import PagesAhead, PageSize, read_page
-from gpuruntime.kube.answers import Answer
-from gpuruntime.kube.errors import KubeError, UnavailableError, UnexpectedAnswerError
+from gpuruntime.kube.errors import KubeError, UnavailableError, UnexpectedResponseError
+from gpuruntime.kube.transport.response import Response
 from gpuruntime.testing.virtual_time import run_virtual
 
 BORDERS = ['},{"metadata":{', '"items":[', "]", "},{", '"metadata":{', '"}]},', "\\"]
@@ -31,8 +31,8 @@ NESTING = st.builds(lambda inner: {"metadata": {}, "parts": inner}, st.lists(MET
 ITEMS = st.lists(st.one_of(METADATA_FIRST, NESTING, BODIES, JSON), max_size=6)
 
 
-def answer(body: bytes) -> Answer:
-    return Answer(200, CIMultiDictProxy(CIMultiDict()), body, "GET /pods")
+def answer(body: bytes) -> Response:
+    return Response(200, CIMultiDictProxy(CIMultiDict()), body, "GET /pods")
 
 
 def written(value: Any, *, pretty: bool = False) -> bytes:
@@ -79,7 +79,7 @@ def test_whatever_the_items_are_the_same_are_found_as_by_the_parser(
 def test_a_body_that_breaks_off_is_never_a_shorter_list(items: list[Any], order: Callable[..., Any], cut: int) -> None:
     body = written(order(items))
 
-    with pytest.raises(UnexpectedAnswerError):
+    with pytest.raises(UnexpectedResponseError):
         list(read_page(answer(body[: max(0, len(body) - cut)])).items)
 
 
@@ -118,7 +118,7 @@ def test_each_item_has_its_own_size_and_is_parsed_when_it_is_taken() -> None:
     items = read_page(answer(body)).items
 
     assert next(items)[1] == len(written(small))
-    with pytest.raises(UnexpectedAnswerError):
+    with pytest.raises(UnexpectedResponseError):
         next(items)
 
 
@@ -137,7 +137,7 @@ def test_each_item_has_its_own_size_and_is_parsed_when_it_is_taken() -> None:
     ids=str,
 )
 def test_what_is_no_list_with_a_version_is_refused_with_what_it_is(value: Any) -> None:
-    with pytest.raises(UnexpectedAnswerError, match=r"GET /pods: expected a .*found"):
+    with pytest.raises(UnexpectedResponseError, match=r"GET /pods: expected a .*found"):
         read_page(answer(written(value)))
 
 
@@ -167,10 +167,10 @@ def test_pages_grow_and_shrink_to_the_size_that_is_aimed_at(most: int, pages: li
 class Pages:
     """A list of some pages, each a second's work, which takes another to be given up."""
 
-    answers: list[Answer | KubeError]
+    answers: list[Response | KubeError]
     log: list[str] = field(factory=list)
 
-    async def fetch(self, params: dict[str, str]) -> Answer:
+    async def fetch(self, params: dict[str, str]) -> Response:
         self.log.append(f"ask {params.get('continue', 'first')}")
         try:
             await asyncio.sleep(1)
@@ -190,7 +190,7 @@ class Pages:
                 await asyncio.sleep(seconds)
 
 
-def page(token: str) -> Answer:
+def page(token: str) -> Response:
     return answer(written(go_order([], **{"continue": token})))
 
 
@@ -220,7 +220,7 @@ def test_an_error_of_the_next_page_is_raised_in_its_turn(seconds: float) -> None
 def test_a_page_that_leads_to_itself_is_no_next_page() -> None:
     async def story() -> list[str]:
         pages = Pages([page("two"), page("two"), page("")])
-        with pytest.raises(UnexpectedAnswerError, match="expected the next page, found one that leads to itself"):
+        with pytest.raises(UnexpectedResponseError, match="expected the next page, found one that leads to itself"):
             await pages.read(0)
         return pages.log
 

@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from gpuruntime.control.informers.reflector import ReflectorSettings
-from gpuruntime.kube.errors import KubeError, UnavailableError, UnexpectedAnswerError
+from gpuruntime.kube.errors import KubeError, UnavailableError, UnexpectedResponseError
 from tests.control.informers.reflector_scenes import (
     GONE,
     ScriptedWire,
@@ -30,7 +30,7 @@ FAILURES: dict[str, list[Step]] = {
     "410": [GONE],
     "ahead": [AHEAD],
     "refused": [UnavailableError("refused")],
-    "html answer": [UnexpectedAnswerError("an HTML page")],
+    "html answer": [UnexpectedResponseError("an HTML page")],
     "html line": [b"<html>not json</html>\n"],
     "half a line": [b'{"type": "ADDED", "obj'],
 }

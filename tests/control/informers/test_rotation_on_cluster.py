@@ -5,10 +5,10 @@ import json
 from pathlib import Path
 
 from gpuruntime.control.informers.cache import Cache
+from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.kube.builtin.core import ConfigMap
-from gpuruntime.kube.kubeconfig import from_kubeconfig
-from gpuruntime.kube.request import Request
-from gpuruntime.kube.transport import Transport
+from gpuruntime.kube.transport.request import Request
+from gpuruntime.kube.transport.transport import Transport
 from gpuruntime.testing import AdminClient, ClusterAccess
 from gpuruntime.testing.plugin import AccountFactory
 from tests.control.scenes import running, watch

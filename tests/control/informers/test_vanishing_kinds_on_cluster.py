@@ -14,7 +14,7 @@ from gpuruntime.control.informers.cache import Cache, NotSyncedError
 from gpuruntime.control.informers.reflector import ReflectorSettings
 from gpuruntime.kube.errors import NotFoundError
 from gpuruntime.kube.forms import dynamic
-from gpuruntime.kube.transport import Transport
+from gpuruntime.kube.transport.transport import Transport
 from gpuruntime.meta.identity import ResourceKind
 from gpuruntime.testing import ClusterAccess, RefusedError
 from gpuruntime.testing.faults import CutAfterEvents, DropRequests

@@ -12,11 +12,11 @@ from gpuruntime.control.informers.informer import Informer
 from gpuruntime.control.informers.storage import compact
 from gpuruntime.control.informers.store import QuarantinedError
 from gpuruntime.control.informers.waiting import Predicate, WaitTimeoutError, condition_true, deleted, wait_for
+from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.kube.builtin.volumes import PersistentVolumeClaim
 from gpuruntime.kube.forms import dynamic
-from gpuruntime.kube.kubeconfig import from_kubeconfig
-from gpuruntime.kube.transport import Transport
+from gpuruntime.kube.transport.transport import Transport
 from gpuruntime.meta.codec import decode
 from gpuruntime.meta.dynamic import DynamicObject
 from gpuruntime.meta.frozen_mapping import freeze

@@ -11,11 +11,12 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 from gpuruntime.control.leadership.fence import Fence, NotLeaderError
 from gpuruntime.control.leadership.fenced_transport import FencedTransport
-from gpuruntime.kube.credentials import Authorization, Endpoint
+from gpuruntime.kube.auth.credentials import Authorization, Endpoint
 from gpuruntime.kube.errors import UnavailableError
-from gpuruntime.kube.request import Request
-from gpuruntime.kube.transport import Transport
-from gpuruntime.testing.scripted import Hold, ScriptedServer, Stall, kube_status, respond, watch_stream
+from gpuruntime.kube.transport.request import Request
+from gpuruntime.kube.transport.transport import Transport
+from gpuruntime.testing.scripted_answers import Hold, Stall, kube_status, respond, watch_stream
+from gpuruntime.testing.scripted_server import ScriptedServer
 
 PATH = "/api/v1/namespaces/a/configmaps/b"
 

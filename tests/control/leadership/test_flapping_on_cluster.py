@@ -10,12 +10,12 @@ from gpuruntime.control.leadership.election import LeaseElection
 from gpuruntime.control.leadership.election_terms import ElectionTiming, Term
 from gpuruntime.control.leadership.fence import Fence
 from gpuruntime.control.leadership.fenced_transport import FencedTransport
+from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import KubeError
-from gpuruntime.kube.kubeconfig import from_kubeconfig
-from gpuruntime.kube.request import Request
-from gpuruntime.kube.retrying import RetryPolicy
-from gpuruntime.kube.transport import Transport
+from gpuruntime.kube.transport.request import Request
+from gpuruntime.kube.transport.retries import RetryPolicy
+from gpuruntime.kube.transport.transport import Transport
 from gpuruntime.testing import AuditLog, ClusterAccess
 from gpuruntime.testing.cluster.access import kubeconfig_document
 from gpuruntime.testing.faults import ClientCertificate, DropRequests, FaultProxy, StallRequests

@@ -6,8 +6,9 @@ from prometheus_client import CollectorRegistry
 
 from gpuruntime.control.metrics.client import ClientCollector
 from gpuruntime.kube.errors import NotFoundError
-from gpuruntime.kube.request import Request
-from gpuruntime.testing.scripted import ScriptedServer, kube_status, respond
+from gpuruntime.kube.transport.request import Request
+from gpuruntime.testing.scripted_answers import kube_status, respond
+from gpuruntime.testing.scripted_server import ScriptedServer
 from tests.control.operator_scenes import open_transport
 
 

@@ -8,10 +8,10 @@ import pytest
 from gpuruntime.control.permissions.declarations import allow, allow_children
 from gpuruntime.control.permissions.resolving import required_permissions
 from gpuruntime.control.writing.writer import Writer
+from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.kube.builtin.core import ConfigMap, Secret
 from gpuruntime.kube.client import connect
 from gpuruntime.kube.errors import ForbiddenError
-from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.meta import ObjectMeta
 from gpuruntime.testing import LocalCluster
 from gpuruntime.testing.permissions import granted_account

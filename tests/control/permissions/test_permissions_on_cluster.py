@@ -4,13 +4,13 @@ import asyncio
 from pathlib import Path
 
 from gpuruntime.control.manager import Manager, ManagerOptions
-from gpuruntime.control.permissions.declarations import Declaration, allow, allow_events
+from gpuruntime.control.permissions.declarations import Declaration, allow_events, uses
 from gpuruntime.control.permissions.offline_credentials import OFFLINE_CREDENTIALS
+from gpuruntime.kube.auth.credentials import Credentials
+from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.kube.builtin.core import ConfigMap, Secret
 from gpuruntime.kube.builtin.nodes import Node
-from gpuruntime.kube.credentials import Credentials
 from gpuruntime.kube.forms import metadata_only
-from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.testing import AdminClient, AuditLog, ClusterAccess
 from gpuruntime.testing.permissions import Usage, granted_account, usage
 from tests.control.permissions.widget_operator import DECLARED, Widget, build, install_widgets, phase_of

@@ -14,9 +14,9 @@ from gpuruntime.control.manager import Election, Manager, ManagerOptions
 from gpuruntime.control.permissions.declarations import Declaration, allow, allow_children, allow_events, allow_status
 from gpuruntime.control.writing.status import write_status
 from gpuruntime.control.writing.writer import Writer
+from gpuruntime.kube.auth.credentials import Credentials
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.kube.client import Client
-from gpuruntime.kube.credentials import Credentials
 from gpuruntime.meta import FrozenDict, ObjectKey, ObjectMeta, ResourceKind, Struct, TypedObject
 from gpuruntime.testing import AdminClient, ClusterAccess
 

@@ -7,10 +7,10 @@ import pytest
 from attrs import evolve
 
 from gpuruntime.control.writing.writer import Writer
+from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.client import Client, connect
 from gpuruntime.kube.errors import ForbiddenError
-from gpuruntime.kube.kubeconfig import from_kubeconfig
 from gpuruntime.meta.codec import encode
 from gpuruntime.meta.frozen_mapping import FrozenDict
 from gpuruntime.testing import AuditLog, ClusterAccess

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuruntime.control.writing.hot_loops import FightSettings, HotLoopError, HotLoopGuard
-from gpuruntime.kube.answers import Answer
 from gpuruntime.kube.errors import ConflictError, KubeError, NotFoundError, Status
-from gpuruntime.kube.request import Request
+from gpuruntime.kube.transport.request import Request
+from gpuruntime.kube.transport.response import Response
 from gpuruntime.testing.virtual_time import run_virtual
 from tests.control.map_server import answer
 
@@ -41,7 +41,7 @@ class World:
     def __attrs_post_init__(self) -> None:
         self.guard = HotLoopGuard(self, US, self.settings)
 
-    async def send(self, request: Request) -> Answer:
+    async def send(self, request: Request) -> Response:
         method = request.method
         self.asked.append(method)
         await asyncio.sleep(0)
@@ -54,7 +54,7 @@ class World:
     def stream(self, request: Request, *, idle_timeout: float) -> Any:
         return (request, idle_timeout)
 
-    async def write(self, body: Any, method: str = "PUT", path: str = PATH, **options: Any) -> Answer:
+    async def write(self, body: Any, method: str = "PUT", path: str = PATH, **options: Any) -> Response:
         return await self.guard.send(Request(method, path, body=orjson.dumps(body), **options))
 
     async def fight(self, body: Any, method: str = "PUT", path: str = PATH) -> HotLoopError:

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from gpuruntime.control.writing.hot_loops import HotLoopError, HotLoopGuard
 from gpuruntime.kube.errors import ConflictError
-from gpuruntime.kube.request import Request
+from gpuruntime.kube.transport.request import Request
 from gpuruntime.testing import AdminClient, ClusterAccess
 from tests.control.scenes import open_transport
 

@@ -11,8 +11,8 @@ from gpuruntime.api.operation import CREATE_GPU_UNIT, CREATE_STOCKPOOL, SUCCEEDE
 from gpuruntime.api.roles import Roles
 from gpuruntime.api.stockpool import StockPool, StockPoolSpec
 from gpuruntime.control import write_status
-from gpuruntime.kube.kubeconfig import from_kubeconfig
-from gpuruntime.kube.transport import Transport
+from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
+from gpuruntime.kube.transport.transport import Transport
 from gpuruntime.meta import FrozenDict, ObjectMeta
 from gpuruntime.service.objects.creation_ends import end_creation
 from gpuruntime.service.objects.delete import POOL_REMOVAL, RemoveObject

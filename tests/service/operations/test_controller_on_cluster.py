@@ -11,11 +11,11 @@ import pytest
 
 from gpuruntime.api.operation import RUNNING, SUCCEEDED, Operation, OperationResult
 from gpuruntime.control import Cache, Controller, Watch, enqueue_object, write_status
+from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import UnavailableError
-from gpuruntime.kube.kubeconfig import from_kubeconfig
-from gpuruntime.kube.server_time import ServerTime
-from gpuruntime.kube.transport import Transport
+from gpuruntime.kube.transport.server_time import ServerTime
+from gpuruntime.kube.transport.transport import Transport
 from gpuruntime.service.operations.controller import OperationUpkeep, pause_before
 from gpuruntime.service.operations.lease import OperationLease, Outcome
 from gpuruntime.service.operations.operations import Operations

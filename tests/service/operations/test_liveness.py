@@ -7,7 +7,7 @@ import pytest
 
 from gpuruntime.control.permissions.offline_credentials import OFFLINE_CREDENTIALS
 from gpuruntime.kube.errors import UnavailableError
-from gpuruntime.kube.transport import Transport
+from gpuruntime.kube.transport.transport import Transport
 from gpuruntime.service.operations.liveness import Liveness
 from gpuruntime.testing.virtual_time import run_virtual
 

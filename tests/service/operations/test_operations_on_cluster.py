@@ -8,8 +8,8 @@ import pytest
 
 from gpuruntime.api.operation import CREATE_GPU_UNIT, FAILED, SUCCEEDED, Operation, OperationResult, operation_name
 from gpuruntime.control import NotLeaderError, write_status
-from gpuruntime.kube.kubeconfig import from_kubeconfig
-from gpuruntime.kube.transport import Transport
+from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
+from gpuruntime.kube.transport.transport import Transport
 from gpuruntime.meta import ObjectKey
 from gpuruntime.service.errors import NotFinishedError, NotRunningError
 from gpuruntime.service.operations.lease import LostHoldError, OperationLease, Outcome

@@ -9,7 +9,7 @@ from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.control import Cache
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import UnavailableError
-from gpuruntime.kube.request import Request
+from gpuruntime.kube.transport.request import Request
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.service.reads.reader import Reads
 from gpuruntime.testing.virtual_time import run_virtual

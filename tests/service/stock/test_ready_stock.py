@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from gpuruntime.api.roles import Roles
 from gpuruntime.control import Cache
 from gpuruntime.desired.pool_units import is_ready_stock
-from gpuruntime.kube.watching import WatchEvent
+from gpuruntime.kube.watch_events import WatchEvent
 from gpuruntime.service.reads.unit_index import watch_units
 from gpuruntime.service.stock.ready_stock import ReadyStock
 from gpuruntime.testing.virtual_time import run_virtual

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
+from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.kube.client import connect
 from gpuruntime.kube.errors import ForbiddenError, Status, UnavailableError
-from gpuruntime.kube.kubeconfig import from_kubeconfig
-from gpuruntime.testing import ClusterAccess
+from gpuruntime.testing.access import ClusterAccess
 from gpuruntime.testing.plugin import AccountFactory
 from gpuruntime.testing.virtual_time import run_virtual
 from gpuruntime.web.auth.scopes import parse_grants

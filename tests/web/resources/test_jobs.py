@@ -9,7 +9,7 @@ from gpuruntime.api.operation import Operation
 from gpuruntime.control import Cache
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import UnavailableError
-from gpuruntime.kube.request import Request
+from gpuruntime.kube.transport.request import Request
 from gpuruntime.service.reads.reader import Reads
 from gpuruntime.testing.virtual_time import run_virtual
 from gpuruntime.web.resources.jobs import newest_of

@@ -16,7 +16,7 @@ from gpuruntime.kube.errors import (
     Status,
     TooManyRequestsError,
     UnavailableError,
-    UnexpectedAnswerError,
+    UnexpectedResponseError,
 )
 from gpuruntime.service.errors import (
     ClaimedError,
@@ -61,7 +61,7 @@ def test_a_use_case_that_says_no_has_its_own_code(error: ServiceError, status: i
     [
         (UnavailableError("refused"), 503, "service_unavailable"),
         (CredentialsError("none"), 503, "service_unavailable"),
-        (UnexpectedAnswerError("a page"), 503, "service_unavailable"),
+        (UnexpectedResponseError("a page"), 503, "service_unavailable"),
         (TooManyRequestsError(Status(429, retry_after=0.5)), 503, "service_unavailable"),
         (ServerError(Status(500)), 503, "service_unavailable"),
         (InvalidError(Status(422)), 400, "invalid_request"),

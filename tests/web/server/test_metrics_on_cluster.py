@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.control import HttpAddress
 from gpuruntime.control.permissions.offline_credentials import OFFLINE_CREDENTIALS
-from gpuruntime.kube.kubeconfig import from_kubeconfig
+from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.meta import ObjectKey
 from gpuruntime.processes.manager import ManagerConfig, build_manager
 from gpuruntime.testing import ClusterAccess

@@ -12,7 +12,7 @@ from attrs import field, frozen
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.api.roles import Roles
 from gpuruntime.kube import Client
-from gpuruntime.kube.kubeconfig import from_kubeconfig
+from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.kube.patches import MergePatch
 from gpuruntime.meta import FrozenDict, ObjectMeta
 from gpuruntime.testing import ClusterAccess

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.kube import Client
-from gpuruntime.kube.kubeconfig import from_kubeconfig
+from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.kube.patches import MergePatch
 from gpuruntime.meta import ObjectMeta
 from gpuruntime.testing import ClusterAccess

@@ -1,0 +1,1 @@
+"""Credentials: kubeconfig files, service accounts, exec plugins, client certificates, and their rotation."""

@@ -1,0 +1,50 @@
+"""Credentials of a pod: the service account that the kubelet mounts."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from gpuruntime.kube.auth.credentials import Credentials, CredentialsError, Endpoint
+from gpuruntime.kube.auth.identity import TokenFile
+from gpuruntime.kube.auth.rotating_credentials import RotatingCredentials
+from gpuruntime.kube.auth.tls import Pem, Trust
+
+__all__ = ["SERVICE_ACCOUNT", "in_cluster"]
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+
+def in_cluster(directory: Path = SERVICE_ACCOUNT, environ: Mapping[str, str] = os.environ) -> Credentials:
+    """Credentials of the pod that this process runs in; a rotated token or authority needs no restart.
+
+    Raises:
+        CredentialsError: this is not a pod, or its service account is not mounted.
+    """
+    host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT")
+    if not host or not port:
+        raise CredentialsError(
+            "not in a cluster: expected KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT in the environment of a pod"
+        )
+    for name in ("token", "ca.crt"):
+        if not (directory / name).is_file():
+            raise CredentialsError(
+                f"not usable in the cluster: {directory / name} is missing; "
+                "set automountServiceAccountToken: true on the pod or its service account"
+            )
+    ca = directory / "ca.crt"
+    return RotatingCredentials(
+        Endpoint(server=f"https://{_bracketed(host)}:{port}", namespace=_namespace(directory)),
+        TokenFile(directory / "token"),
+        Trust(ca=Pem(f"service account {ca}", ca)),
+    )
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _namespace(directory: Path) -> str:
+    try:
+        return (directory / "namespace").read_text("utf-8").strip() or "default"
+    except FileNotFoundError:
+        return "default"

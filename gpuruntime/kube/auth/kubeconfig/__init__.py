@@ -1,0 +1,1 @@
+"""Kubeconfig files: read, merged, and turned into the credentials of a context."""

@@ -1,0 +1,1 @@
+"""HTTP to one API server: requests, middleware, retries, guarded connections."""
