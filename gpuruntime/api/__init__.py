@@ -1,6 +1,7 @@
 """Resource types of the control plane: shape, defaults, validation, conditions. Pure values."""
 
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec, GPUUnitStatus, UnitAccess, UnitStages
+from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.api.operation import (
     Operation,
     OperationFailure,
@@ -12,7 +13,6 @@ from gpuruntime.api.operation import (
 )
 from gpuruntime.api.placement import PullSecret, UnitToleration
 from gpuruntime.api.readiness import ReadinessProbe
-from gpuruntime.api.roles import Roles
 from gpuruntime.api.stockpool import StockPool, StockPoolSpec, StockPoolStatus
 from gpuruntime.api.unit_template import EnvSource, KeyReference, UnitEnv, UnitPort, UnitTemplate
 
@@ -22,6 +22,7 @@ __all__ = [
     "GPUUnitSpec",
     "GPUUnitStatus",
     "KeyReference",
+    "Namespaces",
     "Operation",
     "OperationFailure",
     "OperationProgress",
@@ -30,7 +31,6 @@ __all__ = [
     "OperationStatus",
     "PullSecret",
     "ReadinessProbe",
-    "Roles",
     "StockPool",
     "StockPoolSpec",
     "StockPoolStatus",

@@ -52,7 +52,7 @@ def _inputs(unit: GPUUnit, rendering: Rendering) -> str:
     """The hash of all that the user decides about the pod template, and of nothing that the operator decides."""
     said = {
         "spec": known_fields(unit.spec),
-        "stock": rendering.roles.is_stock(unit.metadata.namespace),
+        "stock": rendering.namespaces.is_stock(unit.metadata.namespace),
         "renderOn": unit.metadata.annotations.get(RENDER_ON, ""),
     }
     return sha256(orjson.dumps(said, option=orjson.OPT_SORT_KEYS)).hexdigest()[:_HASH_LENGTH]

@@ -29,7 +29,7 @@ def pod_template(unit: GPUUnit, rendering: Rendering) -> PodTemplateSpec:
         QuantityError: cpu or memory is no quantity; `gpuruntime.desired.validation` finds that before.
     """
     spec = unit.spec
-    is_stock = rendering.roles.is_stock(unit.metadata.namespace)
+    is_stock = rendering.namespaces.is_stock(unit.metadata.namespace)
     image = spec.image or (rendering.stock_image if is_stock else rendering.default_image)
     return PodTemplateSpec(
         metadata=ObjectMeta(labels=unit_labels(unit.metadata.name)),

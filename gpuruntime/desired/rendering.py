@@ -4,7 +4,7 @@ from typing import Final
 
 from attrs import field, frozen
 
-from gpuruntime.api.roles import Roles
+from gpuruntime.api.namespaces import Namespaces
 
 __all__ = ["Rendering"]
 
@@ -18,7 +18,7 @@ class Rendering:
     A change of it reaches units that exist only as `gpuruntime.desired.pinning` allows.
     """
 
-    roles: Roles = field(default=Roles())
+    namespaces: Namespaces = field(default=Namespaces())
     stock_image: str = _PLACEHOLDER
     """Image of stock units that name none. It needs a shell."""
     default_image: str = _PLACEHOLDER

@@ -13,7 +13,7 @@ __all__ = ["access_url", "unit_service"]
 def unit_service(unit: GPUUnit, rendering: Rendering) -> Service | None:
     """The Service in front of a unit, with exactly its ports; None for a unit without ports, and for stock."""
     meta, ports = unit.metadata, unit.spec.template.ports
-    if not ports or rendering.roles.is_stock(meta.namespace):
+    if not ports or rendering.namespaces.is_stock(meta.namespace):
         return None
     return Service(
         metadata=ObjectMeta(name=child_name(meta.name), namespace=meta.namespace, labels=unit_labels(meta.name)),
@@ -35,7 +35,7 @@ def access_url(unit: GPUUnit, rendering: Rendering) -> str | None:
 
     None for stock, for a unit without a TCP port, and for one whose primary port is none of them.
     """
-    if rendering.roles.is_stock(unit.metadata.namespace):
+    if rendering.namespaces.is_stock(unit.metadata.namespace):
         return None
     port = _primary_port(unit)
     if port is None:

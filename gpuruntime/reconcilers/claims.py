@@ -10,14 +10,14 @@ active unit was made by hand: then it goes. A claim comes first: what is claimed
 that names it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from attrs import field, frozen
 
 from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.api.operation import Operation
-from gpuruntime.api.roles import SYSTEM_NAMESPACE, Roles
 from gpuruntime.api.stockpool import StockPool
 from gpuruntime.control import (
     Change,
@@ -51,13 +51,11 @@ _ACTION: Final = "Reap"
 
 @frozen
 class ClaimOptions:
-    """Which namespaces are for stock, where units are looked for (no namespaces: everywhere), where Operations live,
-    how long a hold on one lasts, and after how many seconds an end of a claim that the server refused is tried again.
+    """The namespaces of the product, the timing of the lease of an Operation, the maximum concurrent reconciles, and
+    the seconds until the rejected end of a claim is retried.
     """
 
-    roles: Roles = field(factory=Roles)
-    namespaces: Sequence[str] = ()
-    system_namespace: str = SYSTEM_NAMESPACE
+    namespaces: Namespaces = field(factory=Namespaces)
     timing: LeaseTiming = field(factory=LeaseTiming)
     concurrency: int = 4
     refused_seconds: float = REFUSED_SECONDS
@@ -66,14 +64,14 @@ class ClaimOptions:
 def install_claims(manager: Manager, options: ClaimOptions | None = None) -> Controller[ObjectKey]:
     """Have a manager reap claims. Before it runs."""
     chosen = options or ClaimOptions()
-    units = watch_units(manager.cache, chosen.namespaces)
-    operations = watch_operations(manager, chosen.system_namespace)
+    units = watch_units(manager.cache, chosen.namespaces.units)
+    operations = watch_operations(manager, chosen.namespaces.system)
     reaper = ClaimReaper(units.store, operations.store, manager.client, manager.recorder, chosen)
-    stock = tuple(sorted(chosen.roles.stock_namespaces))
+    stock = tuple(sorted(chosen.namespaces.stock))
     manager.declare(
         allow(GPUUnit, "get"),
         allow(GPUUnit, "patch", "delete", namespaces=stock),
-        allow(Operation, "get", namespaces=[chosen.system_namespace]),
+        allow(Operation, "get", namespaces=[chosen.namespaces.system]),
         allow(StockPool, "get", namespaces=stock),
         allow_events(GPUUnit),
     )
@@ -129,7 +127,7 @@ class ClaimReaper:
 
     async def reconcile(self, key: ObjectKey, _context: RunInfo) -> Result:
         stock = self.units.get(key)
-        if stock is None or not self.options.roles.is_stock(key.namespace):
+        if stock is None or not self.options.namespaces.is_stock(key.namespace):
             self._since.pop(key, None)
             return Result.done()
         try:
@@ -142,7 +140,7 @@ class ClaimReaper:
         key, claim = stock.key, claim_of(stock.metadata)
         if claim is None:
             return await self._recall(stock)
-        known = self.operations.get(ObjectKey(self.options.system_namespace, claim.operation))
+        known = self.operations.get(ObjectKey(self.options.namespaces.system, claim.operation))
         is_there = known is not None and known.metadata.uid == claim.id
         left = self._left(key, (claim.id, is_there))
         if left > 0 and not (known is not None and is_there and has_ended(known)):
@@ -152,7 +150,7 @@ class ClaimReaper:
 
     async def _recall(self, stock: GPUUnit) -> Result:
         """Delete a unit that is not claimed and was taken over all the same, so that nobody gets its capacity again."""
-        takers = units_that_took(self.units, stock, self.options.roles)
+        takers = units_that_took(self.units, stock, self.options.namespaces)
         if not takers:
             self._since.pop(stock.key, None)
             return Result.done()
@@ -194,14 +192,13 @@ class ClaimReaper:
         if not claim.operation:
             return None
         try:
-            found = await self.client.get(Operation, claim.operation, self.options.system_namespace)
+            found = await self.client.get(Operation, claim.operation, self.options.namespaces.system)
         except NotFoundError:
             return None
         return found if found.metadata.uid == claim.id else None
 
     async def _active(self, claim: Claim) -> GPUUnit | None:
         """The active unit that the claim is for, live. None is where no units are looked for."""
-        places = self.options.namespaces
-        if claim.claimed_for is None or (places and claim.claimed_for.namespace not in places):
+        if claim.claimed_for is None or claim.claimed_for.namespace not in self.options.namespaces.units:
             return None
         return await read_or_none(self.client, GPUUnit, claim.claimed_for)

@@ -15,7 +15,7 @@ with their owner; those that have lost their owner reference are orphans, and re
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import datetime
 from typing import Any, Final, Generic, TypeVar
 
@@ -78,19 +78,18 @@ _CHANGED_ROLE: Final = "used when a namespace of active units becomes one for st
 
 @frozen
 class GPUUnitOptions:
-    """How units are reconciled: what the operator decides about their children, where units are looked for (no
-    namespaces: everywhere), and how many are reconciled at a time.
+    """How units are reconciled: what the operator decides about their children, which
+    namespaces it works in, and how many are reconciled at a time.
     """
 
     rendering: Rendering = field(factory=Rendering)
-    namespaces: Sequence[str] = ()
     concurrency: int = 8
 
 
 def install_gpuunit(manager: Manager, options: GPUUnitOptions | None = None) -> Controller[ObjectKey]:
     """Have a manager reconcile GPUUnits. Before it runs."""
     chosen = options or GPUUnitOptions()
-    caches = UnitCaches.of(manager.cache, chosen.namespaces)
+    caches = UnitCaches.of(manager.cache, chosen.rendering.namespaces.units)
     writer, renderings = Writer(manager.client, field_manager=GROUP), UnitRenderings(chosen.rendering)
     orphans = OrphanRemoval(manager.client, GPUUnit.KIND)
     reconciler = GPUUnitReconciler(
@@ -112,8 +111,8 @@ def install_gpuunit(manager: Manager, options: GPUUnitOptions | None = None) -> 
 
 def _serving(options: GPUUnitOptions) -> Iterator[Declaration]:
     """What is done to Services: none is made for stock."""
-    stock = tuple(name for name in options.namespaces if options.rendering.roles.is_stock(name))
-    active = tuple(name for name in options.namespaces if name not in stock)
+    namespaces = options.rendering.namespaces
+    active, stock = tuple(sorted(namespaces.instance)), tuple(sorted(namespaces.stock))
     if active or not stock:
         yield allow_children(Service, of=GPUUnit, namespaces=active)
         yield allow(Service, "delete", namespaces=active)
@@ -236,7 +235,7 @@ class GPUUnitReconciler:
             access_url=None if service is None else url,
             hindrance=hindrance,
         )
-        role = self.renderings.rendering.roles.role_of(unit.metadata.namespace)
+        role = self.renderings.rendering.namespaces.role_of(unit.metadata.namespace)
         now = self.now()
         status = unit_status(unit, findings, is_stock=role == "stock", now=now)
         later = can_wait(unit.status, status, now) if status is not unit.status else 0.0

@@ -8,7 +8,7 @@ from prometheus_client.core import HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitStatus, UnitStages
-from gpuruntime.api.roles import Role
+from gpuruntime.api.namespaces import Role
 from gpuruntime.control.histogram import Histogram
 from gpuruntime.control.lru import LRU
 from gpuruntime.meta import ObjectKey, parse_timestamp

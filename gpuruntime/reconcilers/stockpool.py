@@ -13,6 +13,7 @@ from attrs import evolve, field, frozen
 
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.names import POOL_LABEL, label_value
+from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.api.reasons import (
     INVALID_SPEC,
     POOL_PROGRESSING,
@@ -21,7 +22,6 @@ from gpuruntime.api.reasons import (
     SCALED_TO_ZERO,
     UNIT_SYNC_FAILED,
 )
-from gpuruntime.api.roles import Roles
 from gpuruntime.api.stockpool import StockPool
 from gpuruntime.control import (
     Controller,
@@ -65,13 +65,11 @@ _NORMAL: Final = frozenset({POOL_READY, POOL_PROGRESSING, SCALED_TO_ZERO})
 
 @frozen
 class StockPoolOptions:
-    """Which namespaces are for stock, where pools and units are looked for (no namespaces: everywhere), how fast a pool
-    makes units, how many pools are reconciled at a time, and after how many seconds a unit that the server refused is
-    tried again.
+    """The namespaces of the product, how fast a pool creates units, the maximum concurrent reconciles, and the seconds
+    until a rejected unit is retried.
     """
 
-    roles: Roles = field(factory=Roles)
-    namespaces: Sequence[str] = ()
+    namespaces: Namespaces = field(factory=Namespaces)
     pace: Pace = field(factory=Pace)
     concurrency: int = 4
     refused_seconds: float = REFUSED_SECONDS
@@ -80,15 +78,15 @@ class StockPoolOptions:
 def install_stockpool(manager: Manager, options: StockPoolOptions | None = None) -> Controller[ObjectKey]:
     """Have a manager reconcile StockPools. Before it runs, and in a running loop."""
     chosen = options or StockPoolOptions()
-    pools = manager.cache.informer(StockPool, namespaces=chosen.namespaces)
-    units = watch_units(manager.cache, chosen.namespaces)
+    pools = manager.cache.informer(StockPool, namespaces=chosen.namespaces.units)
+    units = watch_units(manager.cache, chosen.namespaces.units)
     pace = RefillPace(chosen.pace, asyncio.get_running_loop().time)
     orphans = OrphanRemoval(manager.client, StockPool.KIND)
     reconciler = StockPoolReconciler(
         pools.store, units.store, manager.client, manager.recorder, pace, orphans, chosen, now=manager.server_time.now
     )
     OrphanCollector(manager.observability.registry, orphans, "pool", (GPUUnit.KIND,))
-    stock = tuple(sorted(chosen.roles.stock_namespaces))
+    stock = tuple(sorted(chosen.namespaces.stock))
     manager.declare(
         allow(GPUUnit, "create", "delete", namespaces=stock),
         allow(GPUUnit, "patch", namespaces=stock, rare=_STRAYED),
@@ -197,9 +195,9 @@ class StockPoolReconciler:
 
     def _faults(self, pool: StockPool) -> str:
         """Why no unit of the pool can be, "" if there is no such reason."""
-        namespace, roles = pool.metadata.namespace, self.options.roles
-        if not roles.is_stock(namespace):
-            where = ", ".join(sorted(roles.stock_namespaces))
+        namespace, namespaces = pool.metadata.namespace, self.options.namespaces
+        if not namespaces.is_stock(namespace):
+            where = ", ".join(sorted(namespaces.stock))
             return f"namespace {namespace}: expected a stock namespace ({where}); create the pool there"
         return told(stock_problems(pool.spec))
 

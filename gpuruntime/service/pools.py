@@ -5,8 +5,8 @@ from typing import Any, ClassVar, Final
 from attrs import frozen
 
 from gpuruntime.api.names import OPERATION_ID, REQUEST_HASH
+from gpuruntime.api.namespaces import STOCK_NAMESPACE, Namespaces
 from gpuruntime.api.operation import CREATE_STOCKPOOL, UPDATE_STOCKPOOL, Operation, OperationResult
-from gpuruntime.api.roles import STOCK_NAMESPACE, Roles
 from gpuruntime.api.stockpool import StockPool, StockPoolSpec
 from gpuruntime.desired.known_fields import known_fields
 from gpuruntime.kube import AlreadyExistsError, Client, NotFoundError
@@ -122,7 +122,7 @@ class StockPools:
 
     operations: Operations
     client: Client
-    roles: Roles
+    namespaces: Namespaces
 
     async def create(
         self, operation_id: str, request: CreatePool, *, within: float = _PATIENCE_SECONDS
@@ -148,8 +148,8 @@ class StockPools:
         problems = pool_problems(request.spec)
         if not is_dns_subdomain(request.name):
             problems.append(f"name: expected lower-case letters, digits, '-' and '.', got {request.name!r}")
-        if not self.roles.is_stock(request.namespace):
-            listed = ", ".join(sorted(self.roles.stock_namespaces))
+        if not self.namespaces.is_stock(request.namespace):
+            listed = ", ".join(sorted(self.namespaces.stock))
             problems.append(f"namespace: expected a stock namespace ({listed}), got {request.namespace!r}")
         if problems:
             raise InvalidRequestError(tuple(problems))

@@ -10,8 +10,8 @@ from attrs import field, frozen
 from attrs.validators import ge
 
 from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.namespaces import SYSTEM_NAMESPACE, Namespaces
 from gpuruntime.api.operation import Operation
-from gpuruntime.api.roles import SYSTEM_NAMESPACE, Roles
 from gpuruntime.api.stockpool import StockPool
 from gpuruntime.control import (
     Controller,
@@ -25,7 +25,6 @@ from gpuruntime.control import (
 )
 from gpuruntime.kube import Client, Credentials, Transport
 from gpuruntime.meta import ObjectKey
-from gpuruntime.service.homes import Homes
 from gpuruntime.service.objects.delete import POOL_REMOVAL, STOCK_REMOVAL, Removals
 from gpuruntime.service.objects.update import Changes
 from gpuruntime.service.operations.controller import DEFAULT_KEEP, MOST_KEPT, OperationUpkeep
@@ -67,24 +66,18 @@ class ServiceOptions:
     """How requests are carried out.
 
     Args:
-        roles: which namespaces are for stock.
-        namespace: where Operations live.
-        namespaces: where units are looked for; () is everywhere.
+        namespaces: the namespaces of units, stock and Operations.
         keep: how long an ended Operation is kept, and a replay known for one.
         timing: how long others wait for a process that works on an Operation.
         identity: this process's own name among those that work on Operations.
-        homes: where things are that name no namespace.
         patience: after how many seconds without any answer of the API server a caller is told to come again.
         most_kept: how many ended Operations are kept at most; those that ended first go first.
     """
 
-    roles: Roles = field(factory=Roles)
-    namespace: str = SYSTEM_NAMESPACE
-    namespaces: tuple[str, ...] = ()
+    namespaces: Namespaces = field(factory=Namespaces)
     keep: timedelta = DEFAULT_KEEP
     timing: LeaseTiming = field(factory=LeaseTiming)
     identity: str = field(factory=lambda: f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}")
-    homes: Homes = field(factory=Homes)
     patience: float = 3.0
     most_kept: int = field(default=MOST_KEPT, validator=ge(1))
 
@@ -104,8 +97,7 @@ class Service:
     pool_reads: Reads[StockPool]
     job_reads: Reads[Operation]
     log: ChangeLog[GPUUnit]
-    roles: Roles
-    homes: Homes
+    namespaces: Namespaces
     upkeep: Controller[ObjectKey]
 
 
@@ -120,11 +112,11 @@ def install_service(manager: Manager, credentials: Credentials, options: Service
     client = Client(transport, field_manager=manager.options.name)
     # For what a caller waits for. Other work may take its time.
     asker = Client(CircuitBreaker(signs), field_manager=manager.options.name)
-    units = watch_units(manager.cache, chosen.namespaces)
-    records = watch_operations(manager, chosen.namespace)
-    pools = manager.cache.informer(StockPool, namespaces=chosen.namespaces)
-    names = CapacityNames(chosen.namespaces)
-    ready = ReadyStock(units, chosen.roles)
+    units = watch_units(manager.cache, chosen.namespaces.units)
+    records = watch_operations(manager, chosen.namespaces.system)
+    pools = manager.cache.informer(StockPool, namespaces=chosen.namespaces.units)
+    names = CapacityNames(chosen.namespaces.units)
+    ready = ReadyStock(units, chosen.namespaces)
     claims = StockClaims(units.store, ready, transport.server_time.now)
     creation = UnitCreation(claims, units.store)
     pooling = (PoolCreation(), POOL_CHANGE, POOL_REMOVAL)
@@ -134,7 +126,7 @@ def install_service(manager: Manager, credentials: Credentials, options: Service
         transport,
         records,
         runner,
-        namespace=chosen.namespace,
+        namespace=chosen.namespaces.system,
         field_manager=manager.options.name,
         identity=chosen.identity,
         timing=chosen.timing,
@@ -156,21 +148,20 @@ def install_service(manager: Manager, credentials: Credentials, options: Service
     ClaimCollector(manager.observability.registry, claims.counters)
     OperationCollector(manager.observability.registry, runner.counters, records.store, transport.server_time.now)
     manager.declare(
-        allow(Operation, "get", "create", "delete", "patch", namespaces=[chosen.namespace]),
-        allow_status(Operation, namespaces=[chosen.namespace]),
+        allow(Operation, "get", "create", "delete", "patch", namespaces=[chosen.namespaces.system]),
+        allow_status(Operation, namespaces=[chosen.namespaces.system]),
         allow(GPUUnit, "get", "list", "create", "delete", "patch"),
         allow(StockPool, "get", "delete", "patch"),
-        allow(StockPool, "create", namespaces=tuple(sorted(chosen.roles.stock_namespaces))),
+        allow(StockPool, "create", namespaces=tuple(sorted(chosen.namespaces.stock))),
         allow(
             StockPool,
             "update",
             subresource="finalizers",
-            namespaces=tuple(sorted(chosen.roles.stock_namespaces)),
+            namespaces=tuple(sorted(chosen.namespaces.stock)),
             rare=_ADMISSION,
         ),
     )
-    stock = tuple(filter(chosen.roles.is_stock, chosen.namespaces))
-    active = tuple(name for name in chosen.namespaces if name not in stock)
+    active, stock = chosen.namespaces.instance, chosen.namespaces.stock
     # What is told live is told of active units. Of one namespace there is one watch, whose versions followers can come
     # back to; that of stock is not in step with it.
     log = ChangeLog(units, places=active)
@@ -186,9 +177,9 @@ def install_service(manager: Manager, credentials: Credentials, options: Service
     manager.add(work, "operations", group="always")
     return Service(
         operations=operations,
-        stock=StockBatches(operations, chosen.roles),
-        units=ActiveUnits(operations, claims, asker, chosen.roles, active),
-        pools=StockPools(operations, asker, chosen.roles),
+        stock=StockBatches(operations, chosen.namespaces),
+        units=ActiveUnits(operations, claims, asker, chosen.namespaces),
+        pools=StockPools(operations, asker, chosen.namespaces),
         changes=Changes(operations, asker),
         removals=Removals(operations, asker),
         unit_reads=Reads(units, asker, GPUUnit, active),
@@ -196,7 +187,6 @@ def install_service(manager: Manager, credentials: Credentials, options: Service
         pool_reads=Reads(pools, asker, StockPool),
         job_reads=Reads(records, asker, Operation),
         log=log,
-        roles=chosen.roles,
-        homes=chosen.homes,
+        namespaces=chosen.namespaces,
         upkeep=upkeep,
     )

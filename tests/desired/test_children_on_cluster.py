@@ -9,7 +9,7 @@ from attrs import evolve
 from hypothesis import HealthCheck, given, settings
 
 from gpuruntime.api.gpuunit import GPUUnit
-from gpuruntime.api.roles import Roles
+from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.control.writing.comparison import differences
 from gpuruntime.control.writing.writer import Writer
 from gpuruntime.desired.deployment import unit_deployment
@@ -44,9 +44,9 @@ def rehearse(admin: AdminClient, child: TypedObject) -> Any:
 async def test_the_children_of_a_unit_are_written_once(
     kube_cluster: ClusterAccess, kube_namespace: str, golden: GPUUnit
 ) -> None:
-    stock = [kube_namespace] if golden.metadata.namespace == "runtime-stock" else []
+    stock = (kube_namespace,) if golden.metadata.namespace == "runtime-stock" else ()
     unit = evolve(golden, metadata=evolve(golden.metadata, namespace=kube_namespace))
-    rendering = Rendering(roles=Roles(stock))
+    rendering = Rendering(namespaces=Namespaces(stock=stock))
     async with open_client(kube_cluster) as client:
         owner = await make_owner(client, kube_namespace)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.api.names import RENDER_ON, RENDERED_DIGEST, RENDERED_FOR, RENDERED_TEMPLATE
-from gpuruntime.api.roles import Roles
+from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.desired.deployment import unit_deployment
 from gpuruntime.desired.pinning import pinned
 from gpuruntime.desired.rendering import Rendering
@@ -94,7 +94,7 @@ def test_a_unit_that_changes_its_role_is_rendered_for_it() -> None:
     unit = a_unit("team-a")
     running = rendered(unit, BEFORE)
 
-    stock = rendered(unit, evolve(BEFORE, roles=Roles(["team-a"])), running)
+    stock = rendered(unit, evolve(BEFORE, namespaces=Namespaces(stock=("team-a",))), running)
 
     assert stock.spec.template.spec.priority_class_name == "gpuruntime-stock"
 

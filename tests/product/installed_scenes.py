@@ -9,7 +9,7 @@ from typing import Any, Final
 from attrs import frozen
 
 from gpuruntime.api.gpuunit import GPUUnit
-from gpuruntime.api.roles import INSTANCE_NAMESPACE, STOCK_NAMESPACE, SYSTEM_NAMESPACE
+from gpuruntime.api.namespaces import INSTANCE_NAMESPACE, STOCK_NAMESPACE, SYSTEM_NAMESPACE
 from gpuruntime.api.stockpool import StockPool
 from gpuruntime.control import Informer, wait_for
 from gpuruntime.control.informers.waiting import Predicate

@@ -8,8 +8,8 @@ import pytest
 from gpuruntime.api import reasons
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.names import CLAIM_ID, SOURCE_POOL
+from gpuruntime.api.namespaces import INSTANCE_NAMESPACE, STOCK_NAMESPACE, SYSTEM_NAMESPACE
 from gpuruntime.api.operation import operation_name
-from gpuruntime.api.roles import INSTANCE_NAMESPACE, STOCK_NAMESPACE, SYSTEM_NAMESPACE
 from gpuruntime.api.stockpool import StockPoolSpec
 from gpuruntime.api.unit_template import UnitPort, UnitTemplate
 from gpuruntime.desired.provenance import CLAIMED_BY, CLAIMED_FOR, claim_of

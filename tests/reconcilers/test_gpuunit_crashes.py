@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
-from gpuruntime.api.roles import Roles
+from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.api.unit_template import UnitPort, UnitTemplate
 from gpuruntime.control import Manager, ManagerOptions
 from gpuruntime.desired.rendering import Rendering
@@ -26,7 +26,7 @@ async def operator(launch: Launch) -> None:
     stock = launch.namespace("stock")
     install_gpuunit(
         manager,
-        GPUUnitOptions(Rendering(roles=Roles(frozenset({stock}))), namespaces=(launch.namespace("active"), stock)),
+        GPUUnitOptions(Rendering(namespaces=Namespaces((launch.namespace("active"),), (stock,)))),
     )
     await manager.run()
 

@@ -7,7 +7,9 @@ import pytest
 
 from gpuruntime.api import reasons
 from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.control import Change
+from gpuruntime.desired.rendering import Rendering
 from gpuruntime.reconcilers.gpuunit import GPUUnitOptions
 from gpuruntime.testing import ClusterAccess
 from gpuruntime.testing.faults import DropRequests, FailRequests, Fault, LoseResponses
@@ -42,7 +44,7 @@ async def test_a_server_that_fails_is_told_as_what_the_unit_waits_for(
     await observer.units.subscribe(phases)
     async with (
         proxied(product, tmp_path) as (proxy, credentials),
-        operating(credentials, GPUUnitOptions(namespaces=[kube_namespace])),
+        operating(credentials, GPUUnitOptions(Rendering(namespaces=Namespaces((kube_namespace,), ())))),
     ):
         with proxy.inject(FailRequests(500), method="POST", path=".*/deployments"):
             key = create_unit(product.admin(), kube_namespace, "demo", template={"ports": PORTS})
@@ -79,7 +81,7 @@ async def test_a_call_that_fails_for_a_while_is_repeated_without_a_word_of_failu
     await observer.units.subscribe(phases)
     async with (
         proxied(product, tmp_path) as (proxy, credentials),
-        operating(credentials, GPUUnitOptions(namespaces=[kube_namespace])) as operator,
+        operating(credentials, GPUUnitOptions(Rendering(namespaces=Namespaces((kube_namespace,), ())))) as operator,
     ):
         with proxy.inject(fault, method=method, path=path):
             key = create_unit(product.admin(), kube_namespace, "demo")

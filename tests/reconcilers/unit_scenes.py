@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from gpuruntime.api.roles import Roles
+from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.control import Controller, Manager, ManagerOptions
 from gpuruntime.control.permissions.offline_credentials import OFFLINE_CREDENTIALS
 from gpuruntime.desired.rendering import Rendering
@@ -87,8 +87,7 @@ async def unit_world(
     access: ClusterAccess, audit: AuditLog, namespaces: Sequence[str], stock: Sequence[str], directory: Path
 ) -> AsyncIterator[UnitWorld]:
     """A world of these namespaces, some of them for stock."""
-    rendering = Rendering(roles=Roles(stock_namespaces=frozenset(stock)))
-    options = GPUUnitOptions(rendering=rendering, namespaces=(*namespaces, *stock))
+    options = GPUUnitOptions(Rendering(namespaces=Namespaces(tuple(namespaces), tuple(stock))))
     planned = Manager(OFFLINE_CREDENTIALS, _OPTIONS)
     install_gpuunit(planned, options)
     with granted_account(access, planned.permissions, namespace=namespaces[0], directory=directory) as account:

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 from attrs import field, frozen
 
 from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.api.operation import Operation, operation_name
-from gpuruntime.api.roles import Roles
 from gpuruntime.api.stockpool import StockPool, StockPoolSpec
 from gpuruntime.control import Cache, Controller, Informer, Manager, ManagerOptions, Store, wait_for
 from gpuruntime.control.informers.consistent_read import has_reached
@@ -26,7 +26,6 @@ from gpuruntime.meta import ObjectKey, ObjectMeta, Struct, find_condition
 from gpuruntime.reconcilers.claims import ClaimOptions, install_claims
 from gpuruntime.reconcilers.gpuunit import GPUUnitOptions, install_gpuunit
 from gpuruntime.reconcilers.stockpool import StockPoolOptions, install_stockpool
-from gpuruntime.service.homes import Homes
 from gpuruntime.service.operations.record import LeaseTiming, has_ended, new_operation, request_hash
 from gpuruntime.service.operations.requests import CreateUnit, Envelope, SeedStock
 from gpuruntime.service.wiring import Service, ServiceOptions, install_service, watch_operations
@@ -70,12 +69,12 @@ def build_product(
     refused_seconds: float = 60.0,
 ) -> Product:
     """All of it, in two namespaces; Operations live beside the active units."""
-    roles, places = Roles(stock_namespaces=frozenset({stock})), (active, stock)
+    namespaces = Namespaces((active,), (stock,), active)
     manager = Manager(credentials, ManagerOptions(name, grace=10.0))
-    units = install_gpuunit(manager, GPUUnitOptions(rendering=Rendering(roles=roles), namespaces=places))
-    pools = install_stockpool(manager, StockPoolOptions(roles, places, refused_seconds=refused_seconds))
-    claims = install_claims(manager, ClaimOptions(roles, places, active, timing, refused_seconds=refused_seconds))
-    options = ServiceOptions(roles, active, places, keep, timing, homes=Homes(active, stock), patience=patience)
+    units = install_gpuunit(manager, GPUUnitOptions(Rendering(namespaces=namespaces)))
+    pools = install_stockpool(manager, StockPoolOptions(namespaces, refused_seconds=refused_seconds))
+    claims = install_claims(manager, ClaimOptions(namespaces, timing, refused_seconds=refused_seconds))
+    options = ServiceOptions(namespaces, keep, timing, patience=patience)
     return Product(manager, install_service(manager, credentials, options), units, pools, claims)
 
 

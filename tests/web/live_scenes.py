@@ -10,7 +10,7 @@ from attrs import field, frozen
 from prometheus_client import CollectorRegistry, generate_latest
 
 from gpuruntime.api.gpuunit import GPUUnit
-from gpuruntime.api.roles import Roles
+from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.control import Cache
 from gpuruntime.kube.auth.credentials import Credentials
 from gpuruntime.kube.client import Client
@@ -60,7 +60,7 @@ async def replica(
     *,
     beside: str = "",
     also: str = "",
-    roles: Roles | None = None,
+    namespaces: Namespaces | None = None,
 ) -> AsyncIterator[Replica]:
     """A replica that remembers so many steps, for the length of the block.
 
@@ -74,7 +74,7 @@ async def replica(
         informer = cache.informer(GPUUnit, namespaces=(*places, beside) if beside else places)
         log = ChangeLog(informer, kept, places)
         reads = Reads(informer, Client(transport, field_manager="replica"), GPUUnit, places)
-        live = LiveUnits(log, reads, roles or Roles())
+        live = LiveUnits(log, reads, namespaces or Namespaces())
 
         async def serve(request: web.Request) -> web.StreamResponse:
             return await live.stream(request, None, lambda unit: unit.metadata.namespace in followed)

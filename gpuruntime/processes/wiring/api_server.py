@@ -12,8 +12,7 @@ from aiohttp import web
 from attrs import frozen
 
 from gpuruntime.api.namespaces import Namespaces
-from gpuruntime.api.roles import Roles
-from gpuruntime.control import OFFLINE_CREDENTIALS, Manager, ManagerOptions, Permission, allow
+from gpuruntime.control import OFFLINE_CREDENTIALS, Manager, ManagerOptions, Permission, uses
 from gpuruntime.kube import Client, Credentials
 from gpuruntime.kube.builtin.authentication import TokenReview
 from gpuruntime.kube.builtin.core import Namespace
@@ -23,7 +22,6 @@ from gpuruntime.processes.wiring.credentials import cluster_credentials, require
 from gpuruntime.processes.wiring.status_reporter import StatusReporter
 from gpuruntime.service.compat.cluster import ClusterMachines
 from gpuruntime.service.compat.memory import MemoryMachines
-from gpuruntime.service.homes import Homes
 from gpuruntime.service.objects.namespace_checks import NamespaceChecks
 from gpuruntime.service.reads.inventory import Inventory
 from gpuruntime.service.reads.inventory_metrics import InventoryCollector
@@ -82,14 +80,8 @@ def install_api(manager: Manager, credentials: Credentials, config: ApiConfig) -
     """
     namespaces, election = config.namespaces, manager.options.election
     identity = f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}" if election is None else election.identity
-    options = ServiceOptions(
-        Roles(namespaces.stock),
-        namespaces.system,
-        namespaces.units,
-        timedelta(seconds=config.keep_operations),
-        identity=identity,
-        homes=Homes(namespaces.default_instance, namespaces.default_stock),
-    )
+    keep = timedelta(seconds=config.keep_operations)
+    options = ServiceOptions(namespaces, keep, identity=identity)
     service = install_service(manager, credentials, options)
     manager.declare(
         allow(TokenReview, "create", rare="used for callers with tokens of the cluster"),
@@ -99,7 +91,7 @@ def install_api(manager: Manager, credentials: Credentials, config: ApiConfig) -
 
 
 def _cluster_api(manager: Manager, service: Service, namespaces: Namespaces) -> Api:
-    inventory = Inventory.of(manager.cache, namespaces.units, service.roles)
+    inventory = Inventory.of(manager.cache, namespaces)
     InventoryCollector(manager.observability.registry, inventory)
     health = HealthPages(inventory.take, ClusterProbe(manager.reach_server).error, _now, _now())
     defaults = (namespaces.default_instance, namespaces.default_stock)

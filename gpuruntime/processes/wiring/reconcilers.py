@@ -3,7 +3,6 @@
 from typing import Final
 
 from gpuruntime.api.namespaces import Namespaces
-from gpuruntime.api.roles import Roles
 from gpuruntime.control import Manager
 from gpuruntime.desired.rendering import Rendering
 from gpuruntime.reconcilers.claims import ClaimOptions, install_claims
@@ -18,8 +17,6 @@ WORKERS: Final = GPUUnitOptions().concurrency
 
 def install_reconcilers(manager: Manager, namespaces: Namespaces, workers: int = WORKERS) -> None:
     """Have a manager reconcile everything while it leads. Before it runs."""
-    roles, units = Roles(namespaces.stock), namespaces.units
-    rendering = Rendering(roles=roles)
-    install_gpuunit(manager, GPUUnitOptions(rendering=rendering, namespaces=units, concurrency=workers))
-    install_stockpool(manager, StockPoolOptions(roles, units))
-    install_claims(manager, ClaimOptions(roles, units, namespaces.system))
+    install_gpuunit(manager, GPUUnitOptions(Rendering(namespaces=namespaces), concurrency=workers))
+    install_stockpool(manager, StockPoolOptions(namespaces))
+    install_claims(manager, ClaimOptions(namespaces))

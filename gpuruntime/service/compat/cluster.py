@@ -7,10 +7,10 @@ from typing import Final
 from attrs import frozen
 
 from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.namespaces import INSTANCE_NAMESPACE, STOCK_NAMESPACE
 from gpuruntime.api.operation import SEED_STOCK_UNITS
 from gpuruntime.api.reasons import FAILED as PHASE_FAILED
 from gpuruntime.api.reasons import READY_CONDITION
-from gpuruntime.api.roles import INSTANCE_NAMESPACE, STOCK_NAMESPACE
 from gpuruntime.control import Store
 from gpuruntime.desired.pool_units import is_ready_stock
 from gpuruntime.desired.provenance import claim_of, provenance_of
@@ -149,7 +149,7 @@ class ClusterMachines:
         """See `Machines`. The stocks are waited for up to twenty seconds."""
         envelope = Envelope(request.spec_name, request.cpu, request.memory, request.gpu_num, request.gpu_type)
         seed = SeedStock(envelope, request.number, self.stock_namespace)
-        check_seed(seed, self.units.roles)
+        check_seed(seed, self.units.namespaces)
         deadline = asyncio.get_running_loop().time() + _PATIENCE_SECONDS
         batch = batch_name(request.spec_name, operation_id)
         names = [stock_name(batch, ordinal) for ordinal in range(1, request.number + 1)]

@@ -4,13 +4,11 @@ They are wire types, so that they can be stored. What is left out of one is its 
 have one hash.
 """
 
-from collections.abc import Collection
-
 from attrs import evolve, field, frozen
 
 from gpuruntime.api.gpuunit import GPUUnitSpec, UnitAccess
+from gpuruntime.api.namespaces import INSTANCE_NAMESPACE, STOCK_NAMESPACE, Namespaces
 from gpuruntime.api.placement import PullSecret
-from gpuruntime.api.roles import INSTANCE_NAMESPACE, STOCK_NAMESPACE, Roles
 from gpuruntime.api.security_profile import BASELINE
 from gpuruntime.api.unit_template import UnitTemplate
 from gpuruntime.meta import EMPTY, FrozenDict, Struct, is_dns_subdomain
@@ -95,7 +93,7 @@ class DeleteUnit(Struct):
     returned: ReturnedStock | None = None
 
 
-def check_seed(request: SeedStock, roles: Roles) -> None:
+def check_seed(request: SeedStock, namespaces: Namespaces) -> None:
     """Pass if stock can be seeded by this request.
 
     Raises:
@@ -104,13 +102,13 @@ def check_seed(request: SeedStock, roles: Roles) -> None:
     problems = []
     if not 1 <= request.replicas <= LARGEST_BATCH:
         problems.append(f"replicas: expected 1 to {LARGEST_BATCH}, got {request.replicas}")
-    if not roles.is_stock(request.namespace):
-        problems.append(f"namespace: expected a stock namespace ({_listed(roles)}), got {request.namespace!r}")
+    if not namespaces.is_stock(request.namespace):
+        problems.append(f"namespace: expected a stock namespace ({_listed(namespaces)}), got {request.namespace!r}")
     _refuse(problems + unit_problems(request.envelope.spec()))
 
 
-def check_create(request: CreateUnit, roles: Roles, namespaces: Collection[str] = ()) -> None:
-    """Pass if a unit can be created by this request, in one of these namespaces; () is all.
+def check_create(request: CreateUnit, namespaces: Namespaces) -> None:
+    """Pass if a unit can be created by this request.
 
     Raises:
         InvalidRequestError: it cannot, by nobody and never.
@@ -118,15 +116,15 @@ def check_create(request: CreateUnit, roles: Roles, namespaces: Collection[str] 
     problems = []
     if not is_dns_subdomain(request.name):
         problems.append(f"name: expected lower-case letters, digits, '-' and '.', got {request.name!r}")
-    if roles.is_stock(request.namespace):
+    if namespaces.is_stock(request.namespace):
         problems.append(f"namespace: expected one for active units, got the stock namespace {request.namespace!r}")
-    elif namespaces and request.namespace not in namespaces:
+    elif request.namespace not in namespaces.instance:
         # Nobody would look after it, and its stock would be lost.
-        listed = ", ".join(sorted(namespaces))
+        listed = ", ".join(sorted(namespaces.instance))
         problems.append(f"namespace: expected one for active units ({listed}), got {request.namespace!r}")
-    if not roles.is_stock(request.stock_namespace):
+    if not namespaces.is_stock(request.stock_namespace):
         problems.append(
-            f"stockNamespace: expected a stock namespace ({_listed(roles)}), got {request.stock_namespace!r}"
+            f"stockNamespace: expected a stock namespace ({_listed(namespaces)}), got {request.stock_namespace!r}"
         )
     if request.cold_start and request.envelope is None:
         problems.append("envelope: expected one with coldStart, got none")
@@ -152,5 +150,5 @@ def _refuse(problems: list[str]) -> None:
         raise InvalidRequestError(tuple(problems))
 
 
-def _listed(roles: Roles) -> str:
-    return ", ".join(sorted(roles.stock_namespaces))
+def _listed(namespaces: Namespaces) -> str:
+    return ", ".join(sorted(namespaces.stock))

@@ -7,7 +7,7 @@ from typing import Final
 from attrs import frozen
 
 from gpuruntime.api.gpuunit import GPUUnit
-from gpuruntime.api.roles import Roles
+from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.api.stockpool import StockPool
 from gpuruntime.control import Cache, Informer
 from gpuruntime.desired.pool_units import is_ready_stock
@@ -66,27 +66,27 @@ class Inventory:
     """Counts what the caches of a process show."""
 
     def __init__(
-        self, units: Informer[GPUUnit], pools: Informer[StockPool], nodes: Informer[NodeSummary], roles: Roles
+        self, units: Informer[GPUUnit], pools: Informer[StockPool], nodes: Informer[NodeSummary], namespaces: Namespaces
     ) -> None:
         self.units = units
         self.pools = pools
         self.nodes = nodes
-        self.roles = roles
+        self.namespaces = namespaces
 
     @classmethod
-    def of(cls, cache: Cache, namespaces: tuple[str, ...], roles: Roles) -> "Inventory":
-        """The inventory of units and pools in these namespaces, and of all nodes."""
+    def of(cls, cache: Cache, namespaces: Namespaces) -> "Inventory":
+        """The inventory of units and pools in the namespaces of the product, and of all nodes."""
         return cls(
-            watch_units(cache, namespaces),
-            cache.informer(StockPool, namespaces=namespaces),
+            watch_units(cache, namespaces.units),
+            cache.informer(StockPool, namespaces=namespaces.units),
             watch_nodes(cache),
-            roles,
+            namespaces,
         )
 
     def take(self) -> InventorySnapshot:
         """What there is, as far as it is known now."""
         units = self.units.store.list().items
-        stock = [unit for unit in units if self.roles.is_stock(unit.metadata.namespace)]
+        stock = [unit for unit in units if self.namespaces.is_stock(unit.metadata.namespace)]
         return InventorySnapshot(
             nodes=self.nodes.store.list().items,
             active_units=len(units) - len(stock),

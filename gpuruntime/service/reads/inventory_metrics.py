@@ -10,8 +10,8 @@ from prometheus_client.registry import Collector
 
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.names import CLAIM_ID
+from gpuruntime.api.namespaces import Role
 from gpuruntime.api.reasons import FAILED, PROGRESSING, READY, READY_CONDITION, REFILL_STOPPED
-from gpuruntime.api.roles import Role
 from gpuruntime.api.stockpool import StockPool
 from gpuruntime.desired.pool_units import is_ready_stock
 from gpuruntime.meta import find_condition
@@ -80,7 +80,7 @@ class _Units:
         gpus = Counter(dict.fromkeys(roles, 0))
         stock: dict[str, Counter[str]] = {}
         for unit in units:
-            role = inventory.roles.role_of(unit.metadata.namespace)
+            role = inventory.namespaces.role_of(unit.metadata.namespace)
             phases[role, unit.status.phase if unit.status.phase in _PHASES else _PENDING] += 1
             gpus[role] += unit.spec.gpu
             if role == "stock":

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.names import CLAIM_ID, POOL_LABEL, label_value
-from gpuruntime.api.roles import Roles
+from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.control import Cache, Index, Informer, Store
 from gpuruntime.desired.pool_units import maker_of
 from gpuruntime.desired.provenance import Provenance
@@ -44,7 +44,7 @@ def units_claimed_by(units: Store[GPUUnit], claim: str) -> tuple[GPUUnit, ...]:
     return units.list(where={_CLAIMED_BY.name: claim}).items
 
 
-def units_that_took(units: Store[GPUUnit], stock: GPUUnit, roles: Roles) -> tuple[GPUUnit, ...]:
+def units_that_took(units: Store[GPUUnit], stock: GPUUnit, namespaces: Namespaces) -> tuple[GPUUnit, ...]:
     """The active units whose provenance names a stock unit, but for those on their way out; one at most, if all is
     well.
     """
@@ -52,7 +52,7 @@ def units_that_took(units: Store[GPUUnit], stock: GPUUnit, roles: Roles) -> tupl
     return tuple(
         unit
         for unit in found
-        if unit.metadata.deletion_timestamp is None and not roles.is_stock(unit.metadata.namespace)
+        if unit.metadata.deletion_timestamp is None and not namespaces.is_stock(unit.metadata.namespace)
     )
 
 

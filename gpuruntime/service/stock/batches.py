@@ -2,8 +2,8 @@
 
 from attrs import frozen
 
+from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.api.operation import SEED_STOCK_UNITS
-from gpuruntime.api.roles import Roles
 from gpuruntime.service.operations.operations import Operations, Submitted
 from gpuruntime.service.operations.requests import SeedStock, check_seed
 
@@ -15,7 +15,7 @@ class StockBatches:
     """Seeds stock. The Operation is the job; if it succeeded, all units are stored, ready or not."""
 
     operations: Operations
-    roles: Roles
+    namespaces: Namespaces
 
     async def seed(self, operation_id: str, request: SeedStock) -> Submitted:
         """Record that stock is to be made, and begin; a replay begins nothing.
@@ -25,5 +25,5 @@ class StockBatches:
             OperationConflictError: the operationID was used for another request.
             NotRunningError, KubeError: not now.
         """
-        check_seed(request, self.roles)
+        check_seed(request, self.namespaces)
         return await self.operations.submit(operation_id, SEED_STOCK_UNITS, request)

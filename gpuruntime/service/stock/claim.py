@@ -130,7 +130,11 @@ class StockClaims:
         for candidate in changed:
             with self._wanting(candidate):
                 fresh = await read_or_none(client, GPUUnit, candidate.key)
-                if fresh is None or not is_ready_stock(fresh) or units_that_took(self._units, fresh, self._ready.roles):
+                if (
+                    fresh is None
+                    or not is_ready_stock(fresh)
+                    or units_that_took(self._units, fresh, self._ready.namespaces)
+                ):
                     continue
                 claimed = await self._try(client, operation, fresh, active)
             if claimed is not None:
@@ -170,7 +174,7 @@ class StockClaims:
                 del self._claimed[uid]
         # Somebody may have stripped the claim off a unit that was taken over: then it is about to go.
         fit = (unit for unit in self._candidates(wanted, besides | self._claimed.keys()) if wanted.fits(unit))
-        return next((unit for unit in fit if not units_that_took(self._units, unit, self._ready.roles)), None)
+        return next((unit for unit in fit if not units_that_took(self._units, unit, self._ready.namespaces)), None)
 
     def _candidates(self, wanted: WantedStock, besides: set[str]) -> Iterable[GPUUnit]:
         if not wanted.name:

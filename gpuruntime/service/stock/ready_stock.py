@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import asynccontextmanager
 
 from gpuruntime.api.gpuunit import GPUUnit
-from gpuruntime.api.roles import Roles
+from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.control import Change, Informer, QuarantinedError
 from gpuruntime.desired.pool_units import is_ready_stock
 from gpuruntime.meta import ObjectKey
@@ -26,10 +26,10 @@ class ReadyStock:
         It is known for the length of `following` only.
     """
 
-    def __init__(self, units: Informer[GPUUnit], roles: Roles) -> None:
+    def __init__(self, units: Informer[GPUUnit], namespaces: Namespaces) -> None:
         self.is_complete = False
         self._informer = units
-        self.roles = roles
+        self.namespaces = namespaces
         self._queues: dict[tuple[str, str], list[_Entry]] = {}
 
     @asynccontextmanager
@@ -64,7 +64,7 @@ class ReadyStock:
         return unit if unit is not None and is_ready_stock(unit) else None
 
     def _take(self, change: Change[GPUUnit]) -> None:
-        if not self.roles.is_stock(change.key.namespace):
+        if not self.namespaces.is_stock(change.key.namespace):
             return
         before, after = _place(change.before), _place(change.after)
         if before == after:

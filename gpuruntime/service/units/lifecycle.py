@@ -5,8 +5,8 @@ from typing import Final
 from attrs import evolve, frozen
 
 from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.api.operation import CREATE_GPU_UNIT, DELETE_GPU_UNIT
-from gpuruntime.api.roles import Roles
 from gpuruntime.kube import Client
 from gpuruntime.meta import ObjectKey, is_dns_subdomain
 from gpuruntime.service.errors import ObjectNotFoundError
@@ -31,17 +31,16 @@ class UnitAnswer:
 
 @frozen
 class ActiveUnits:
-    """Creates and deletes active units, in these namespaces; () is all that are not for stock."""
+    """Creates and deletes active units, in the instance namespaces."""
 
     operations: Operations
     claims: StockClaims
     client: Client
-    roles: Roles
-    namespaces: tuple[str, ...] = ()
+    namespaces: Namespaces
 
     def may_have(self, key: ObjectKey) -> bool:
         """Whether an active unit can have this name in this place."""
-        is_place = not self.roles.is_stock(key.namespace) and (not self.namespaces or key.namespace in self.namespaces)
+        is_place = key.namespace in self.namespaces.instance
         return is_place and is_dns_subdomain(key.name) and is_dns_subdomain(key.namespace)
 
     async def create(self, operation_id: str, request: CreateUnit, *, within: float = _PATIENCE_SECONDS) -> UnitAnswer:
@@ -54,7 +53,7 @@ class ActiveUnits:
             NotFinishedError: it will be made; ask again.
             NotRunningError, KubeError: not now; ask again with the same operationID.
         """
-        check_create(request, self.roles, self.namespaces)
+        check_create(request, self.namespaces)
         return await self.create_checked(operation_id, request, within=within)
 
     async def create_checked(

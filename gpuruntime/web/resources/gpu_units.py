@@ -58,7 +58,7 @@ class Units:
     _live: LiveUnits = field(
         init=False,
         default=Factory(
-            lambda self: LiveUnits(self.service.log, self.service.unit_reads, self.service.roles), takes_self=True
+            lambda self: LiveUnits(self.service.log, self.service.unit_reads, self.service.namespaces), takes_self=True
         ),
     )
 
@@ -135,7 +135,7 @@ class Units:
         the id back: who drops before `synced` begins anew.
         """
         query: UnitsQuery = call.query
-        matches = unit_filter(query, self.service.roles, stock=False)
+        matches = unit_filter(query, self.service.namespaces, stock=False)
         if query.watch:
             return await self._stream(call, query.resource_version, matches)
         page = await self.service.unit_reads.page(
@@ -225,11 +225,11 @@ class Units:
         Raises:
             InvalidRequestError: its fields do not fit together; whatever else is wrong is told with it.
         """
-        request, problems = body.request(self.service.homes), body.problems()
+        request, problems = body.request(self.service.namespaces), body.problems()
         if not problems:
             return request
         try:
-            check_create(request, self.service.roles, self.service.units.namespaces)
+            check_create(request, self.service.namespaces)
         except InvalidRequestError as error:
             problems += error.problems
         raise InvalidRequestError(problems)
@@ -257,13 +257,13 @@ class Units:
 
     def _key(self, call: Call, namespace: str | None) -> ObjectKey:
         """Which unit is meant; stock is not to be found here, nor what nobody looks after."""
-        key = ObjectKey(namespace or self.service.homes.active, call.names["name"])
+        key = ObjectKey(namespace or self.service.namespaces.default_instance, call.names["name"])
         if not self.service.units.may_have(key):
             raise ObjectNotFoundError(f"unit {key}: found none of this name")
         return key
 
     def _view(self, call: Call, unit: GPUUnit) -> UnitView:
-        return shown_to(call.caller, unit_view(unit, self.service.roles))
+        return shown_to(call.caller, unit_view(unit, self.service.namespaces))
 
     def _waiting(self) -> UnitWaiting:
         return UnitWaiting(self.service.unit_reads)

@@ -5,8 +5,8 @@ from typing import Any
 
 from attrs import evolve, field, frozen
 
+from gpuruntime.api.namespaces import STOCK_NAMESPACE
 from gpuruntime.api.operation import SEED_STOCK_UNITS, SUCCEEDED, Operation, OperationProgress
-from gpuruntime.api.roles import STOCK_NAMESPACE
 from gpuruntime.meta import EMPTY, Struct, wire
 from gpuruntime.service.operations.jobs import job_of
 from gpuruntime.service.operations.operations import Performed

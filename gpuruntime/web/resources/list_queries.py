@@ -6,7 +6,7 @@ from typing import Annotated, Final, Self
 from attrs import field, frozen
 
 from gpuruntime.api.gpuunit import GPUUnit
-from gpuruntime.api.roles import Roles
+from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.api.stockpool import StockPool
 from gpuruntime.meta import (
     Length,
@@ -158,7 +158,7 @@ def after_cursor(cursor: str | None) -> ObjectKey | None:
         raise invalid(Fault("?cursor", str(error))) from error
 
 
-def unit_filter(query: ListQuery, roles: Roles, *, stock: bool) -> Callable[[GPUUnit], bool]:
+def unit_filter(query: ListQuery, namespaces: Namespaces, *, stock: bool) -> Callable[[GPUUnit], bool]:
     """Whether a unit is one of those that are asked for: of this role, and as the query says.
 
     Raises:
@@ -166,7 +166,7 @@ def unit_filter(query: ListQuery, roles: Roles, *, stock: bool) -> Callable[[GPU
     """
     asked = _Asked.by(query)
     return lambda unit: (
-        roles.is_stock(unit.metadata.namespace) == stock
+        namespaces.is_stock(unit.metadata.namespace) == stock
         and asked.matches(unit.metadata, unit.spec.spec_name, phase_of(unit))
     )
 

@@ -5,11 +5,11 @@ from typing import Annotated
 from attrs import field, frozen
 
 from gpuruntime.api.envelope import Amount, GpuCount, GpuType, Image, SpecName
+from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.api.placement import PullSecret, UnitToleration
 from gpuruntime.api.stockpool import StockPoolSpec
 from gpuruntime.api.unit_template import UnitTemplate
 from gpuruntime.meta import EMPTY, Atomic, FrozenDict, Items, Length, MapOf, Properties, Range, Struct, encode, freeze
-from gpuruntime.service.homes import Homes
 from gpuruntime.service.objects.update import ChangeObject
 from gpuruntime.service.pools import CreatePool, pool_name
 from gpuruntime.web.resources.unit_bodies import Name, Namespace
@@ -53,7 +53,7 @@ class CreatePoolBody(Struct):
     runtime_class_name: _RuntimeClass = None
     """RuntimeClass that runs the units."""
 
-    def request(self, operation_id: str, homes: Homes) -> CreatePool:
+    def request(self, operation_id: str, namespaces: Namespaces) -> CreatePool:
         """What is asked for."""
         spec = StockPoolSpec(
             self.spec_name,
@@ -69,7 +69,9 @@ class CreatePoolBody(Struct):
             node_selector=self.node_selector,
             runtime_class_name=self.runtime_class_name,
         )
-        return CreatePool(self.name or pool_name(self.spec_name, operation_id), spec, self.namespace or homes.stock)
+        return CreatePool(
+            self.name or pool_name(self.spec_name, operation_id), spec, self.namespace or namespaces.default_stock
+        )
 
 
 @frozen

@@ -96,7 +96,7 @@ class Pools:
         """
         body: CreatePoolBody = call.body
         refuse_masks(body)
-        request = body.request(call.operation_id, self.service.homes)
+        request = body.request(call.operation_id, self.service.namespaces)
         made = await self.service.pools.create(call.operation_id, request)
         job = finished_job_view(made.performed, gone=made.object is None)
         if made.object is None or made.performed.is_replay:
@@ -128,7 +128,7 @@ class Pools:
 
     def _key(self, call: Call) -> ObjectKey:
         query: StockQuery = call.query
-        key = ObjectKey(query.namespace or self.service.homes.stock, call.names["name"])
+        key = ObjectKey(query.namespace or self.service.namespaces.default_stock, call.names["name"])
         if not is_dns_subdomain(key.name) or not self.service.pool_reads.covers(key.namespace):
             raise ObjectNotFoundError(f"pool {key}: found none of this name")
         return key

@@ -72,7 +72,7 @@ class StockUnits:
         """The stock units that match, page by page: `next` of a page is the `cursor` of the following one."""
         query: ListQuery = call.query
         page = await self.service.stock_reads.page(
-            unit_filter(query, self.service.roles, stock=True),
+            unit_filter(query, self.service.namespaces, stock=True),
             limit=query.limit,
             namespace=query.namespace,
             after=after_cursor(query.cursor),
@@ -87,7 +87,7 @@ class StockUnits:
         with the same operationID, nothing is made a second time, also not what was claimed meanwhile.
         """
         body: SeedStockBody = call.body
-        submitted = await self.service.stock.seed(call.operation_id, body.request(self.service.homes))
+        submitted = await self.service.stock.seed(call.operation_id, body.request(self.service.namespaces))
         where = {"Location": f"{PREFIX}/operator/jobs/{quote(call.operation_id, safe='')}"}
         headers = FrozenDict({**where, **shown(submitted.operation.metadata.resource_version)})
         return Reply(200 if submitted.is_replay else 202, job_view(submitted.operation), headers)
@@ -107,10 +107,10 @@ class StockUnits:
     def _key(self, call: Call) -> ObjectKey:
         """Which stock unit is meant; active ones are not to be found here."""
         query: StockQuery = call.query
-        key = ObjectKey(query.namespace or self.service.homes.stock, call.names["name"])
-        if not self.service.roles.is_stock(key.namespace) or not is_dns_subdomain(key.name):
+        key = ObjectKey(query.namespace or self.service.namespaces.default_stock, call.names["name"])
+        if not self.service.namespaces.is_stock(key.namespace) or not is_dns_subdomain(key.name):
             raise ObjectNotFoundError(f"stock unit {key}: found none of this name")
         return key
 
     def _view(self, call: Call, unit: GPUUnit) -> UnitView:
-        return shown_to(call.caller, unit_view(unit, self.service.roles))
+        return shown_to(call.caller, unit_view(unit, self.service.namespaces))

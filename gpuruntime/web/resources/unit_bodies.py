@@ -6,11 +6,11 @@ from attrs import field, frozen
 
 from gpuruntime.api.envelope import Amount, GpuType, Image, SpecName
 from gpuruntime.api.gpuunit import UnitAccess
+from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.api.placement import PullSecret
 from gpuruntime.api.security_profile import BASELINE, SecurityProfile
 from gpuruntime.api.unit_template import UnitTemplate
 from gpuruntime.meta import EMPTY, FrozenDict, Items, Length, MapOf, Pattern, Properties, Range, Struct, encode, freeze
-from gpuruntime.service.homes import Homes
 from gpuruntime.service.objects.update import ChangeObject
 from gpuruntime.service.operations.requests import CreateUnit, Envelope, SeedStock
 from gpuruntime.service.stock.names import LARGEST_BATCH
@@ -46,10 +46,10 @@ class SeedStockBody(Struct):
     namespace: Namespace | None = None
     """The stock namespace to make them in; the first one unless given."""
 
-    def request(self, homes: Homes) -> SeedStock:
+    def request(self, namespaces: Namespaces) -> SeedStock:
         """What is asked for."""
         envelope = Envelope(self.spec_name, cpu=self.cpu, memory=self.memory, gpu=self.gpu, gpu_type=self.gpu_type)
-        return SeedStock(envelope, self.replicas, self.namespace or homes.stock)
+        return SeedStock(envelope, self.replicas, self.namespace or namespaces.default_stock)
 
 
 @frozen
@@ -94,15 +94,15 @@ class CreateUnitBody(Struct):
         extra = (name for name in _ENVELOPE if given.get(name) is not None)
         return tuple(f"{name}: expected none without coldStart, the stock unit has it" for name in extra)
 
-    def request(self, homes: Homes) -> CreateUnit:
+    def request(self, namespaces: Namespaces) -> CreateUnit:
         """What is asked for."""
         envelope = Envelope(self.spec_name, cpu=self.cpu, memory=self.memory, gpu=self.gpu or 0, gpu_type=self.gpu_type)
         return CreateUnit(
             self.name,
             self.spec_name,
             self.image,
-            namespace=self.namespace or homes.active,
-            stock_namespace=self.stock_namespace or homes.stock,
+            namespace=self.namespace or namespaces.default_instance,
+            stock_namespace=self.stock_namespace or namespaces.default_stock,
             template=self.template,
             access=self.access,
             image_pull_secrets=self.image_pull_secrets,

@@ -6,7 +6,7 @@ from attrs import field, frozen
 
 from gpuruntime.api.gpuunit import GPUUnit, UnitAccess, UnitStages
 from gpuruntime.api.names import POOL_LABEL
-from gpuruntime.api.roles import Roles
+from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.desired.provenance import claim_of, provenance_of
 from gpuruntime.desired.security_context import profile_of
 from gpuruntime.meta import wire
@@ -47,10 +47,10 @@ class UnitView(ObjectView):
     """Whether it is on its way out."""
 
 
-def unit_view(unit: GPUUnit, roles: Roles) -> UnitView:
+def unit_view(unit: GPUUnit, namespaces: Namespaces) -> UnitView:
     """What callers see of a unit."""
     meta, status = unit.metadata, unit.status
-    is_stock = roles.is_stock(meta.namespace)
+    is_stock = namespaces.is_stock(meta.namespace)
     source, claim = provenance_of(meta), claim_of(meta) if is_stock else None
     pool = meta.labels.get(POOL_LABEL) if source is None else source.pool
     return UnitView(

@@ -25,7 +25,7 @@ from aiohttp import web
 from attrs import frozen
 
 from gpuruntime.api.gpuunit import GPUUnit
-from gpuruntime.api.roles import Roles
+from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.meta import EMPTY, ObjectKey
 from gpuruntime.service.reads.reader import Reads, is_at_least
 from gpuruntime.service.reads.watch_log import ChangeLog, Step
@@ -73,10 +73,10 @@ class LiveUnits:
         few kilobytes at a time, so others are served meanwhile. One who does not read is dropped, and counted.
     """
 
-    def __init__(self, log: ChangeLog[GPUUnit], reads: Reads[GPUUnit], roles: Roles) -> None:
+    def __init__(self, log: ChangeLog[GPUUnit], reads: Reads[GPUUnit], namespaces: Namespaces) -> None:
         self._log = log
         self._reads = reads
-        self._views = SharedViews(roles)
+        self._views = SharedViews(namespaces)
 
     async def stream(
         self,

@@ -6,7 +6,7 @@ from typing import Final
 import orjson
 
 from gpuruntime.api.gpuunit import GPUUnit
-from gpuruntime.api.roles import Roles
+from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.meta import encode
 from gpuruntime.web.resources.unit_views import unit_view
 from gpuruntime.web.server.masking import masked
@@ -23,8 +23,8 @@ class SharedViews:
         No more than `kept` bytes are remembered; what was asked for least recently goes first.
     """
 
-    def __init__(self, roles: Roles, kept: int = _KEPT_BYTES) -> None:
-        self._roles = roles
+    def __init__(self, namespaces: Namespaces, kept: int = _KEPT_BYTES) -> None:
+        self._namespaces = namespaces
         self._kept = kept
         self._known: OrderedDict[tuple[str, str, bool], bytes] = OrderedDict()
         self._size = 0
@@ -43,7 +43,7 @@ class SharedViews:
         if known is not None:
             self._known.move_to_end(state)
             return known
-        view = unit_view(unit, self._roles)
+        view = unit_view(unit, self._namespaces)
         written = orjson.dumps(encode(view if clear else masked(view)))
         # Without them it is no state that could be told from another.
         if unit.metadata.uid and unit.metadata.resource_version:

@@ -8,8 +8,10 @@ from typing import Any
 from attrs import frozen
 
 from gpuruntime.aio.collector import collect_rarely
+from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.control import Controller, Manager, ManagerOptions
-from gpuruntime.kube import infer
+from gpuruntime.desired.rendering import Rendering
+from gpuruntime.kube import find
 from gpuruntime.reconcilers.gpuunit import GPUUnitOptions, install_gpuunit
 from hack.benchmarks.contending import Meter, Order, contend, resident_kb, say_ready, until_done
 
@@ -45,8 +47,10 @@ async def at_rest(controller: Controller[Any], runs: int) -> Rest:
 
 async def operator(order: Order) -> None:
     before = resident_kb()
-    manager = Manager(infer(), ManagerOptions("gpu-runtime-operator"))
-    controller = install_gpuunit(manager, GPUUnitOptions(concurrency=_WORKERS))
+    manager = Manager(find(), ManagerOptions("gpu-runtime-operator"))
+    controller = install_gpuunit(
+        manager, GPUUnitOptions(Rendering(namespaces=Namespaces(("bench",), ())), concurrency=_WORKERS)
+    )
     async with asyncio.TaskGroup() as group:
         group.create_task(manager.run())
         await manager.cache.synced()

@@ -7,8 +7,8 @@ import pytest
 
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.names import OPERATION_ID, REQUEST_HASH
+from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.api.operation import CREATE_GPU_UNIT, CREATE_STOCKPOOL, SUCCEEDED, Operation, OperationResult
-from gpuruntime.api.roles import Roles
 from gpuruntime.api.stockpool import StockPool, StockPoolSpec
 from gpuruntime.control import write_status
 from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
@@ -107,7 +107,9 @@ async def test_whoever_took_over_just_before_the_deletion_makes_nothing(
 
     async with looking_at(world.access, GPUUnit, world.active) as units:
         works: tuple[Work, ...] = (
-            UnitCreation(StockClaims(units.store, ReadyStock(units, Roles()), lambda: datetime.now(UTC)), units.store),
+            UnitCreation(
+                StockClaims(units.store, ReadyStock(units, Namespaces()), lambda: datetime.now(UTC)), units.store
+            ),
             PoolCreation(),
         )
         work = {work.type: work for work in works}[kind]

@@ -5,7 +5,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from gpuruntime.api.names import CLAIM_ID
-from gpuruntime.api.roles import Roles
+from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.service.reads.inventory import Inventory
 from gpuruntime.service.reads.inventory_metrics import InventoryCollector
 from tests.control.operator_scenes import scripted_cache, serve
@@ -48,7 +48,7 @@ async def stocked(
         serve(server, f"{OURS}/stockpools", "StockPool", pools)
         serve(server, "/api/v1/nodes", "Node", nodes)
         registry = CollectorRegistry()
-        InventoryCollector(registry, Inventory.of(cache, (), Roles()))
+        InventoryCollector(registry, Inventory.of(cache, Namespaces()))
         async with running(cache):
             await cache.synced()
             yield registry

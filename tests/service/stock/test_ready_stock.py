@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuruntime.api.roles import Roles
+from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.control import Cache
 from gpuruntime.desired.pool_units import is_ready_stock
 from gpuruntime.kube.watch_events import WatchEvent
@@ -51,9 +51,9 @@ def test_it_is_what_the_cache_shows_to_be_ready_the_oldest_first(
 ) -> None:
     async def story() -> None:
         informer = watch_units(Cache(Silent()), ["stock"])
-        writer = informer._writer
-        await writer.replace("stock", writer.new_indexer(), "1")
-        stock = ReadyStock(informer, Roles(["stock"]))
+        part = informer._parts[0]
+        await part.replace(part.draft(), "1")
+        stock = ReadyStock(informer, Namespaces(stock=("stock",)))
         unwanted = {f"{number}-{made}" for number in besides for made in range(3)}
 
         async with stock.following():
@@ -74,9 +74,9 @@ def test_it_is_what_the_cache_shows_to_be_ready_the_oldest_first(
 def test_outside_of_stock_namespaces_nothing_can_be_claimed() -> None:
     async def story() -> None:
         informer = watch_units(Cache(Silent()), ["stock"])
-        writer = informer._writer
-        await writer.replace("stock", writer.new_indexer(), "1")
-        stock = ReadyStock(informer, Roles(["elsewhere"]))
+        part = informer._parts[0]
+        await part.replace(part.draft(), "1")
+        stock = ReadyStock(informer, Namespaces(stock=("elsewhere",)))
 
         async with stock.following():
             await writer.handle("stock", event(2, "ready", 1, "g1", 0))

@@ -6,12 +6,11 @@ import pytest
 
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.api.names import POOL_LABEL
-from gpuruntime.api.roles import Roles
+from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.meta import ObjectMeta
 from gpuruntime.meta.codec import decode
 from gpuruntime.meta.frozen_mapping import FrozenDict
 from gpuruntime.service.errors import InvalidRequestError
-from gpuruntime.service.homes import Homes
 from gpuruntime.service.operations.requests import check_create
 from gpuruntime.service.units.update import complete_unit_change
 from gpuruntime.web.resources.unit_bodies import CreateUnitBody, UpdateUnitBody
@@ -70,7 +69,7 @@ def test_memory_that_makes_no_sense_is_refused_with_what_was_expected(memory: in
     body = decoded({"name": "a", "specName": "g1", "image": "i", "coldStart": True, "memory": memory}, CreateUnitBody)
 
     with pytest.raises(InvalidRequestError) as refusal:
-        check_create(body.request(Homes()), Roles())
+        check_create(body.request(Namespaces()), Namespaces())
 
     expected = f"memory: expected a quantity from 1Mi to 1Pi such as 16Gi, got {memory!r}"
     assert refusal.value.problems == (expected,)

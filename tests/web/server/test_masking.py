@@ -1,8 +1,8 @@
 import pytest
 
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec, GPUUnitStatus
+from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.api.readiness import HttpGetCheck, HttpHeader, ReadinessProbe
-from gpuruntime.api.roles import Roles
 from gpuruntime.api.unit_template import EnvSource, KeyReference, UnitEnv, UnitTemplate
 from gpuruntime.meta import Condition, FrozenDict, ObjectMeta, encode
 from gpuruntime.service.compat.cluster import vm_of
@@ -30,7 +30,7 @@ def test_values_are_masked_and_names_and_numbers_are_not() -> None:
         extra=FrozenDict({"later": "unknown"}),
     )
 
-    view = masked(unit_view(unit(template), Roles()))
+    view = masked(unit_view(unit(template), Namespaces()))
 
     assert encode(view)["template"] == {
         "command": ["***"],
@@ -52,7 +52,7 @@ def test_a_message_that_quotes_a_value_is_masked_there() -> None:
     template = UnitTemplate(command=("serve --key",), envs=(UnitEnv("A", "serve --key=of-mine"), UnitEnv("B", "no")))
     said = 'exec: "serve --key": not found, serve --key=of-mine'
 
-    view = masked(unit_view(unit(template, said), Roles()))
+    view = masked(unit_view(unit(template, said), Namespaces()))
 
     assert view.message == 'exec: "***": not found, ***'
 
@@ -82,7 +82,7 @@ def test_a_body_with_the_mask_in_place_of_a_value_is_refused_by_field() -> None:
 def test_a_value_is_masked_however_a_message_quotes_it(command: str, quoted: str) -> None:
     template = UnitTemplate(command=(command,))
 
-    view = masked(unit_view(unit(template, quoted), Roles()))
+    view = masked(unit_view(unit(template, quoted), Namespaces()))
 
     assert view.message is not None
     assert "hunter2" not in view.message
@@ -92,7 +92,7 @@ def test_a_value_is_masked_however_a_message_quotes_it(command: str, quoted: str
 def test_a_message_about_an_earlier_spec_is_hidden_because_it_may_quote_that() -> None:
     template = UnitTemplate(command=("serve --key=new",))
 
-    view = masked(unit_view(unit(template, "exec: serve --key=hunter2: not found", generation=2), Roles()))
+    view = masked(unit_view(unit(template, "exec: serve --key=hunter2: not found", generation=2), Namespaces()))
 
     assert view.message == "***"
 

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
-from gpuruntime.api.roles import Roles
+from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.meta import ObjectMeta
 from gpuruntime.meta.codec import decode
 from gpuruntime.service.reads.watch_log import Step
@@ -23,7 +23,7 @@ def step(before: str | None, after: str | None) -> Step[GPUUnit]:
 
 def following(*, with_ids: bool = True) -> LiveEvents[GPUUnit]:
     """Somebody who follows the units of one flavour."""
-    return LiveEvents(lambda found: found.spec.spec_name == "g1", SharedViews(Roles()).clear, with_ids)
+    return LiveEvents(lambda found: found.spec.spec_name == "g1", SharedViews(Namespaces()).clear, with_ids)
 
 
 def read(event: bytes) -> tuple[str, str | None, Any]:

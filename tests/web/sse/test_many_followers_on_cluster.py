@@ -10,7 +10,7 @@ import pytest
 from attrs import field, frozen
 
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
-from gpuruntime.api.roles import Roles
+from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.kube import Client
 from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.kube.patches import MergePatch
@@ -26,7 +26,7 @@ LABELS = FrozenDict({f"label-{number}": "x" * 60 for number in range(800)})
 
 
 @frozen
-class CountingRoles(Roles):
+class CountingNamespaces(Namespaces):
     """Notes each time that a role is asked for: once for each view that is made of a unit."""
 
     asked: list[str] = field(factory=list)
@@ -70,10 +70,10 @@ async def deaf(process: Replica) -> AsyncIterator[None]:
 async def test_a_state_of_a_unit_is_written_once_however_many_follow(
     product: ClusterAccess, kube_namespace: str
 ) -> None:
-    roles = CountingRoles()
+    namespaces = CountingNamespaces()
     async with (
         open_transport(product) as transport,
-        replica(from_kubeconfig(product.kubeconfig), kube_namespace, roles=roles) as process,
+        replica(from_kubeconfig(product.kubeconfig), kube_namespace, namespaces=namespaces) as process,
         AsyncExitStack() as stack,
     ):
         client = Client(transport, field_manager="tests")
@@ -84,7 +84,7 @@ async def test_a_state_of_a_unit_is_written_once_however_many_follow(
         await change(client, kube_namespace, "b", "two")
         steps = await asyncio.gather(*(events.next() for events in followers))
 
-    assert len(roles.asked) == 3 + 1
+    assert len(namespaces.asked) == 3 + 1
     assert [len(state) for state in states] == [5] * 8
     assert [(step.name, step.data["image"]) for step in steps] == [("modified", "two")] * 8
 
