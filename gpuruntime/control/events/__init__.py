@@ -1,1 +1,1 @@
-"""Kubernetes Events about the work: series, combined, within a budget, never in the way."""
+"""Kubernetes Events: series, aggregation and a spam filter, delivered in the background."""

@@ -1,12 +1,12 @@
-"""Telling people what a controller does, by events that `kubectl describe` and `kubectl events` show.
+"""The event recorder: Kubernetes Events, as shown by `kubectl describe` and `kubectl events`.
 
 ::
 
     recorder = Recorder(client, controller="example.org/widgets", instance="widgets-7d4f9-x2lkp")
     recorder.record(widget, "Warning", "NoSpace", "Schedule", "no node has room for 3 GPUs")
 
-Its account needs `create` and `patch` on events of events.k8s.io, and `patch` on events of the core group: only there
-can the note of an event be changed.
+The service account needs `create` and `patch` on events of events.k8s.io, and `patch` on events of the core group: only
+there can the note of an event be changed.
 """
 
 import asyncio
@@ -18,10 +18,9 @@ from datetime import UTC, datetime
 from random import Random
 from typing import Final
 
-from gpuruntime.control.events.counters import DropCause, EventCounters
+from gpuruntime.control.events.correlator import DropCause, EventCorrelator, EventCounters
 from gpuruntime.control.events.delivery import EventDelivery, EventWriter
-from gpuruntime.control.events.ledger import EventLedger
-from gpuruntime.control.events.occurrence import EventType, Occurrence, cut
+from gpuruntime.control.events.series import EventType, Occurrence, truncate
 from gpuruntime.control.lru import LRU
 from gpuruntime.kube.builtin.events import ObjectReference
 from gpuruntime.meta import KubeObject, is_dns_subdomain
@@ -34,8 +33,8 @@ _WORKERS: Final = 8
 _SWEEP_SECONDS: Final = 30.0
 _FLUSH_SECONDS: Final = 2.0
 _INSTANCE_LIMIT: Final = 128
-_MISTAKES_KEPT: Final = 256
-_MISTAKE_LIMIT: Final = 512
+_ERRORS_KEPT: Final = 256
+_ERROR_LIMIT: Final = 512
 _QUALIFIED: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9]")
 
 
@@ -44,32 +43,31 @@ def _utc_now() -> datetime:
 
 
 class Recorder:
-    """Records events of one controller; `run` sends them.
+    """Records events of one controller; `run` delivers them.
 
     Flow:
-        Record at any time, also before `run`. Somebody, the manager as a rule, owns a task with `run`, and cancels it
-        as the last thing, so that what others record while they stop is sent, too.
+        `record` may be called at any time, even before `run`. The owner of the task that runs `run`, usually the
+        manager, cancels it last, so that events recorded during shutdown are delivered, too.
 
     Guarantees:
-        `record` never blocks, awaits or raises, whatever the server does and whatever it is given.
+        `record` never blocks, awaits or raises, whatever its arguments and the state of the server.
 
-        Occurrences that differ in nothing but the note are one event with a count, which shows the newest note. See
-        `Series` for when it is told. If more than 10 different notes came in 10 minutes, the event says that it
-        stands for many, and occurrences that are related to different objects become one, too.
+        Occurrences that differ only in the note are one event with a count and the newest note. See `Series` for when
+        it is updated. If more than 10 distinct notes came within 10 minutes, they are aggregated into one "combined
+        from similar events", and so are occurrences with different related objects.
 
-        An object causes at most 25 writes of events at once, and one more each 5 minutes. A write may take several
-        requests if the server fails or has lost the event. What is above that is dropped, or only counted if there is
-        an event to count in.
+        The spam filter allows an object 25 event writes in a burst, and one more every 5 minutes. One write may take
+        several requests if the server fails or has lost the event. Beyond that, a new event is dropped, and an
+        occurrence of an existing event is only counted.
 
-        Memory is bounded, as is the number of requests at a time. When `run` is cancelled, what is recorded is sent for
-        2 seconds at most; what is recorded later is dropped silently. Everything dropped is in `counters`.
+        Memory and the number of concurrent requests are bounded. When `run` is cancelled, recorded events are delivered
+        for at most 2 seconds; events recorded later are silently dropped. `counters` counts everything dropped.
 
     Assumptions:
-        One thread, that of the loop of `run`.
+        All calls come from the thread of the loop that runs `run`.
 
     Caveats:
-        An event may be lost: it is news, not state. Time is that of `now`; a wall clock that is set back puts off what
-        is due by as much.
+        Events are best effort. Time is that of `now`: if the wall clock is set back, updates are delayed by as much.
     """
 
     def __init__(
@@ -81,39 +79,39 @@ class Recorder:
         now: Callable[[], datetime] = _utc_now,
         random: Random | None = None,
     ) -> None:
-        """`controller` is a name as labels have it, such as "example.org/widgets"; `instance` tells replicas apart.
+        """`controller` is a qualified name such as "example.org/widgets"; `instance` identifies the replica.
 
         Raises:
-            ValueError: the server would take no event with such a controller or instance.
+            ValueError: the server would refuse events with this controller or instance.
         """
         prefix, slash, name = controller.rpartition("/")
         if (slash and not is_dns_subdomain(prefix)) or not _QUALIFIED.fullmatch(name):
             raise ValueError(f"expected a controller such as 'example.org/widgets' or 'widgets', got {controller!r}")
         if not instance:
             raise ValueError(
-                f"expected an instance of controller {controller!r}, such as the name of its pod, got none"
+                f"expected an instance for controller {controller!r}, such as the name of its pod, got none"
             )
         self.counters = EventCounters()
         self._now = now
-        chance = random or Random()
-        self._ledger = EventLedger(self.counters, chance)
+        random = random or Random()
+        self._correlator = EventCorrelator(self.counters, random)
         self._delivery = EventDelivery(
             client,
-            self._ledger,
+            self._correlator,
             self.counters,
             controller=controller,
-            instance=cut(instance, _INSTANCE_LIMIT),
+            instance=truncate(instance, _INSTANCE_LIMIT),
             now=now,
-            random=chance,
+            random=random,
         )
         self._is_started = False
         self._is_stopped = False
-        self._mistakes: LRU[str, bool] = LRU(_MISTAKES_KEPT)
+        self._logged: LRU[str, bool] = LRU(_ERRORS_KEPT)
 
     @property
     def depth(self) -> int:
-        """How many events wait to be sent."""
-        return self._ledger.depth
+        """The number of queued events."""
+        return self._correlator.depth
 
     def record(
         self,
@@ -124,29 +122,29 @@ class Recorder:
         note: str,
         related: KubeObject | ObjectReference | None = None,
     ) -> None:
-        """Record that something happened to an object.
+        """Record an event about an object.
 
-        `reason` is why, in one word ("NoSpace"), `action` what the controller did or tried ("Schedule"), `note` is for
-        people. A reason and an action may have 128 bytes, a note 1024; what is more is cut off. An event that the
-        server would refuse, such as one without a reason, is logged once and dropped.
+        `reason` says why in CamelCase ("NoSpace"), `action` what the controller did or tried ("Schedule"), `note` is
+        human-readable. Reasons and actions are truncated to 128 bytes, notes to 1024. An invalid event, such as one
+        without a reason, is logged once and dropped.
         """
         if self._is_stopped:
             self.counters.dropped[DropCause.STOPPED] += 1
             return
         try:
-            self._ledger.observe(Occurrence.of(regarding, type_, reason, action, note, related, self._now()))
-        except Exception as error:  # noqa: BLE001 - news about the work must never end the work
+            self._correlator.observe(Occurrence.of(regarding, type_, reason, action, note, related, self._now()))
+        except Exception as error:  # noqa: BLE001 - recording an event must never fail a reconcile
             self.counters.dropped[DropCause.INVALID] += 1
-            self._log_once(repr(error)[:_MISTAKE_LIMIT])
+            self._log_once(repr(error)[:_ERROR_LIMIT])
 
     async def run(self) -> None:
-        """Send what is recorded, until cancelled.
+        """Deliver recorded events until cancelled.
 
         Raises:
-            RuntimeError: the recorder runs, or ran, already.
+            RuntimeError: `run` was called before.
         """
         if self._is_started:
-            raise RuntimeError("the event recorder was started before: make another one")
+            raise RuntimeError("the event recorder was started before: create another one")
         self._is_started = True
         async with asyncio.TaskGroup() as group:
             for _ in range(_WORKERS):
@@ -155,29 +153,29 @@ class Recorder:
             try:
                 await asyncio.get_running_loop().create_future()
             finally:
-                # The workers are still there: it is this block that was cancelled, and the group ends them after it.
-                await self._flush()
+                # The workers still run: only this block was cancelled, and the group cancels them after it.
+                await self._stop()
 
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
-            self._ledger.sweep(self._now().timestamp())
+            self._correlator.sweep(self._now().timestamp())
 
     async def flush(self) -> None:
-        """Send what is recorded, due or not, for 2 seconds at most. `run` must run."""
+        """Deliver all recorded events, due or not, for at most 2 seconds. Needs a running `run`."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_FLUSH_SECONDS):
-                await self._ledger.settle(self._now().timestamp())
+                await self._correlator.flush(self._now().timestamp())
 
-    async def _flush(self) -> None:
+    async def _stop(self) -> None:
         self._is_stopped = True
-        self._delivery.hurry()
+        self._delivery.stop_retrying()
         try:
             await self.flush()
         finally:
-            self.counters.dropped[DropCause.STOPPED] += self._ledger.untold()
+            self.counters.dropped[DropCause.STOPPED] += self._correlator.pending()
 
-    def _log_once(self, mistake: str) -> None:
-        if mistake not in self._mistakes:
-            _LOG.warning("event dropped, it makes no sense", extra={"error": mistake})
-        self._mistakes.put(mistake, True)
+    def _log_once(self, error: str) -> None:
+        if error not in self._logged:
+            _LOG.warning("dropping invalid event", extra={"error": error})
+        self._logged.put(error, True)

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from gpuruntime.control.events.counters import EventCounters
+from gpuruntime.control.events.correlator import EventCounters
 
 __all__ = ["CountedRecorder", "EventCollector"]
 

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from gpuruntime.control.events.counters import DropCause, EventCounters
+from gpuruntime.control.events.correlator import DropCause, EventCorrelator, EventCounters
 from gpuruntime.control.events.delivery import EventDelivery
-from gpuruntime.control.events.ledger import EventLedger
-from gpuruntime.control.events.occurrence import Occurrence
+from gpuruntime.control.events.series import Occurrence
 from gpuruntime.kube.builtin.events import Event, EventSeries, ObjectReference
 from gpuruntime.kube.errors import (
     AlreadyExistsError,
@@ -45,7 +44,7 @@ def now() -> datetime:
 
 
 class Server:
-    """Keeps events by the rules of the real one. `fault` may fail a request, "before" or "after" it was executed."""
+    """Keeps events by the rules of an API server. `before` and `after` may fail a request around its execution."""
 
     def __init__(self) -> None:
         self.events: dict[str, Event] = {}
@@ -86,16 +85,16 @@ class Server:
                 raise error
 
 
-class Office:
-    """A server, a ledger and one worker."""
+class Scene:
+    """A server, a correlator and one worker."""
 
     def __init__(self) -> None:
         self.server = Server()
         self.counters = EventCounters()
-        self.ledger = EventLedger(self.counters, Random(1))
+        self.correlator = EventCorrelator(self.counters, Random(1))
         self.delivery = EventDelivery(
             self.server,
-            self.ledger,
+            self.correlator,
             self.counters,
             controller="widgets",
             instance="widgets-0",
@@ -105,10 +104,10 @@ class Office:
 
     def see(self, note: str = "first", name: str = "web") -> None:
         about = ObjectReference(api_version="v1", kind="Pod", namespace="shop", name=name)
-        self.ledger.observe(Occurrence.of(about, "Normal", "R", "A", note, None, now()))
+        self.correlator.observe(Occurrence.of(about, "Normal", "R", "A", note, None, now()))
 
-    async def settle(self) -> None:
-        await self.ledger.settle(now().timestamp())
+    async def flush(self) -> None:
+        await self.correlator.flush(now().timestamp())
 
     @property
     def shown(self) -> list[tuple[str | None, int]]:
@@ -116,81 +115,81 @@ class Office:
         return [(event.note, event.series.count if event.series else 1) for event in self.server.events.values()]
 
 
-def played(story: Callable[[Office], Coroutine[Any, Any, None]]) -> Office:
-    """Run a story with a worker beside it."""
+def played(story: Callable[[Scene], Coroutine[Any, Any, None]]) -> Scene:
+    """Run a story with a concurrent worker."""
 
-    async def play() -> Office:
-        office = Office()
+    async def play() -> Scene:
+        scene = Scene()
         async with asyncio.TaskGroup() as group:
-            worker = group.create_task(office.delivery.work())
-            await story(office)
+            worker = group.create_task(scene.delivery.work())
+            await story(scene)
             worker.cancel()
-        return office
+        return scene
 
     return run_virtual(play())
 
 
 def times(number: int, error: Exception) -> Fault:
-    """Fails so many requests."""
+    """Fails the next `number` requests."""
     left = iter(range(number))
     return lambda _request: error if next(left, None) is not None else None
 
 
 def test_the_second_occurrence_patches_the_first() -> None:
-    async def story(office: Office) -> None:
-        office.see("same")
-        await office.settle()
-        office.see("same")
-        await office.settle()
+    async def story(scene: Scene) -> None:
+        scene.see("same")
+        await scene.flush()
+        scene.see("same")
+        await scene.flush()
 
-    office = played(story)
+    scene = played(story)
 
-    assert office.shown == [("same", 2)]
-    assert office.server.requests == [("create", "events.k8s.io"), ("patch", "events.k8s.io")]
-    assert (office.counters.sent, office.counters.patched, office.counters.failed) == (1, 1, 0)
+    assert scene.shown == [("same", 2)]
+    assert scene.server.requests == [("create", "events.k8s.io"), ("patch", "events.k8s.io")]
+    assert (scene.counters.sent, scene.counters.patched, scene.counters.failed) == (1, 1, 0)
 
 
-def test_a_new_note_goes_the_way_on_which_the_server_takes_it() -> None:
-    async def story(office: Office) -> None:
+def test_a_new_note_is_patched_through_the_core_group() -> None:
+    async def story(scene: Scene) -> None:
         for note in ("one", "two", "three"):
-            office.see(note)
-            await office.settle()
+            scene.see(note)
+            await scene.flush()
 
-    office = played(story)
+    scene = played(story)
 
-    assert office.shown == [("three", 3)]
-    assert office.server.requests[1:] == [("patch", "core"), ("patch", "core")]
+    assert scene.shown == [("three", 3)]
+    assert scene.server.requests[1:] == [("patch", "core"), ("patch", "core")]
 
 
-def test_who_may_not_change_notes_still_counts(caplog: pytest.LogCaptureFixture) -> None:
-    async def story(office: Office) -> None:
-        office.server.before = lambda request: FORBIDDEN if request == "patch core" else None
+def test_counts_are_updated_without_the_permission_to_change_notes(caplog: pytest.LogCaptureFixture) -> None:
+    async def story(scene: Scene) -> None:
+        scene.server.before = lambda request: FORBIDDEN if request == "patch core" else None
         for note in ("one", "two", "three"):
-            office.see(note)
-            await office.settle()
+            scene.see(note)
+            await scene.flush()
 
     with caplog.at_level(logging.WARNING):
-        office = played(story)
+        scene = played(story)
 
-    assert office.shown == [("one", 3)]
-    assert (office.counters.patched, office.counters.failed) == (2, 0)
+    assert scene.shown == [("one", 3)]
+    assert (scene.counters.patched, scene.counters.failed) == (2, 0)
     assert [record.message for record in caplog.records] == [
-        "note of an event not updated: grant patch on events of the core group"
+        "event note not updated: grant patch on events of the core group"
     ]
 
 
-def test_an_event_that_the_server_has_lost_is_made_again_with_its_count() -> None:
-    async def story(office: Office) -> None:
-        office.see("one")
-        await office.settle()
-        office.server.events.clear()
-        office.see("two")
-        await office.settle()
+def test_an_event_that_the_server_has_lost_is_created_again_with_its_count() -> None:
+    async def story(scene: Scene) -> None:
+        scene.see("one")
+        await scene.flush()
+        scene.server.events.clear()
+        scene.see("two")
+        await scene.flush()
 
-    office = played(story)
+    scene = played(story)
 
-    assert office.shown == [("two", 2)]
-    assert office.counters.sent == 2
+    assert scene.shown == [("two", 2)]
+    assert scene.counters.sent == 2
 
 
 @pytest.mark.parametrize(
@@ -203,191 +202,191 @@ def test_an_event_that_the_server_has_lost_is_made_again_with_its_count() -> Non
         TooManyRequestsError(Status(429)),
     ],
 )
-def test_a_failure_is_tried_again_until_it_works(error: KubeError) -> None:
-    async def story(office: Office) -> None:
-        office.server.before = times(11, error)
-        office.see()
-        await office.settle()
+def test_a_failed_write_is_retried(error: KubeError) -> None:
+    async def story(scene: Scene) -> None:
+        scene.server.before = times(11, error)
+        scene.see()
+        await scene.flush()
 
-    office = played(story)
+    scene = played(story)
 
-    pauses = [later - earlier for earlier, later in zip(office.server.times, office.server.times[1:], strict=False)]
-    assert office.shown == [("first", 1)]
+    pauses = [later - earlier for earlier, later in zip(scene.server.times, scene.server.times[1:], strict=False)]
+    assert scene.shown == [("first", 1)]
     assert len(pauses) == 11
     assert all(10.0 <= pause <= 12.5 for pause in pauses)
-    assert (office.counters.sent, office.counters.failed) == (1, 0)
+    assert (scene.counters.sent, scene.counters.failed) == (1, 0)
 
 
-def test_after_twelve_tries_it_is_given_up_and_the_next_one_is_sent(caplog: pytest.LogCaptureFixture) -> None:
-    async def story(office: Office) -> None:
-        office.server.before = times(12, UnavailableError("reset"))
-        office.see("lost")
-        await office.settle()
-        office.see("sent")
-        await office.settle()
+def test_delivery_gives_up_after_twelve_attempts_and_the_next_event_is_sent(caplog: pytest.LogCaptureFixture) -> None:
+    async def story(scene: Scene) -> None:
+        scene.server.before = times(12, UnavailableError("reset"))
+        scene.see("lost")
+        await scene.flush()
+        scene.see("sent")
+        await scene.flush()
 
     with caplog.at_level(logging.WARNING):
-        office = played(story)
+        scene = played(story)
 
-    assert office.shown == [("sent", 1)]
-    assert (len(office.server.requests), office.counters.failed) == (13, 1)
-    assert [record.message for record in caplog.records] == ["event could not be sent, given up"]
+    assert scene.shown == [("sent", 1)]
+    assert (len(scene.server.requests), scene.counters.failed) == (13, 1)
+    assert [record.message for record in caplog.records] == ["event delivery failed, giving up"]
 
 
-def test_what_happens_while_the_server_is_away_is_told_when_it_is_back() -> None:
-    async def story(office: Office) -> None:
-        office.server.before = times(3, UnavailableError("refused"))
-        office.see("one")
+def test_occurrences_during_an_outage_are_delivered_afterwards() -> None:
+    async def story(scene: Scene) -> None:
+        scene.server.before = times(3, UnavailableError("refused"))
+        scene.see("one")
         await asyncio.sleep(5)
-        office.see("two")
-        office.see("three")
-        await office.settle()
+        scene.see("two")
+        scene.see("three")
+        await scene.flush()
 
-    office = played(story)
+    scene = played(story)
 
-    assert office.shown == [("three", 3)]
-    assert office.server.requests == [("create", "events.k8s.io")] * 4
+    assert scene.shown == [("three", 3)]
+    assert scene.server.requests == [("create", "events.k8s.io")] * 4
 
 
-def test_a_write_whose_answer_was_lost_is_not_repeated_but_brought_up_to_date() -> None:
-    async def story(office: Office) -> None:
-        office.server.after = times(1, UnavailableError("cut off", outcome_unknown=True))
-        office.see("one")
+def test_a_write_whose_response_was_lost_is_not_repeated_but_updated() -> None:
+    async def story(scene: Scene) -> None:
+        scene.server.after = times(1, UnavailableError("cut off", outcome_unknown=True))
+        scene.see("one")
         await asyncio.sleep(5)
-        office.see("two")
-        await office.settle()
+        scene.see("two")
+        await scene.flush()
 
-    office = played(story)
+    scene = played(story)
 
-    assert office.shown == [("two", 2)]
-    assert (office.counters.sent, office.counters.patched, office.counters.failed) == (1, 1, 0)
-
-
-def test_an_answer_that_cannot_be_read_is_an_answer() -> None:
-    async def story(office: Office) -> None:
-        office.server.after = times(2, DecodeError("Event", ["odd"]))
-        office.see()
-        await office.settle()
-        office.see("second")
-        await office.settle()
-
-    office = played(story)
-
-    assert office.shown == [("second", 2)]
-    assert (office.counters.sent, office.counters.patched, office.counters.failed) == (1, 1, 0)
+    assert scene.shown == [("two", 2)]
+    assert (scene.counters.sent, scene.counters.patched, scene.counters.failed) == (1, 1, 0)
 
 
-def test_an_event_outlives_the_403_of_a_server_that_starts() -> None:
-    async def story(office: Office) -> None:
-        office.server.before = times(3, FORBIDDEN)
-        office.see()
-        await office.settle()
+def test_a_response_that_cannot_be_decoded_counts_as_success() -> None:
+    async def story(scene: Scene) -> None:
+        scene.server.after = times(2, DecodeError("Event", ["odd"]))
+        scene.see()
+        await scene.flush()
+        scene.see("second")
+        await scene.flush()
 
-    office = played(story)
+    scene = played(story)
 
-    assert (office.shown, office.counters.failed) == ([("first", 1)], 0)
+    assert scene.shown == [("second", 2)]
+    assert (scene.counters.sent, scene.counters.patched, scene.counters.failed) == (1, 1, 0)
 
 
-def test_a_namespace_in_which_events_are_forbidden_for_good_is_tried_for_one_event_only(
+def test_a_403_of_a_starting_server_is_retried() -> None:
+    async def story(scene: Scene) -> None:
+        scene.server.before = times(3, FORBIDDEN)
+        scene.see()
+        await scene.flush()
+
+    scene = played(story)
+
+    assert (scene.shown, scene.counters.failed) == ([("first", 1)], 0)
+
+
+def test_a_forbidden_namespace_is_retried_for_one_event_only(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def story(office: Office) -> None:
-        office.server.before = times(8, FORBIDDEN)
+    async def story(scene: Scene) -> None:
+        scene.server.before = times(8, FORBIDDEN)
         for name in ("a", "b", "c"):
-            office.see(name=name)
-        await office.settle()
-        office.server.before = times(2, FORBIDDEN)
-        office.see(name="allowed meanwhile")
-        await office.settle()
+            scene.see(name=name)
+        await scene.flush()
+        scene.server.before = times(2, FORBIDDEN)
+        scene.see(name="allowed meanwhile")
+        await scene.flush()
 
     with caplog.at_level(logging.WARNING):
-        office = played(story)
+        scene = played(story)
 
-    assert len(office.server.requests) == 6 + 1 + 1 + 1
-    assert (office.counters.sent, office.counters.failed) == (0, 4)
-    assert [record.message for record in caplog.records] == ["event refused, not tried again"]
+    assert len(scene.server.requests) == 6 + 1 + 1 + 1
+    assert (scene.counters.sent, scene.counters.failed) == (0, 4)
+    assert [record.message for record in caplog.records] == ["event refused, not retried"]
 
 
-def test_the_403_of_a_namespace_that_goes_is_final() -> None:
-    going = ForbiddenError(Status(403, "Forbidden", causes=(Cause("NamespaceTerminating"),)))
+def test_a_403_of_a_terminating_namespace_is_final() -> None:
+    terminating = ForbiddenError(Status(403, "Forbidden", causes=(Cause("NamespaceTerminating"),)))
 
-    async def story(office: Office) -> None:
-        office.server.before = times(1, going)
-        office.see()
-        await office.settle()
+    async def story(scene: Scene) -> None:
+        scene.server.before = times(1, terminating)
+        scene.see()
+        await scene.flush()
 
     assert len(played(story).server.requests) == 1
 
 
 @pytest.mark.parametrize("error", [BadRequestError(Status(400)), InvalidError(Status(422)), NotFoundError(Status(404))])
-def test_a_refusal_is_final_logged_once_and_stops_nobody(error: StatusError, caplog: pytest.LogCaptureFixture) -> None:
-    async def story(office: Office) -> None:
-        office.server.before = times(2, error)
+def test_a_refusal_is_final_and_logged_once(error: StatusError, caplog: pytest.LogCaptureFixture) -> None:
+    async def story(scene: Scene) -> None:
+        scene.server.before = times(2, error)
         for name in ("a", "b", "c"):
-            office.see(name=name)
-        await office.settle()
+            scene.see(name=name)
+        await scene.flush()
 
     with caplog.at_level(logging.WARNING):
-        office = played(story)
+        scene = played(story)
 
-    assert len(office.server.requests) == 3
-    assert (office.counters.sent, office.counters.failed) == (1, 2)
-    assert [record.message for record in caplog.records] == ["event refused, not tried again"]
+    assert len(scene.server.requests) == 3
+    assert (scene.counters.sent, scene.counters.failed) == (1, 2)
+    assert [record.message for record in caplog.records] == ["event refused, not retried"]
 
 
-def test_a_refused_note_does_not_hide_a_refused_event_from_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    async def story(office: Office) -> None:
-        office.see("one")
-        await office.settle()
-        office.server.before = lambda request: None if request == "patch events.k8s.io" else FORBIDDEN
-        office.see("two")
-        office.see(name="other")
-        await office.settle()
+def test_a_refused_note_does_not_suppress_the_log_of_a_refused_event(caplog: pytest.LogCaptureFixture) -> None:
+    async def story(scene: Scene) -> None:
+        scene.see("one")
+        await scene.flush()
+        scene.server.before = lambda request: None if request == "patch events.k8s.io" else FORBIDDEN
+        scene.see("two")
+        scene.see(name="other")
+        await scene.flush()
 
     with caplog.at_level(logging.WARNING):
         played(story)
 
     assert [record.message for record in caplog.records] == [
-        "note of an event not updated: grant patch on events of the core group",
-        "event refused, not tried again",
+        "event note not updated: grant patch on events of the core group",
+        "event refused, not retried",
     ]
 
 
-def test_a_bug_of_the_client_costs_one_event() -> None:
-    async def story(office: Office) -> None:
-        office.server.before = times(1, ZeroDivisionError())
-        office.see(name="a")
-        office.see(name="b")
-        await office.settle()
+def test_a_bug_in_the_client_loses_one_event() -> None:
+    async def story(scene: Scene) -> None:
+        scene.server.before = times(1, ZeroDivisionError())
+        scene.see(name="a")
+        scene.see(name="b")
+        await scene.flush()
 
-    office = played(story)
+    scene = played(story)
 
-    assert (office.counters.sent, office.counters.failed) == (1, 1)
-
-
-def test_what_a_guard_of_this_process_keeps_back_is_dropped_counted_and_not_tried_again() -> None:
-    async def story(office: Office) -> None:
-        office.server.before = times(1, NotSentError("not sent"))
-        office.see(name="a")
-        office.see(name="b")
-        await office.settle()
-
-    office = played(story)
-
-    assert (office.counters.sent, office.counters.failed) == (1, 0)
-    assert office.counters.dropped[DropCause.NOT_LEADER] == 1
-    assert len(office.server.requests) == 2
+    assert (scene.counters.sent, scene.counters.failed) == (1, 1)
 
 
-def test_in_a_hurry_a_waiting_write_is_tried_once_more_at_once() -> None:
-    async def story(office: Office) -> None:
-        office.server.before = times(2, UnavailableError("refused"))
-        office.see()
+def test_an_event_of_a_replica_that_does_not_lead_is_dropped_and_counted() -> None:
+    async def story(scene: Scene) -> None:
+        scene.server.before = times(1, NotSentError("not sent"))
+        scene.see(name="a")
+        scene.see(name="b")
+        await scene.flush()
+
+    scene = played(story)
+
+    assert (scene.counters.sent, scene.counters.failed) == (1, 0)
+    assert scene.counters.dropped[DropCause.NOT_LEADER] == 1
+    assert len(scene.server.requests) == 2
+
+
+def test_a_waiting_write_is_attempted_once_more_when_stopping() -> None:
+    async def story(scene: Scene) -> None:
+        scene.server.before = times(2, UnavailableError("refused"))
+        scene.see()
         await asyncio.sleep(5)
-        office.delivery.hurry()
-        await office.settle()
+        scene.delivery.stop_retrying()
+        await scene.flush()
 
-    office = played(story)
+    scene = played(story)
 
-    assert office.server.times == [0.0, 5.0]
-    assert office.counters.failed == 1
+    assert scene.server.times == [0.0, 5.0]
+    assert scene.counters.failed == 1

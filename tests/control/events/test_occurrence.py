@@ -7,7 +7,7 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuruntime.control.events.occurrence import InvalidEventError, Occurrence, cut, event_name, reference_to
+from gpuruntime.control.events.series import InvalidEventError, Occurrence, event_name, reference_to, truncate
 from gpuruntime.kube.builtin.events import ObjectReference
 from gpuruntime.meta import ObjectMeta, PartialObject, ResourceKind, is_dns_subdomain
 
@@ -29,13 +29,13 @@ def occurrence(**changes: Any) -> Occurrence:
     return Occurrence.of(**(given | changes))
 
 
-def test_an_object_is_referred_to_by_all_that_identifies_it() -> None:
+def test_a_reference_has_all_identifying_fields_of_an_object() -> None:
     assert reference_to(WIDGET) == ObjectReference(
         api_version="example.org/v1", kind="Widget", namespace="shop", name="web", uid="u-1", resource_version="7"
     )
 
 
-def test_a_change_of_the_object_leaves_the_key_as_it_is() -> None:
+def test_the_key_does_not_depend_on_the_resource_version() -> None:
     newer = evolve(WIDGET, metadata=evolve(WIDGET.metadata, resource_version="8"))
 
     before, after = occurrence(related=WIDGET), occurrence(regarding=newer, related=newer)
@@ -44,13 +44,13 @@ def test_a_change_of_the_object_leaves_the_key_as_it_is() -> None:
     assert (before.regarding.resource_version, after.regarding.resource_version) == ("7", "8")
 
 
-def test_an_object_of_the_same_name_made_anew_has_another_key() -> None:
+def test_a_recreated_object_has_another_key() -> None:
     anew = evolve(WIDGET, metadata=evolve(WIDGET.metadata, uid="u-2"))
 
     assert occurrence().key != occurrence(regarding=anew).key
 
 
-def test_words_and_notes_are_cut_to_what_the_server_takes() -> None:
+def test_reasons_actions_and_notes_are_truncated() -> None:
     made = occurrence(reason="R" * 200, action="é" * 200, note="日" * 2000)
 
     assert made.key.reason == "R" * 128
@@ -61,37 +61,37 @@ def test_words_and_notes_are_cut_to_what_the_server_takes() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"reason": ""}, "expected a word for the reason, got ''"),
-        ({"action": " "}, "expected a word for the action, got ' '"),
+        ({"reason": ""}, "expected a non-empty reason, got ''"),
+        ({"action": " "}, "expected a non-empty action, got ' '"),
         ({"type_": "Error"}, "expected type Normal or Warning, got 'Error'"),
         ({"regarding": ObjectReference(kind="Widget")}, "expected an object with a kind and a name"),
         ({"regarding": ObjectReference(name="web")}, "expected an object with a kind and a name"),
-        ({"regarding": ObjectReference(kind="Widget", name="web", namespace="../x")}, "expected the name of a namesp"),
+        ({"regarding": ObjectReference(kind="Widget", name="web", namespace="../x")}, "expected a valid namespace"),
     ],
 )
-def test_what_the_server_would_refuse_is_refused_here(changes: dict[str, Any], message: str) -> None:
+def test_an_invalid_event_is_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidEventError, match=message):
         occurrence(**changes)
 
 
 @given(text=st.text(st.characters(exclude_categories=())), limit=st.integers(0, 40))
-def test_a_cut_text_fits_and_is_a_beginning(text: str, limit: int) -> None:
-    sayable = text.encode("utf-8", "replace").decode()
+def test_a_truncated_text_is_the_longest_prefix_that_fits(text: str, limit: int) -> None:
+    encodable = text.encode("utf-8", "replace").decode()
 
-    short = cut(text, limit)
+    short = truncate(text, limit)
 
-    assert sayable.startswith(short)
+    assert encodable.startswith(short)
     assert len(short.encode()) <= limit
-    if len(short) < len(sayable):
-        assert len(sayable[: len(short) + 1].encode()) > limit
+    if len(short) < len(encodable):
+        assert len(encodable[: len(short) + 1].encode()) > limit
 
 
 @given(name=st.one_of(st.text(max_size=400), st.from_regex(r"[-.a-zA-Z0-9:]{0,400}", fullmatch=True)))
-def test_an_event_about_any_name_has_a_valid_one(name: str) -> None:
+def test_the_event_about_an_object_of_any_name_has_a_valid_name(name: str) -> None:
     assert is_dns_subdomain(event_name(ObjectReference(name=name), NOW, Random(1)))
 
 
-def test_names_of_events_begin_with_that_of_the_object_and_differ() -> None:
+def test_event_names_start_with_the_name_of_the_object_and_are_unique() -> None:
     random, about = Random(1), reference_to(WIDGET)
 
     names = {event_name(about, NOW, random) for _ in range(1000)}
@@ -100,6 +100,6 @@ def test_names_of_events_begin_with_that_of_the_object_and_differ() -> None:
     assert all(name.startswith("web.") for name in names)
 
 
-def test_an_object_whose_metadata_make_no_sense_is_no_event() -> None:
+def test_a_value_without_metadata_is_no_object() -> None:
     with pytest.raises(AttributeError):
         occurrence(regarding=cast("Any", "web"))

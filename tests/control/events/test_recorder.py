@@ -12,7 +12,7 @@ from attrs import evolve, frozen
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuruntime.control.events.counters import DropCause
+from gpuruntime.control.events.correlator import DropCause
 from gpuruntime.control.events.recorder import Recorder
 from gpuruntime.kube.builtin.events import Event, EventSeries, ObjectReference
 from gpuruntime.kube.errors import AlreadyExistsError, Status, UnavailableError
@@ -34,11 +34,11 @@ def pod(name: str) -> ObjectReference:
     return ObjectReference(api_version="v1", kind="Pod", namespace="shop", name=name)
 
 
-class Board:
+class Server:
     """A server that keeps events.
 
-    `latency` is what a request takes. While `away`, it executes nothing. `lost_answers` says of the next requests
-    whether they are executed and not answered.
+    A request takes `latency` seconds. While `away`, requests fail. `lost_answers` says which of the next
+    responses are lost after the request was executed.
     """
 
     def __init__(self, latency: float = 0.0) -> None:
@@ -81,12 +81,12 @@ class Board:
             self.at_once -= 1
 
     def total(self) -> int:
-        """How many occurrences it knows of."""
+        """The number of occurrences that reached the server."""
         return sum(event.series.count if event.series else 1 for event in self.events.values())
 
 
-def recorder_of(board: Board) -> Recorder:
-    return Recorder(board, controller="example.org/widgets", instance="widgets-0", now=now, random=Random(1))
+def recorder_of(server: Server) -> Recorder:
+    return Recorder(server, controller="example.org/widgets", instance="widgets-0", now=now, random=Random(1))
 
 
 @asynccontextmanager
@@ -98,8 +98,8 @@ async def running(recorder: Recorder) -> AsyncIterator[None]:
         task.cancel()
 
 
-def play(story: Callable[[Board, Recorder], Coroutine[Any, Any, T]], board: Board | None = None) -> T:
-    stage = board or Board()
+def play(story: Callable[[Server, Recorder], Coroutine[Any, Any, T]], server: Server | None = None) -> T:
+    stage = server or Server()
 
     async def act() -> T:
         return await story(stage, recorder_of(stage))
@@ -107,44 +107,44 @@ def play(story: Callable[[Board, Recorder], Coroutine[Any, Any, T]], board: Boar
     return run_virtual(act())
 
 
-def test_what_is_recorded_before_and_during_the_run_is_sent() -> None:
-    async def story(board: Board, recorder: Recorder) -> list[tuple[str | None, str | None]]:
+def test_events_recorded_before_and_during_the_run_are_sent() -> None:
+    async def story(server: Server, recorder: Recorder) -> list[tuple[str | None, str | None]]:
         recorder.record(pod("a"), "Normal", "R", "A", "early")
         async with running(recorder):
             await asyncio.sleep(1)
             recorder.record(pod("b"), "Warning", "R", "A", "late")
             await asyncio.sleep(1)
-            return [(event.type, event.note) for event in board.events.values()]
+            return [(event.type, event.note) for event in server.events.values()]
 
     assert play(story) == [("Normal", "early"), ("Warning", "late")]
 
 
-def test_stopping_sends_what_is_queued_and_counted() -> None:
-    async def story(board: Board, recorder: Recorder) -> int:
+def test_stopping_sends_queued_and_counted_events() -> None:
+    async def story(server: Server, recorder: Recorder) -> int:
         async with running(recorder):
             for _ in range(3):
                 recorder.record(pod("a"), "Normal", "R", "A", "again")
                 await asyncio.sleep(1)
             for number in range(100):
                 recorder.record(pod(f"b-{number}"), "Normal", "R", "A", "queued")
-        return board.total()
+        return server.total()
 
-    assert play(story, Board(latency=0.01)) == 103
+    assert play(story, Server(latency=0.01)) == 103
 
 
-def test_stopping_takes_two_seconds_at_most_and_says_what_was_lost() -> None:
-    async def story(_board: Board, recorder: Recorder) -> tuple[float, int]:
+def test_stopping_takes_two_seconds_at_most_and_counts_lost_events() -> None:
+    async def story(_server: Server, recorder: Recorder) -> tuple[float, int]:
         async with running(recorder):
             recorder.record(pod("a"), "Normal", "R", "A", "never sent")
             await asyncio.sleep(0)
         return asyncio.get_running_loop().time(), recorder.counters.dropped[DropCause.STOPPED]
 
-    assert play(story, Board(latency=3600.0)) == (2.0, 1)
+    assert play(story, Server(latency=3600.0)) == (2.0, 1)
 
 
 def test_stopping_does_not_wait_for_a_server_that_is_away() -> None:
-    async def story(board: Board, recorder: Recorder) -> tuple[float, int]:
-        board.away = True
+    async def story(server: Server, recorder: Recorder) -> tuple[float, int]:
+        server.away = True
         async with running(recorder):
             for number in range(20):
                 recorder.record(pod(f"a-{number}"), "Normal", "R", "A", "never sent")
@@ -155,7 +155,7 @@ def test_stopping_does_not_wait_for_a_server_that_is_away() -> None:
 
 
 def test_a_second_cancellation_ends_the_flush() -> None:
-    async def story(_board: Board, recorder: Recorder) -> float:
+    async def story(_server: Server, recorder: Recorder) -> float:
         async with asyncio.TaskGroup() as group:
             task = group.create_task(recorder.run())
             recorder.record(pod("a"), "Normal", "R", "A", "never sent")
@@ -165,31 +165,31 @@ def test_a_second_cancellation_ends_the_flush() -> None:
             task.cancel()
         return asyncio.get_running_loop().time()
 
-    assert play(story, Board(latency=3600.0)) == 2.0
+    assert play(story, Server(latency=3600.0)) == 2.0
 
 
-def test_what_is_recorded_after_the_end_is_dropped_silently() -> None:
-    async def story(board: Board, recorder: Recorder) -> tuple[int, int, int]:
+def test_events_recorded_after_the_end_are_silently_dropped() -> None:
+    async def story(server: Server, recorder: Recorder) -> tuple[int, int, int]:
         async with running(recorder):
             await asyncio.sleep(1)
         recorder.record(pod("a"), "Normal", "R", "A", "too late")
-        return len(board.events), recorder.depth, recorder.counters.dropped[DropCause.STOPPED]
+        return len(server.events), recorder.depth, recorder.counters.dropped[DropCause.STOPPED]
 
     assert play(story) == (0, 0, 1)
 
 
 def test_a_recorder_runs_once() -> None:
-    async def story(_board: Board, recorder: Recorder) -> None:
+    async def story(_server: Server, recorder: Recorder) -> None:
         async with running(recorder):
             await asyncio.sleep(1)
         await recorder.run()
 
-    with pytest.raises(RuntimeError, match="make another one"):
+    with pytest.raises(RuntimeError, match="create another one"):
         play(story)
 
 
-def test_recording_without_anybody_who_sends_is_bounded() -> None:
-    async def story(_board: Board, recorder: Recorder) -> tuple[int, int]:
+def test_the_queue_of_a_recorder_that_does_not_run_is_bounded() -> None:
+    async def story(_server: Server, recorder: Recorder) -> tuple[int, int]:
         for number in range(1500):
             recorder.record(pod(f"a-{number}"), "Normal", "R", "A", "waits")
         return recorder.depth, recorder.counters.dropped[DropCause.QUEUE_FULL]
@@ -197,32 +197,32 @@ def test_recording_without_anybody_who_sends_is_bounded() -> None:
     assert play(story) == (1000, 500)
 
 
-def test_few_requests_are_under_way_at_a_time() -> None:
-    async def story(board: Board, recorder: Recorder) -> tuple[int, int]:
+def test_concurrent_requests_are_limited() -> None:
+    async def story(server: Server, recorder: Recorder) -> tuple[int, int]:
         async with running(recorder):
             for number in range(100):
                 recorder.record(pod(f"a-{number}"), "Normal", "R", "A", "crowd")
             await asyncio.sleep(100)
-        return board.most_at_once, board.total()
+        return server.most_at_once, server.total()
 
-    assert play(story, Board(latency=1.0)) == (8, 100)
+    assert play(story, Server(latency=1.0)) == (8, 100)
 
 
-def test_a_series_is_told_when_it_has_been_quiet_for_six_minutes() -> None:
-    async def story(board: Board, recorder: Recorder) -> tuple[list[float], int]:
+def test_a_series_is_updated_after_six_quiet_minutes() -> None:
+    async def story(server: Server, recorder: Recorder) -> tuple[list[float], int]:
         async with running(recorder):
             for _ in range(5):
                 recorder.record(pod("a"), "Normal", "R", "A", "again")
                 await asyncio.sleep(2)
             await asyncio.sleep(3600)
-        return [at for at, _ in board.requests], board.total()
+        return [at for at, _ in server.requests], server.total()
 
     assert play(story) == ([0.0, 2.0, 390.0], 5)
 
 
 @pytest.mark.parametrize("regarding", ["a", None, 7])
-def test_recording_nonsense_raises_nothing_and_is_logged_once(regarding: Any, caplog: pytest.LogCaptureFixture) -> None:
-    async def story(_board: Board, recorder: Recorder) -> int:
+def test_an_invalid_event_raises_nothing_and_is_logged_once(regarding: Any, caplog: pytest.LogCaptureFixture) -> None:
+    async def story(_server: Server, recorder: Recorder) -> int:
         for _ in range(3):
             recorder.record(regarding, "Normal", "R", "A", "about what?")
         return recorder.counters.dropped[DropCause.INVALID]
@@ -231,14 +231,14 @@ def test_recording_nonsense_raises_nothing_and_is_logged_once(regarding: Any, ca
         dropped = play(story)
 
     assert dropped == 3
-    assert [record.message for record in caplog.records] == ["event dropped, it makes no sense"]
+    assert [record.message for record in caplog.records] == ["dropping invalid event"]
 
 
-def test_recording_about_an_object_that_cannot_be_read_raises_nothing() -> None:
+def test_an_event_about_an_undecodable_object_raises_nothing() -> None:
     kind = ResourceKind("example.org", "v1", "Widget", "widgets", namespaced=True)
     broken = DynamicObject(kind, FrozenDict({"metadata": {"name": 7}}))
 
-    async def story(_board: Board, recorder: Recorder) -> int:
+    async def story(_server: Server, recorder: Recorder) -> int:
         recorder.record(broken, "Warning", "R", "A", "broken")
         return recorder.counters.dropped[DropCause.INVALID]
 
@@ -248,28 +248,28 @@ def test_recording_about_an_object_that_cannot_be_read_raises_nothing() -> None:
 @pytest.mark.parametrize("controller", ["", "a/b/c", "/a", "A.org/b", "-a", "a" * 64, "w ätsch"])
 def test_a_controller_that_the_server_would_refuse_is_refused(controller: str) -> None:
     with pytest.raises(ValueError, match="expected a controller such as"):
-        Recorder(Board(), controller=controller, instance="widgets-0")
+        Recorder(Server(), controller=controller, instance="widgets-0")
 
 
 def test_an_instance_is_needed() -> None:
-    with pytest.raises(ValueError, match="expected an instance of controller 'widgets'"):
-        Recorder(Board(), controller="widgets", instance="")
+    with pytest.raises(ValueError, match="expected an instance for controller 'widgets'"):
+        Recorder(Server(), controller="widgets", instance="")
 
 
-def test_an_instance_is_cut_to_what_the_server_takes() -> None:
-    async def story(board: Board, _recorder: Recorder) -> list[str | None]:
-        recorder = Recorder(board, controller="widgets", instance="ä" * 100, now=now)
+def test_an_instance_is_truncated() -> None:
+    async def story(server: Server, _recorder: Recorder) -> list[str | None]:
+        recorder = Recorder(server, controller="widgets", instance="ä" * 100, now=now)
         async with running(recorder):
             recorder.record(pod("a"), "Normal", "R", "A", "note")
             await asyncio.sleep(1)
-        return [event.reporting_instance for event in board.events.values()]
+        return [event.reporting_instance for event in server.events.values()]
 
     assert play(story) == ["ä" * 64]
 
 
 @frozen
 class Step:
-    """Somebody records something, some time later."""
+    """An event that is recorded after a wait."""
 
     wait: int
     name: str
@@ -299,12 +299,12 @@ async def take(step: Step, recorder: Recorder) -> None:
 
 @given(steps=STEPS)
 @settings(max_examples=60)
-def test_no_sequence_causes_more_requests_than_the_budget_allows(steps: list[Step]) -> None:
-    async def story(board: Board, recorder: Recorder) -> list[tuple[float, str | None]]:
+def test_no_sequence_causes_more_requests_than_the_spam_filter_allows(steps: list[Step]) -> None:
+    async def story(server: Server, recorder: Recorder) -> list[tuple[float, str | None]]:
         async with running(recorder):
             for step in steps:
                 await take(step, recorder)
-        return board.requests
+        return server.requests
 
     requests = play(story)
 
@@ -317,18 +317,18 @@ def test_no_sequence_causes_more_requests_than_the_budget_allows(steps: list[Ste
 
 @given(steps=STEPS, losses=st.lists(st.booleans(), max_size=10))
 @settings(max_examples=60)
-def test_every_occurrence_is_shown_or_counted_as_dropped_even_if_answers_get_lost(
+def test_every_occurrence_is_delivered_or_counted_as_dropped_even_if_responses_get_lost(
     steps: list[Step], losses: list[bool]
 ) -> None:
-    async def story(board: Board, recorder: Recorder) -> tuple[int, int, int]:
-        board.lost_answers = iter(losses)
+    async def story(server: Server, recorder: Recorder) -> tuple[int, int, int]:
+        server.lost_answers = iter(losses)
         async with running(recorder):
             for step in steps:
                 await take(step, recorder)
-            # Long enough for ten tries: fewer than would be given up, and none is left to be made in a hurry.
+            # Long enough for ten attempts: fewer than the limit, and none is left for the shutdown.
             await asyncio.sleep(150)
-            board.lost_answers = iter(())
-        return board.total(), sum(recorder.counters.dropped.values()), recorder.counters.failed
+            server.lost_answers = iter(())
+        return server.total(), sum(recorder.counters.dropped.values()), recorder.counters.failed
 
     shown, dropped, failed = play(story)
 
@@ -337,14 +337,14 @@ def test_every_occurrence_is_shown_or_counted_as_dropped_even_if_answers_get_los
 
 @given(steps=STEPS.map(lambda steps: [evolve(step, wait=min(step.wait, 1)) for step in steps[:25]]))
 @settings(max_examples=60)
-def test_within_the_budget_each_event_is_made_once_and_shows_the_newest_note(steps: list[Step]) -> None:
+def test_within_the_limits_each_event_is_created_once_and_has_the_newest_note(steps: list[Step]) -> None:
     singles = [evolve(step, note=f"note {step.note[-1]}") for step in steps]
 
-    async def story(board: Board, recorder: Recorder) -> list[Event]:
+    async def story(server: Server, recorder: Recorder) -> list[Event]:
         async with running(recorder):
             for step in singles:
                 await take(step, recorder)
-        return list(board.events.values())
+        return list(server.events.values())
 
     events = play(story)
 

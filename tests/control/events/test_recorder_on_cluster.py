@@ -1,4 +1,4 @@
-"""The recorder against a real API server, looked at with kubectl."""
+"""The recorder against a real API server, observed with kubectl."""
 
 import asyncio
 import logging
@@ -22,7 +22,7 @@ CORE_EVENTS = {"apiGroups": [""], "resources": ["events"], "verbs": ["patch"]}
 
 
 class Observed:
-    """A client whose answers can be awaited."""
+    """A client whose responses can be awaited."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -41,14 +41,14 @@ class Observed:
             self._answers.put_nowait(None)
 
     async def answers(self, number: int) -> None:
-        """Wait for so many more; the recorder, which does not await in between, has taken note of them by then."""
+        """Wait for more responses. The recorder has processed them by then, because it does not await in between."""
         for _ in range(number):
             await self._answers.get()
 
 
 @asynccontextmanager
 async def recording(kubeconfig: Path) -> AsyncIterator[tuple[Recorder, Observed]]:
-    """A recorder that runs, with the rights of a kubeconfig; what it has left is sent at the end."""
+    """A running recorder with the permissions of a kubeconfig; pending events are sent at the end."""
     async with connect(from_kubeconfig(kubeconfig), field_manager="tester") as client:
         observed = Observed(client)
         recorder = Recorder(observed, controller="example.org/tester", instance="tester-0")
@@ -59,13 +59,13 @@ async def recording(kubeconfig: Path) -> AsyncIterator[tuple[Recorder, Observed]
 
 
 async def config_map(cluster: ClusterAccess, namespace: str, name: str) -> DynamicObject:
-    """A new object to tell of."""
+    """A new object to record events about."""
     cluster.kubectl("create", "configmap", name, "-n", namespace)
     async with connect(from_kubeconfig(cluster.kubeconfig)) as client:
         return await client.get(dynamic(CONFIG_MAPS), name, namespace)
 
 
-async def test_people_see_events_where_they_look_for_them(kube_cluster: ClusterAccess, kube_namespace: str) -> None:
+async def test_kubectl_shows_a_recorded_event(kube_cluster: ClusterAccess, kube_namespace: str) -> None:
     about = await config_map(kube_cluster, kube_namespace, "web")
     beside = await config_map(kube_cluster, kube_namespace, "other")
 
@@ -99,7 +99,7 @@ async def test_a_series_shows_its_count_and_the_newest_note(
     assert (recorder.counters.sent, recorder.counters.patched, recorder.counters.failed) == (1, 2, 0)
 
 
-async def test_without_rights_on_core_events_the_count_is_right_and_the_note_is_the_first(
+async def test_without_permission_on_core_events_the_count_is_updated_and_the_note_is_not(
     kube_cluster: ClusterAccess, kube_namespace: str, kube_account: AccountFactory
 ) -> None:
     about = await config_map(kube_cluster, kube_namespace, "web")
@@ -117,7 +117,7 @@ async def test_without_rights_on_core_events_the_count_is_right_and_the_note_is_
     assert recorder.counters.failed == 0
 
 
-async def test_an_account_without_rights_is_refused_once_and_the_recorder_goes_on(
+async def test_a_forbidden_account_is_logged_once_and_the_recorder_continues(
     kube_cluster: ClusterAccess,
     kube_namespace: str,
     kube_account: AccountFactory,
@@ -138,13 +138,13 @@ async def test_an_account_without_rights_is_refused_once_and_the_recorder_goes_o
             await observed.answers(2)
 
     ours = [(request.namespace, request.code) for request in seen.requests if request.user == account.username]
-    # A right may come late, so each is tried again: here at once, as the recorder ends.
+    # Permissions may be granted late, so each write is retried: here at once, because the recorder stops.
     assert sorted(ours) == sorted([("kube-system", 403)] * 4 + [(kube_namespace, 201)])
     assert (recorder.counters.sent, recorder.counters.failed) == (1, 2)
-    assert [record.message for record in caplog.records] == ["event refused, not tried again"]
+    assert [record.message for record in caplog.records] == ["event refused, not retried"]
 
 
-async def test_the_server_takes_events_at_all_limits_about_objects_of_any_name(
+async def test_the_server_accepts_events_at_all_limits_about_objects_of_any_name(
     kube_cluster: ClusterAccess, kube_namespace: str
 ) -> None:
     api = "rbac.authorization.k8s.io/v1"
@@ -166,7 +166,7 @@ async def test_the_server_takes_events_at_all_limits_about_objects_of_any_name(
     assert f"Node/node-of-{kube_namespace}" in cluster_scoped
 
 
-async def test_an_event_that_was_deleted_is_made_again(kube_cluster: ClusterAccess, kube_namespace: str) -> None:
+async def test_a_deleted_event_is_created_again(kube_cluster: ClusterAccess, kube_namespace: str) -> None:
     about = await config_map(kube_cluster, kube_namespace, "web")
 
     async with recording(kube_cluster.kubeconfig) as (recorder, observed):

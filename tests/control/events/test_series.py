@@ -3,8 +3,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from attrs import evolve
 
-from gpuruntime.control.events.occurrence import Occurrence
-from gpuruntime.control.events.series import QUIET_SECONDS, REFRESH_SECONDS, Series
+from gpuruntime.control.events.series import QUIET_SECONDS, REFRESH_SECONDS, Occurrence, Series
 from gpuruntime.kube.builtin.events import EventSeries, ObjectReference
 from gpuruntime.meta import encode
 
@@ -30,7 +29,7 @@ def accept(series: Series, seconds: float) -> None:
     series.accepted(series.tally, at(seconds).timestamp())
 
 
-def test_the_first_and_the_second_are_due_at_once_and_the_third_is_not() -> None:
+def test_the_first_two_occurrences_are_due_at_once_and_the_third_is_not() -> None:
     series = begun()
     due = [is_due(series, 0)]
 
@@ -43,7 +42,7 @@ def test_the_first_and_the_second_are_due_at_once_and_the_third_is_not() -> None
     assert due == [True, False, True, False, False, False, False]
 
 
-def test_later_ones_are_due_half_an_hour_after_the_last_word() -> None:
+def test_later_occurrences_are_due_half_an_hour_after_the_last_delivery() -> None:
     series = begun()
     series.observe("no room", at(1))
     accept(series, 1)
@@ -53,7 +52,7 @@ def test_later_ones_are_due_half_an_hour_after_the_last_word() -> None:
     assert is_due(series, REFRESH_SECONDS + 1)
 
 
-def test_later_ones_are_due_once_it_is_quiet() -> None:
+def test_later_occurrences_are_due_once_the_series_is_quiet() -> None:
     series = begun()
     series.observe("no room", at(1))
     accept(series, 1)
@@ -63,18 +62,18 @@ def test_later_ones_are_due_once_it_is_quiet() -> None:
     assert is_due(series, 10 + QUIET_SECONDS)
 
 
-def test_a_series_is_over_when_it_is_quiet_and_told() -> None:
+def test_a_series_is_over_when_it_is_quiet_and_delivered() -> None:
     series = begun()
-    untold = series.is_over(at(QUIET_SECONDS).timestamp())
+    undelivered = series.is_over(at(QUIET_SECONDS).timestamp())
 
     accept(series, 0)
 
-    assert not untold
+    assert not undelivered
     assert not series.is_over(at(QUIET_SECONDS - 1).timestamp())
     assert series.is_over(at(QUIET_SECONDS).timestamp())
 
 
-def test_what_was_refused_is_not_told_again_but_what_follows_is_in_time() -> None:
+def test_a_refused_state_is_not_delivered_again_but_later_occurrences_are() -> None:
     series = begun()
     series.refused(series.tally, at(0).timestamp())
     alone = is_due(series, QUIET_SECONDS)
@@ -107,7 +106,7 @@ def test_a_single_event_has_no_series_on_the_wire() -> None:
     }
 
 
-def test_an_event_that_happened_again_before_it_was_sent_is_sent_with_its_count() -> None:
+def test_an_event_that_recurs_before_its_delivery_is_created_with_its_count() -> None:
     series = begun()
     series.observe("still no room", at(7))
 
@@ -117,7 +116,7 @@ def test_an_event_that_happened_again_before_it_was_sent_is_sent_with_its_count(
     assert (event.note, event.event_time) == ("still no room", "2026-01-02T03:04:05.000000Z")
 
 
-def test_a_combined_series_is_related_to_nothing() -> None:
+def test_an_aggregated_series_has_no_related_object() -> None:
     first = Occurrence.of(WEB, "Normal", "Bound", "Bind", "bound", NODE, START)
     series = Series(evolve(first.key, related=None), "web.1", first)
 
@@ -125,17 +124,17 @@ def test_a_combined_series_is_related_to_nothing() -> None:
 
 
 @pytest.mark.parametrize(("regarding", "namespace"), [(WEB, "shop"), (NODE, "default")])
-def test_an_event_lives_with_its_object_or_in_default(regarding: ObjectReference, namespace: str) -> None:
+def test_an_event_is_in_the_namespace_of_its_object_or_in_default(regarding: ObjectReference, namespace: str) -> None:
     assert begun(regarding).namespace == namespace
 
 
-def test_there_is_news_if_the_note_changed_or_nobody_knows() -> None:
+def test_a_note_counts_as_changed_unless_the_server_has_it() -> None:
     series = begun()
-    unknown = series.has_news(series.tally)
+    unknown = series.note_changed(series.tally)
     accept(series, 0)
-    same = series.has_news(series.tally)
+    same = series.note_changed(series.tally)
 
     series.observe("another", at(1))
 
-    assert (unknown, same, series.has_news(series.tally)) == (True, False, True)
-    assert series.change(series.tally) == {"series": {"count": 2, "lastObservedTime": "2026-01-02T03:04:06.000000Z"}}
+    assert (unknown, same, series.note_changed(series.tally)) == (True, False, True)
+    assert series.patch(series.tally) == {"series": {"count": 2, "lastObservedTime": "2026-01-02T03:04:06.000000Z"}}

@@ -3,7 +3,7 @@
 import asyncio
 
 from gpuruntime.control import Election, ElectionTiming, Manager, ManagerOptions
-from gpuruntime.control.events.counters import DropCause
+from gpuruntime.control.events.correlator import DropCause
 from gpuruntime.kube import from_kubeconfig
 from gpuruntime.kube.builtin.events import ObjectReference
 from gpuruntime.testing import AuditLog, ClusterAccess

@@ -1,7 +1,7 @@
 from attrs import field, frozen
 from prometheus_client import CollectorRegistry
 
-from gpuruntime.control.events.counters import DropCause, EventCounters
+from gpuruntime.control.events.correlator import DropCause, EventCounters
 from gpuruntime.control.metrics.events import EventCollector
 
 
@@ -18,11 +18,11 @@ def test_the_counters_of_a_recorder_are_exported() -> None:
     EventCollector(registry, recording)
 
     recording.counters.sent, recording.counters.patched, recording.counters.failed = 1, 2, 3
-    recording.counters.dropped[DropCause.BUDGET] = 5
+    recording.counters.dropped[DropCause.SPAM_FILTER] = 5
 
     names = ("sent_total", "patched_total", "failed_total", "waiting")
     assert [registry.get_sample_value(f"gpuruntime_events_{name}") for name in names] == [1, 2, 3, 4]
-    assert registry.get_sample_value("gpuruntime_events_dropped_total", {"cause": "budget"}) == 5
+    assert registry.get_sample_value("gpuruntime_events_dropped_total", {"cause": "spam_filter"}) == 5
 
 
 def test_every_drop_cause_is_exported_from_the_start() -> None:
