@@ -16,7 +16,7 @@ from typing import Final
 from attrs import field, frozen
 
 from gpuruntime.testing import ClusterAccess, LocalCluster, NodeShape
-from gpuruntime.testing.processes.supervised import Children
+from gpuruntime.testing.processes.supervised import ChildProcesses
 
 __all__ = ["ApiProcesses", "Replica", "api_processes"]
 
@@ -47,7 +47,7 @@ class ApiProcesses:
     """A cluster with the product installed, and processes of the product that can be killed and started again."""
 
     cluster: LocalCluster
-    children: Children = field(repr=False)
+    children: ChildProcesses = field(repr=False)
     directory: Path
     kubeconfig: Path
     token: str = field(repr=False)
@@ -90,7 +90,7 @@ def api_processes(directory: Path, *nodes: NodeShape) -> Iterator[ApiProcesses]:
     """A cluster with these nodes and the manifests, for the length of the block; no process runs yet."""
     with (
         LocalCluster(directory / "cluster", nodes=nodes) as cluster,
-        Children(directory / "processes") as children,
+        ChildProcesses(directory / "processes") as children,
     ):
         access = cluster.access
         access.kubectl("apply", "--kustomize", str(_ROOT / "manifests" / "overlays" / "local"))

@@ -29,7 +29,7 @@ from attrs import asdict, define, field, frozen
 
 from e2e.names import CONTROLLERS, RUNTIME_APIS, SYSTEM
 from gpuruntime.testing import ClusterAccess, LocalCluster, NodeShape
-from gpuruntime.testing.processes.supervised import Children
+from gpuruntime.testing.processes.supervised import ChildProcesses
 
 __all__ = ["NODES", "PROGRAM", "REPLICAS", "Host", "Life", "main"]
 
@@ -79,7 +79,7 @@ class _Replica:
 class Host:
     """Keeps the replicas of one installation, and the front before them."""
 
-    def __init__(self, directory: Path, access: ClusterAccess, children: Children) -> None:
+    def __init__(self, directory: Path, access: ClusterAccess, children: ChildProcesses) -> None:
         self._directory = directory
         self._access = access
         self._children = children
@@ -234,7 +234,7 @@ def main(argv: list[str]) -> None:
     with (
         contextlib.suppress(KeyboardInterrupt),
         LocalCluster(directory / "cluster", nodes=NODES, audit=True) as cluster,
-        Children(directory / "processes") as children,
+        ChildProcesses(directory / "processes") as children,
     ):
         cluster.access.kubectl("apply", "--kustomize", str(_ROOT / "manifests" / "overlays" / "local"))
         host = Host(directory, cluster.access, children)

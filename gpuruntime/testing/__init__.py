@@ -1,10 +1,13 @@
 """The test kit: a real Kubernetes control plane on this machine, for the tests of any operator.
 
 `LocalCluster` starts etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok with fake GPU nodes, and
-leaves nothing behind. Install `gpuruntime[testing]` and ask for the fixtures of `gpuruntime.testing.plugin` in your
+leaves nothing behind. Install `gpuruntime[testing]` and request the fixtures of `gpuruntime.testing.plugin` in your
 tests: `kube_cluster`, `kube_namespace`, `kube_nodes`, `kube_account`, `kube_audit`. From a shell:
-`python -m gpuruntime.testing --help`. To run a manager in the loop of a test: `gpuruntime.testing.managers`. To have an
-operator die at each of its writes: `gpuruntime.testing.crashing`.
+`python -m gpuruntime.testing --help`.
+
+Import the rest from its packages, which need aiohttp: `managers` runs a manager in the event loop of a test, `faults`
+is a proxy that injects faults in front of the API server, `scripted` a scripted server in its place, `crashing` crashes
+an operator at each of its writes, `permissions` compares granted permissions with used ones.
 """
 
 from gpuruntime.testing.cluster.access import ClusterAccess

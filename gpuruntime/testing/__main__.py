@@ -1,4 +1,4 @@
-"""The test kit from a shell: get the programs, or run a cluster for as long as somebody needs it."""
+"""The command line of the test kit: build the control plane's binaries, or run a cluster in the foreground."""
 
 import argparse
 import contextlib
@@ -14,7 +14,7 @@ from gpuruntime.testing import assets
 from gpuruntime.testing.assets import BuildError, ToolchainError
 from gpuruntime.testing.cluster.local import ClusterError, LocalCluster
 from gpuruntime.testing.cluster.nodes import default_nodes
-from gpuruntime.testing.processes.supervised import ChildrenError
+from gpuruntime.testing.processes.supervised import SupervisorError
 
 __all__ = ["main"]
 
@@ -27,7 +27,7 @@ def main(argv: list[str] | None = None) -> int:
             print(assets.ensure())
         else:
             _cluster(arguments)
-    except (BuildError, ToolchainError, ClusterError, ChildrenError) as error:
+    except (BuildError, ToolchainError, ClusterError, SupervisorError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -44,10 +44,10 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser(
         "assets",
-        help="print the directory with the programs, building them first if need be",
-        description="Print the directory with the programs of the control plane. KUBEBUILDER_ASSETS is taken if it is"
-        " complete, else the cache of this user; an empty cache is filled by a build from Go modules, which takes about"
-        " ten minutes, once.",
+        help="print the directory with the binaries; build them first if necessary",
+        description="Print the directory with the control plane's binaries: KUBEBUILDER_ASSETS if it is complete,"
+        " otherwise the user's cache. An empty cache is filled by a build from Go modules, which takes about ten"
+        " minutes, once.",
     )
     cluster = commands.add_parser(
         "cluster",
@@ -55,12 +55,12 @@ def _parser() -> argparse.ArgumentParser:
         description="Run a cluster until Ctrl-C or SIGTERM. The administrator's kubeconfig is"
         " DIRECTORY/admin.kubeconfig.",
     )
-    cluster.add_argument("directory", type=Path, help="where its state and logs go; one cluster a directory")
-    cluster.add_argument("--nodes", type=int, default=4, help="number of fake machines (default: %(default)s)")
-    cluster.add_argument("--gpus", type=int, default=8, help="GPUs of each (default: %(default)s)")
+    cluster.add_argument("directory", type=Path, help="directory for state and logs; one cluster per directory")
+    cluster.add_argument("--nodes", type=int, default=4, help="number of fake nodes (default: %(default)s)")
+    cluster.add_argument("--gpus", type=int, default=8, help="GPUs per node (default: %(default)s)")
     cluster.add_argument("--audit", action="store_true", help="log every request to DIRECTORY/audit.log")
     cluster.add_argument(
-        "--owner", type=int, metavar="PID", help="end when this process ends, too, and remove DIRECTORY then"
+        "--owner", type=int, metavar="PID", help="also stop when this process ends, and remove DIRECTORY then"
     )
     return parser
 
@@ -84,7 +84,7 @@ def _cluster(arguments: argparse.Namespace) -> None:
 
 
 def _interrupt(*_: object) -> None:
-    """Break off whatever is being done, a build that takes minutes included; but not the clean-up that follows."""
+    """Interrupt the command, also during a build that takes minutes, but not the cleanup that follows."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""Waiting for a condition on state that others change."""
+"""A signal for waiting until a condition on shared state holds."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,9 +7,10 @@ __all__ = ["ChangeSignal"]
 
 
 class ChangeSignal:
-    """Whoever changes the state announces it; whoever waits looks again, and misses no announcement.
+    """Wakes all waiters after each change of shared state, so that each checks its condition again.
 
-    Announcing needs no lock and does not wait, so it may be done while a task is being cancelled.
+    Like a condition variable, but `announce` needs no lock and never blocks, so it works in a task that is being
+    cancelled. No announcement is missed.
     """
 
     def __init__(self) -> None:
@@ -20,10 +21,10 @@ class ChangeSignal:
         self._changed = asyncio.Event()
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Return once the condition holds; it is looked at now and after every announcement."""
+        """Wait until the condition holds; it is checked now and after every announcement."""
         while not condition():
             await self.change()
 
     async def change(self) -> None:
-        """Return after the next announcement. To miss none, do not await between looking at the state and this."""
+        """Wait for the next announcement. To miss none, do not await between checking the state and this call."""
         await self._changed.wait()

@@ -1,4 +1,4 @@
-"""A plain HTTP server on a free loopback port whose handler may do to a connection what no server should."""
+"""A plain HTTP server on a free loopback port whose handlers may stall, cut and reset connections."""
 
 import asyncio
 import socket
@@ -19,7 +19,7 @@ _LONGEST_HEADER = 64 * 1024
 
 
 class _Connections(web.Server):
-    """Knows its connections until they are closed; aiohttp forgets those that are only being closed."""
+    """Tracks connections until they are closed; aiohttp forgets those that are still closing."""
 
     def __init__(self, handler: Handler) -> None:
         super().__init__(
@@ -37,7 +37,7 @@ class _Connections(web.Server):
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         super().connection_made(handler, transport)
         self._open[handler] = transport
-        if self._closing:  # it had been accepted before the port was closed
+        if self._closing:  # accepted before the port was closed
             transport.abort()
 
     def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
@@ -46,7 +46,7 @@ class _Connections(web.Server):
         self._changes.announce()
 
     async def abort(self) -> None:
-        """Close all at once, also those whose client does not read."""
+        """Close all connections immediately, also those whose client does not read."""
         self._closing = True
         for transport in self._open.values():
             transport.abort()
@@ -56,9 +56,8 @@ class _Connections(web.Server):
 class LoopbackServer:
     """Serves while its block runs.
 
-    A handler is cancelled when its client goes away, and when the block ends, whatever it is doing; leaving the block
-    closes every connection and waits for all handlers. Bodies of requests reach the handler as they were sent, still
-    compressed where they were.
+    A handler is cancelled when its client disconnects and when the block ends. Leaving the block closes every
+    connection and waits for all handlers. Request bodies reach the handler as they were sent, compressed or not.
     """
 
     def __init__(self, handler: Handler) -> None:
@@ -100,29 +99,29 @@ class LoopbackServer:
         try:
             return await self._handler(request)
         except ConnectionError:
-            # The client left while it was written to; it will not read the error page that aiohttp would send.
+            # The client disconnected during a write; it will not read the error page that aiohttp would send.
             await cut_connection(request)
         finally:
             self._handling.discard(task)
 
 
 async def stall() -> NoReturn:
-    """Do nothing until cancelled, which the loss of the connection and the end of the server do."""
+    """Wait until cancelled, which happens when the connection is lost or the server stops."""
     await asyncio.Event().wait()
-    raise AssertionError("nobody can set an event that nobody knows")
+    raise AssertionError("unreachable: this event is never set")
 
 
 async def cut_connection(request: web.BaseRequest) -> NoReturn:
-    """Close the connection without ending the response: what was written arrives, then the stream just ends."""
+    """Close the connection without completing the response: what was written still arrives."""
     if request.transport is not None:
         request.transport.close()
     await stall()
 
 
 async def reset_connection(request: web.BaseRequest) -> NoReturn:
-    """Close the connection with a TCP reset. What the client has not received by now may be lost."""
+    """Close the connection with a TCP reset. Data that the client has not received yet may be lost."""
     if request.transport is not None:
-        # Closing a socket that lingers for no time sends RST instead of FIN.
+        # With a linger time of 0, closing a socket sends RST instead of FIN.
         no_linger = struct.pack("ii", 1, 0)
         request.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, no_linger)
         request.transport.abort()

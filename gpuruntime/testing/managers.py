@@ -1,9 +1,9 @@
-"""A manager in the loop of a test.
+"""A manager in the event loop of a test.
 
 ::
 
     async with running(build(from_kubeconfig(kube_cluster.kubeconfig))) as manager:
-        ...  # it runs now; its stores and its client are those of the program
+        ...  # the manager runs; its stores and its client are those of the program
 """
 
 import asyncio
@@ -17,10 +17,10 @@ __all__ = ["running"]
 
 @asynccontextmanager
 async def running(manager: Manager, *, within: float = 60.0) -> AsyncIterator[Manager]:
-    """The manager runs while the block does, and is stopped in order at its end.
+    """Run the manager for the length of the block, then stop it gracefully.
 
-    If the manager fails, the block is cancelled and the manager's error raised. If the block fails, the manager ends
-    and the error of the block is raised. Both are raised as they are, not in a group.
+    If the manager fails, the block is cancelled and the manager's error is raised. If the block fails, the manager is
+    stopped and the block's error is raised. A single error is raised as it is, not in an exception group.
 
     Raises:
         TimeoutError: block and manager have not ended after `within` seconds.
@@ -38,5 +38,5 @@ async def running(manager: Manager, *, within: float = 60.0) -> AsyncIterator[Ma
     except TimeoutError as error:
         if not limit.expired():
             raise
-        took = f"the block and the end of the manager took more than {within:g} s"
-        raise TimeoutError(f"{took}: see what they wait for, or raise `within`") from error
+        problem = f"the block and the shutdown of the manager took more than {within:g} s"
+        raise TimeoutError(f"{problem}: check what they wait for, or increase `within`") from error

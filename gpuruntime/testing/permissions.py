@@ -1,10 +1,10 @@
-"""Whether a process has exactly the permissions that it needs: those that it was granted beside those that it used.
+"""Least privilege, tested: the permissions that a process was granted, compared with those that it used.
 
 ::
 
     with granted_account(kube_cluster, manager.permissions, namespace=kube_namespace, directory=tmp_path) as account:
         with kube_audit.recording() as seen:
-            ...  # the process at work, with account.kubeconfig
+            ...  # the process runs with account.kubeconfig
         found = usage(manager.permissions, seen.requests, user=account.username)
         assert found.is_exact, found
 """
@@ -27,10 +27,10 @@ from gpuruntime.testing.cluster.audit import Request
 
 __all__ = ["Usage", "granted_account", "usage"]
 
-_PATIENCE_SECONDS: Final = 30.0
+_TIMEOUT_SECONDS: Final = 30.0
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-# Every user has these by the roles that come with the cluster.
-_EVERYBODYS: Final = frozenset(
+# Granted to every user by the default roles of a cluster.
+_GRANTED_TO_ALL: Final = frozenset(
     {
         ("authentication.k8s.io", "selfsubjectreviews"),
         ("authorization.k8s.io", "selfsubjectaccessreviews"),
@@ -41,10 +41,10 @@ _EVERYBODYS: Final = frozenset(
 
 @frozen
 class Usage:
-    """What the log says about permissions; printed, it says what to do.
+    """A comparison of granted with used permissions; its text says what to do.
 
-    `missing` was tried and not granted. `unused` was granted, and nothing used it. `excused` was not used either, but
-    is needed only at times: each has its reason in `rare`.
+    `missing` were tried but not granted. `unused` were granted but not used. `excused` were not used either, but are
+    needed only rarely: the reason is in `rare`.
     """
 
     missing: tuple[Permission, ...]
@@ -53,28 +53,24 @@ class Usage:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the permissions are those that are needed, no more and no less."""
+        """Whether exactly the needed permissions are granted."""
         return not self.missing and not self.unused
 
     def __str__(self) -> str:
         lines = [f"missing: {permission}; declare it" for permission in self.missing]
-        lines += [
-            f"unused: {permission}; take it back, use it in a test, or say why with rare=" for permission in self.unused
-        ]
+        lines += [f"unused: {permission}; remove it, use it in a test, or give a reason with rare=" for permission in self.unused]
         lines += [f"excused: {permission}: {permission.rare}" for permission in self.excused]
         return "\n".join(lines) or "every permission was used, and no other was tried"
 
 
 def usage(permissions: Sequence[Permission], requests: Iterable[Request], *, user: str) -> Usage:
-    """Compare permissions with the requests of a user, refused ones included.
+    """Compare permissions with the requests of a user, including forbidden ones.
 
-    Guarantees: a permission that covers several namespaces or objects is used by a request to any of them. An apply
-    that
-    made its object used "create", too, because that is what the server asks for.
+    Guarantees: a permission for several namespaces or objects is used by a request to any of them. A server-side apply
+    that created its object also used "create", because the server checks it.
 
-    Caveats: what the server checks without a request, such as the finalizers of an owner, is in no log: such a
-    permission
-    needs a reason in `rare`. Requests to what is no resource, such as /version, are not looked at.
+    Caveats: checks without a request, such as that of an owner's finalizers subresource, are in no audit log: such a
+    permission needs a reason in `rare`. Non-resource requests, such as /version, are ignored.
     """
     tried = {permission for request in requests if request.user == user for permission in _needed(request)}
     idle = [permission for permission in permissions if not any(permission.covers(need) for need in tried)]
@@ -89,32 +85,32 @@ def usage(permissions: Sequence[Permission], requests: Iterable[Request], *, use
 def granted_account(
     access: ClusterAccess, permissions: Sequence[Permission], *, namespace: str, directory: Path
 ) -> Iterator[Account]:
-    """A ServiceAccount that has these permissions and no others, for as long as the block runs.
+    """A ServiceAccount with exactly these permissions, for the length of the block.
 
-    When the block begins the server knows all of them. The namespaces must exist; the kubeconfig is in `directory`.
+    All of them are in force when the block begins. The namespaces must exist; the kubeconfig is in `directory`.
     """
     admin = access.admin()
     account = create_account(access, namespace, directory)
-    made: list[str] = []
+    created: list[str] = []
     try:
         for granted in roles_for(permissions, account=account.name, namespace=namespace):
             path = granted.kind.path(granted.metadata.namespace)
             admin.create(path, encode(granted))
-            made.append(f"{path}/{granted.metadata.name}")
+            created.append(f"{path}/{granted.metadata.name}")
         for permission in permissions:
             _await_granted(admin, account.username, permission)
         yield account
     finally:
-        for path in reversed(made):
+        for path in reversed(created):
             admin.delete(path)
         admin.delete(f"/api/v1/namespaces/{namespace}/serviceaccounts/{account.name}")
 
 
 def _needed(request: Request) -> Iterator[Permission]:
-    if not request.resource or (request.group, request.resource) in _EVERYBODYS:
+    if not request.resource or (request.group, request.resource) in _GRANTED_TO_ALL:
         return
     resource = f"{request.resource}/{request.subresource}" if request.subresource else request.resource
-    # The name in a creation is not part of the question that the server asks.
+    # RBAC does not check the name of an object that is created.
     name = "" if request.verb == "create" and not request.subresource else request.name
     yield Permission(request.group, resource, request.verb, request.namespace, name)
     if request.verb == "patch" and request.code == 201:
@@ -122,10 +118,10 @@ def _needed(request: Request) -> Iterator[Permission]:
 
 
 def _await_granted(admin: AdminClient, user: str, permission: Permission) -> None:
-    """The server reads roles by a watch of its own: a role that was just made is not yet a permission."""
-    deadline = time.monotonic() + _PATIENCE_SECONDS
+    """Wait until the permission is in force: the API server reads new roles by a watch."""
+    deadline = time.monotonic() + _TIMEOUT_SECONDS
     resource, _, subresource = permission.resource.partition("/")
-    asked: dict[str, Any] = {
+    attributes: dict[str, Any] = {
         "group": permission.group,
         "resource": resource,
         "subresource": subresource,
@@ -133,7 +129,7 @@ def _await_granted(admin: AdminClient, user: str, permission: Permission) -> Non
         "namespace": permission.namespace,
         "name": permission.name,
     }
-    while not admin.create(_REVIEWS, {"spec": {"user": user, "resourceAttributes": asked}})["status"]["allowed"]:
+    while not admin.create(_REVIEWS, {"spec": {"user": user, "resourceAttributes": attributes}})["status"]["allowed"]:
         if time.monotonic() > deadline:
-            raise TimeoutError(f"the server did not grant {user} to {permission} within {_PATIENCE_SECONDS:.0f} s")
+            raise TimeoutError(f"{user} was not granted {permission} within {_TIMEOUT_SECONDS:.0f} s")
         time.sleep(0.02)  # there is no event to await

@@ -1,6 +1,6 @@
-"""Fixtures for pytest, loaded by installing the package: a real control plane for every test that asks for one.
+"""pytest fixtures, active wherever the package is installed: a real control plane for every test that requests one.
 
-`kube_cluster` is shared by the whole run, xdist workers included; `kube_namespace` is each test's own.
+`kube_cluster` is shared by the whole run, including xdist workers; `kube_namespace` is private to each test.
 """
 
 import os
@@ -23,22 +23,22 @@ __all__ = ["AccountFactory", "kube_account", "kube_audit", "kube_cluster", "kube
 
 _SHARED = pytest.StashKey[SharedCluster]()
 _WORKER_INPUT = "gpuruntime_cluster"
-_PATIENCE_SECONDS = 30.0
+_TIMEOUT_SECONDS = 30.0
 
 
 class AccountFactory(Protocol):
-    """What `kube_account` gives: makes ServiceAccounts in the test's namespace."""
+    """The type of `kube_account`: creates ServiceAccounts in the test's namespace."""
 
     def __call__(
         self, *, rules: Sequence[Mapping[str, Any]] = (), cluster_rules: Sequence[Mapping[str, Any]] = ()
     ) -> Account:
-        """Make one that may do what the RBAC rules say, in the namespace and cluster-wide."""
+        """Create one with these RBAC rules, in the namespace and cluster-wide."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
     given = getattr(config, "workerinput", {}).get(_WORKER_INPUT)
     if given is None:
-        # Only a name: nothing is made before a test needs a cluster.
+        # Only a name: nothing is created before a test needs a cluster.
         directory = Path(tempfile.gettempdir()) / f"gpuruntime-tests-{os.getpid()}-{uuid.uuid4().hex[:8]}"
         config.stash[_SHARED] = SharedCluster(directory, os.getpid())
     else:
@@ -59,13 +59,13 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def kube_cluster(pytestconfig: pytest.Config) -> ClusterAccess:
-    """A real control plane with four fake GPU nodes, shared by all tests of the run and gone after it."""
+    """A real control plane with four fake GPU nodes, shared by all tests of the run."""
     return pytestconfig.stash[_SHARED].start()
 
 
 @pytest.fixture
 def kube_namespace(kube_cluster: ClusterAccess) -> Iterator[str]:
-    """A namespace of the test's own, ready for pods; deleted afterwards."""
+    """A namespace that only this test uses, ready for pods; deleted afterwards."""
     admin = kube_cluster.admin()
     name = f"test-{uuid.uuid4().hex[:10]}"
     create_namespace(admin, name)
@@ -75,7 +75,7 @@ def kube_namespace(kube_cluster: ClusterAccess) -> Iterator[str]:
 
 @pytest.fixture
 def kube_nodes(kube_cluster: ClusterAccess) -> Iterator[Callable[[NodeShape], None]]:
-    """Call it with a shape to add a fake node; removed after the test. Other tests see it, too."""
+    """Call it with a shape to add a fake node for the length of the test. Other tests see the node as well."""
     admin = kube_cluster.admin()
     added: list[str] = []
 
@@ -83,7 +83,7 @@ def kube_nodes(kube_cluster: ClusterAccess) -> Iterator[Callable[[NodeShape], No
         admin.create("/api/v1/nodes", shape.manifest())
         added.append(shape.name)
         kube_cluster.kubectl(
-            "wait", f"node/{shape.name}", "--for=condition=Ready", f"--timeout={_PATIENCE_SECONDS:.0f}s"
+            "wait", f"node/{shape.name}", "--for=condition=Ready", f"--timeout={_TIMEOUT_SECONDS:.0f}s"
         )
 
     yield add
@@ -93,21 +93,21 @@ def kube_nodes(kube_cluster: ClusterAccess) -> Iterator[Callable[[NodeShape], No
 
 @pytest.fixture
 def kube_account(kube_cluster: ClusterAccess, kube_namespace: str, tmp_path: Path) -> Iterator[AccountFactory]:
-    """Make ServiceAccounts with given RBAC rules, each with a token and a kubeconfig; gone after the test."""
-    made: list[Account] = []
+    """Create ServiceAccounts with given RBAC rules, each with a token and a kubeconfig; deleted after the test."""
+    created: list[Account] = []
 
-    def make(*, rules: Sequence[Mapping[str, Any]] = (), cluster_rules: Sequence[Mapping[str, Any]] = ()) -> Account:
-        made.append(create_account(kube_cluster, kube_namespace, tmp_path, rules=rules, cluster_rules=cluster_rules))
-        return made[-1]
+    def create(*, rules: Sequence[Mapping[str, Any]] = (), cluster_rules: Sequence[Mapping[str, Any]] = ()) -> Account:
+        created.append(create_account(kube_cluster, kube_namespace, tmp_path, rules=rules, cluster_rules=cluster_rules))
+        return created[-1]
 
-    yield make
-    for account in made:
+    yield create
+    for account in created:
         delete_account(kube_cluster, account)
 
 
 @pytest.fixture
 def kube_audit(kube_cluster: ClusterAccess) -> AuditLog:
-    """Who wrote what: `with kube_audit.recording() as seen:`, then `seen.writes(...)`."""
+    """The requests of the cluster: `with kube_audit.recording() as seen:`, then `seen.writes(...)`."""
     if kube_cluster.audit_log is None:
         raise RuntimeError("this cluster has no audit log: start it with audit=True")
     return AuditLog(kube_cluster.audit_log)

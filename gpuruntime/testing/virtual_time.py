@@ -1,6 +1,6 @@
-"""Time that a test moves: an event loop whose clock jumps to the next timer as soon as nothing else can happen.
+"""Virtual time: an event loop whose clock jumps to the next timer as soon as no task is ready.
 
-A test of a thirty-minute backoff runs in milliseconds and gives the same result every time::
+A test of a thirty-minute backoff runs in milliseconds and is deterministic::
 
     def test_it_waits_half_an_hour() -> None:
         async def story() -> float:
@@ -15,33 +15,33 @@ import selectors
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-__all__ = ["NothingCanHappenError", "VirtualTimeLoop", "run_virtual"]
+__all__ = ["DeadlockError", "VirtualTimeLoop", "run_virtual"]
 
 T = TypeVar("T")
 
 
-class NothingCanHappenError(Exception):
-    """Every task waits, and there is no timer that could wake one: outside virtual time this would hang for ever."""
+class DeadlockError(Exception):
+    """Every task waits and no timer is set: in real time this would hang forever."""
 
 
-def run_virtual(story: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in virtual time, which starts at 0; gives its result.
+def run_virtual(main: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in virtual time, which starts at 0; returns its result.
 
     Guarantees:
-        Whatever is ready runs before the clock moves. The clock moves to the time of the next timer exactly.
+        All ready tasks run before the clock moves. The clock moves exactly to the time of the next timer.
 
     Caveats:
-        For code without sockets, subprocesses and threads: the loop cannot know that one of them is about to answer.
+        Only for code without sockets, subprocesses and threads: the loop does not wait for them.
 
     Raises:
-        NothingCanHappenError: the story waits for something that never comes.
+        DeadlockError: all tasks wait for something that never happens.
     """
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        return runner.run(story)
+        return runner.run(main)
 
 
 class _JumpingSelector(selectors.DefaultSelector):
-    """Waits for nothing: it tells the loop how long it would have waited."""
+    """Advances the clock by the timeout instead of waiting."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class _JumpingSelector(selectors.DefaultSelector):
         if events or timeout == 0:
             return events
         if timeout is None:
-            raise NothingCanHappenError("every task waits and no timer is set: something is never awaited or never set")
+            raise DeadlockError("every task waits and no timer is set: expected an event, future or lock to be set")
         self.now += timeout
         return []
 

@@ -7,7 +7,7 @@ import sys
 
 from gpuruntime.testing import ClusterError
 from gpuruntime.testing.assets import BuildError, ToolchainError
-from gpuruntime.testing.processes.supervised import ChildrenError
+from gpuruntime.testing.processes.supervised import SupervisorError
 from gpuruntime.testing.progress import Progress
 from hack.benchmarks.api_bench import add_api
 from hack.benchmarks.cache import SetUpError
@@ -18,7 +18,7 @@ from hack.benchmarks.report import as_json, as_table
 
 __all__ = ["main"]
 
-_FAULTS = (SetUpError, ObjectsError, ClusterError, ChildrenError, BuildError, ToolchainError, OSError)
+_FAULTS = (SetUpError, ObjectsError, ClusterError, SupervisorError, BuildError, ToolchainError, OSError)
 
 
 def main(argv: list[str]) -> int:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from attrs import field, frozen
 
-from gpuruntime.testing.processes.supervised import Children
+from gpuruntime.testing.processes.supervised import ChildProcesses
 
 __all__ = ["Contender", "Failure", "Outcome", "Reading", "Runner"]
 
@@ -46,7 +46,7 @@ Outcome = Reading | Failure
 class Runner:
     """Starts contenders in fresh processes; none of them outlives `children`. Output is kept in `directory`."""
 
-    def __init__(self, children: Children, directory: Path) -> None:
+    def __init__(self, children: ChildProcesses, directory: Path) -> None:
         self._children = children
         self._directory = directory
         self._numbers = itertools.count(1)

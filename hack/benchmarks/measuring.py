@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from gpuruntime.testing.processes.supervised import Children
+from gpuruntime.testing.processes.supervised import ChildProcesses
 from gpuruntime.testing.progress import Progress
 from hack.benchmarks.cache import bench_cache
 from hack.benchmarks.catalogue import Catalogue
@@ -34,7 +34,7 @@ def workshop() -> Iterator[tuple[Path, Runner]]:
     """A directory that is gone afterwards, and a runner whose contenders are."""
     with tempfile.TemporaryDirectory(prefix="gpuruntime-bench-") as name:
         directory = Path(name)
-        with Children(directory / "contenders") as children:
+        with ChildProcesses(directory / "contenders") as children:
             yield directory, Runner(children, directory)
 
 

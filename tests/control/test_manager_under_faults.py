@@ -87,7 +87,7 @@ async def test_a_manager_that_dies_after_any_write_is_followed_by_one_that_does_
         async with proxied(kube_cluster, tmp_path) as (proxy, credentials):
             death = proxy.inject(DieAfterWrites(writes), path=".*/secrets")
             async with managing(fan_manager(credentials, kube_namespace)):
-                await death.met(1)
+                await death.triggered(1)
         async with managing(fan_manager(from_kubeconfig(kube_cluster.kubeconfig), kube_namespace)):
             await eventually_told(lambda: children(admin, kube_namespace) == CHILDREN)
             create_map(admin, kube_namespace, "two")

@@ -16,7 +16,7 @@ from typing import Final
 from attrs import field, frozen
 
 from gpuruntime.testing import ClusterAccess, LocalCluster
-from gpuruntime.testing.processes.supervised import Children
+from gpuruntime.testing.processes.supervised import ChildProcesses
 from tests.manifests.rendered import MANIFESTS, rendered
 
 __all__ = ["OperatedSite", "operated_site"]
@@ -32,7 +32,7 @@ class OperatedSite:
 
     access: ClusterAccess
     clone: Path
-    children: Children = field(repr=False)
+    children: ChildProcesses = field(repr=False)
     port: int
 
     def type(self, commands: str) -> str:
@@ -82,7 +82,7 @@ def operated_site(directory: Path) -> Iterator[OperatedSite]:
     """A site for the length of the block."""
     clone = directory / "clone"
     shutil.copytree(MANIFESTS, clone / "manifests")
-    with LocalCluster(directory / "cluster") as cluster, Children(directory / "processes") as children:
+    with LocalCluster(directory / "cluster") as cluster, ChildProcesses(directory / "processes") as children:
         cluster.access.kubectl("create", "--filename", str(_MONITORING))
         yield OperatedSite(cluster.access, clone, children, _free_port())
 

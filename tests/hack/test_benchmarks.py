@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuruntime.testing.processes.supervised import Children
+from gpuruntime.testing.processes.supervised import ChildProcesses
 from hack.benchmarks.alternating import Measure, Results, alternate
 from hack.benchmarks.contenders import Contender, Failure, Outcome, Runner
 from hack.benchmarks.faulty_server import FAULTS, FaultyServer
@@ -32,7 +32,7 @@ def taking(name: str, seconds: float) -> Contender:
 
 @pytest.fixture
 def runner(tmp_path: Path) -> Iterator[Runner]:
-    with Children(tmp_path / "children") as children:
+    with ChildProcesses(tmp_path / "children") as children:
         yield Runner(children, tmp_path)
 
 

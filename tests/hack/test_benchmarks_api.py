@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuruntime.testing.processes.supervised import Children
+from gpuruntime.testing.processes.supervised import ChildProcesses
 from gpuruntime.testing.progress import Progress
 from hack.benchmarks.alternating import Results
 from hack.benchmarks.api_bench import SCENARIOS
@@ -104,7 +104,7 @@ def test_hostile_requests_may_add_a_quarter_of_a_second_to_the_quiet_window_of_t
 @pytest.mark.soak
 @pytest.mark.timeout(280)
 async def test_hostile_requests_are_measured_on_a_cluster_of_their_own(tmp_path: Path) -> None:
-    with Children(tmp_path / "children") as children:
+    with ChildProcesses(tmp_path / "children") as children:
         progress = Progress(io.StringIO())
         bench = Bench(runner=Runner(children, tmp_path), progress=progress, directory=tmp_path, repeat=1, quick=True)
 
@@ -117,7 +117,7 @@ async def test_hostile_requests_are_measured_on_a_cluster_of_their_own(tmp_path:
 @pytest.mark.soak
 @pytest.mark.timeout(280)
 async def test_all_scenarios_give_all_their_figures_on_clusters_of_their_own(tmp_path: Path) -> None:
-    with Children(tmp_path / "children") as children:
+    with ChildProcesses(tmp_path / "children") as children:
         progress = Progress(io.StringIO())
         bench = Bench(runner=Runner(children, tmp_path), progress=progress, directory=tmp_path, repeat=1, quick=True)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpuruntime.testing.processes.supervised import Children
+from gpuruntime.testing.processes.supervised import ChildProcesses
 from hack.benchmarks.__main__ import main
 from hack.benchmarks.alternating import Measure, Results, alternate
 from hack.benchmarks.catalogue import loops
@@ -46,7 +46,7 @@ IDLE_READING = {
 
 @pytest.fixture
 def runner(tmp_path: Path) -> Iterator[Runner]:
-    with Children(tmp_path / "children") as children:
+    with ChildProcesses(tmp_path / "children") as children:
         yield Runner(children, tmp_path)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuruntime.testing.processes.supervised import Children
+from gpuruntime.testing.processes.supervised import ChildProcesses
 from gpuruntime.testing.progress import Progress
 from hack.benchmarks.catalogue import Catalogue, loops
 from hack.benchmarks.contenders import Contender, Failure, Runner
@@ -27,7 +27,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[UnitBench]:
-    with Children(tmp_path / "children") as children:
+    with ChildProcesses(tmp_path / "children") as children:
         yield UnitBench(
             runner=Runner(children, tmp_path),
             progress=Progress(io.StringIO()),

@@ -23,8 +23,8 @@ class ForgetfulServer(Transport):
         if "limit" in params or self.lists:
             self.lists.append({name: "..." if name == "continue" else value for name, value in params.items()})
         if len(self.lists) == 2:
-            await asyncio.to_thread(self.cluster.forget_history)
-        return await super().send(request)
+            await asyncio.to_thread(self.cluster.expire_resource_versions)
+        return await super().request(method, path, params=params, **options)
 
 
 async def test_a_continue_token_that_the_server_forgot_leads_to_one_whole_list(tmp_path: Path) -> None:

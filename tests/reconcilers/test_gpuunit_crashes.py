@@ -66,10 +66,10 @@ async def final_state(stage: Stage) -> Any:
     """All objects but the conditions of Deployments: whether the words in those are about the newest ReplicaSet, and
     their order, depends on how many steps of a rollout Kubernetes saw at once.
     """
-    world = stage.witness.world
+    world = stage.recorder.world
     objects = [
-        {**obj, "status": {**obj.get("status", {}), "conditions": []}} if place.kind == Deployment.KIND else obj
-        for place, obj in world.objects.items()
+        {**obj, "status": {**obj.get("status", {}), "conditions": []}} if ref.kind == Deployment.KIND else obj
+        for ref, obj in world.objects.items()
     ]
     return normalise(objects, world.namespaces)
 
@@ -79,17 +79,17 @@ SCENARIO = Scenario(
     kinds=(GPUUnit, Deployment, Service),
     act=act,
     settled=is_settled,
-    never=two_deployments_of_one_unit,
+    invariant=two_deployments_of_one_unit,
     observe=final_state,
     namespaces=("active", "stock"),
-    aside=("leases", "events"),
+    ignored_resources=("leases", "events"),
 )
 
 
 async def test_a_sample_of_crashes_failures_and_lags_ends_in_the_same_state(
     product: ClusterAccess, tmp_path: Path
 ) -> None:
-    report = await explore(SCENARIO, operator, product, tmp_path, plans=sample(8), at_once=2)
+    report = await explore(SCENARIO, operator, product, tmp_path, plans=sample(8), max_parallel=2)
 
     report.check()
 
@@ -97,6 +97,6 @@ async def test_a_sample_of_crashes_failures_and_lags_ends_in_the_same_state(
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 async def test_every_crash_failure_and_lag_ends_in_the_same_state(product: ClusterAccess, tmp_path: Path) -> None:
-    report = await explore(SCENARIO, operator, product, tmp_path, plans=everything, at_once=4)
+    report = await explore(SCENARIO, operator, product, tmp_path, plans=everything, max_parallel=4)
 
     report.check()

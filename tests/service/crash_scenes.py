@@ -120,11 +120,11 @@ HAND_OVER = Scenario(
     kinds=(GPUUnit, StockPool, Operation),
     act=_make_pool,
     settled=_is_settled,
-    never=_broken_promise,
+    invariant=_broken_promise,
     observe=state_of_units,
     namespaces=("active", "stock"),
-    aside=("leases", "events"),
+    ignored_resources=("leases", "events"),
     # Longer than an Operation waits until somebody takes it over.
-    quiet=5.0,
-    patience=150.0,
+    idle_seconds=5.0,
+    timeout=150.0,
 )

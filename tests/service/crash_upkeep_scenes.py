@@ -76,5 +76,5 @@ UPKEEP = evolve(
     name="give up stock, update a unit, make, change and shrink a pool",
     act=_look_on,
     settled=_is_settled,
-    never=_broken_promise,
+    invariant=_broken_promise,
 )

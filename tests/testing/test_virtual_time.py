@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from gpuruntime.testing.virtual_time import NothingCanHappenError, run_virtual
+from gpuruntime.testing.virtual_time import DeadlockError, run_virtual
 
 
 def test_sleeping_takes_no_time_and_the_clock_moves_exactly() -> None:
@@ -50,5 +50,5 @@ def test_a_story_that_can_never_go_on_is_an_error_not_a_hang() -> None:
     async def story() -> None:
         await asyncio.Event().wait()
 
-    with pytest.raises(NothingCanHappenError):
+    with pytest.raises(DeadlockError):
         run_virtual(story())

@@ -1,9 +1,9 @@
-"""Building the control plane's programs from pinned Go modules, once a machine and user.
+"""Build of the control plane's binaries from pinned Go modules, once per machine and user.
 
 Guarantees:
-    - The result appears all at once under its final name, or not at all: an interruption leaves no broken cache.
-    - Two builds at once do the work once: the second waits for the first.
-    - An interrupted build goes on where it stopped, because Go's own cache keeps the packages that were compiled.
+    - The result is moved into place atomically: an interruption leaves no broken cache.
+    - Of two concurrent builds the second waits for the first and uses its result.
+    - An interrupted build resumes where it stopped, because Go's cache keeps compiled packages.
 """
 
 import fcntl
@@ -35,21 +35,21 @@ BINARIES: Mapping[str, str] = {
     "kwok": "sigs.k8s.io/kwok/cmd/kwok",
 }
 _NEEDED_GIB = 6
-_WORDS = 3
+_ERROR_LINES = 3
 
 
 class BuildError(Exception):
-    """The programs could not be built; the message says what to do."""
+    """The binaries could not be built; the message says what to do."""
 
 
 def recipe() -> str:
-    """The flags of the build, which decide its result beside the modules' versions."""
+    """The linker flags, which together with the module versions determine the binaries."""
     module = (files("gpuruntime.testing") / "controlplane" / "go.mod").read_text()
     kubernetes = _pinned(module, r"k8s\.io/kubernetes")
     kwok = _pinned(module, r"sigs\.k8s\.io/kwok")
     major, minor = kubernetes.removeprefix("v").split(".")[:2]
     stamps = {
-        # Clients and kubectl parse the server's version, and fail on the placeholder of an unstamped build.
+        # Clients and kubectl parse the server's version, and fail on the placeholder of a build without version stamps.
         "k8s.io/component-base/version.gitVersion": kubernetes,
         "k8s.io/component-base/version.gitMajor": major,
         "k8s.io/component-base/version.gitMinor": minor,
@@ -63,18 +63,18 @@ def recipe() -> str:
 
 
 def build(cache: Path, target: Path, progress: Progress) -> Path:
-    """Build all programs into `target`, a directory below `cache`; at once if another process did so meanwhile.
+    """Build all binaries into `target`, a directory below `cache`; returns at once if another process just did.
 
     Raises:
-        BuildError: the disk is too small or Go failed.
-        ToolchainError: there is no Go, and none could be installed.
+        BuildError: not enough disk space, or Go failed.
+        ToolchainError: Go was not found and could not be installed.
     """
     cache.mkdir(parents=True, exist_ok=True)
     waiting = partial(progress.step, "another build is running: waiting for it to end")
     with _exclusive(cache / "build.lock", waiting) as lock:
         if target.exists():
             return target
-        for leftover in cache.glob(".build-*"):  # of a build that was killed; we hold the lock, so nobody uses it
+        for leftover in cache.glob(".build-*"):  # of a killed build: we hold the lock, so it is not in use
             shutil.rmtree(leftover)
         free = shutil.disk_usage(cache).free / 2**30
         if free < _NEEDED_GIB:
@@ -87,7 +87,7 @@ def build(cache: Path, target: Path, progress: Progress) -> Path:
             go = evolve(found, inherited=(lock,))
             _build_all(go, module, Path(draft), progress)
             (Path(draft) / "bin").rename(target)
-            for directory in go.private:  # gigabytes that the user did not ask for
+            for directory in go.private:  # gigabytes that only this build needed
                 shutil.rmtree(directory, ignore_errors=True)
     progress.step(f"the control plane is built: {target}")
     return target
@@ -97,7 +97,7 @@ def _build_all(go: Go, module: Path, draft: Path, progress: Progress) -> None:
     work = draft / "module"
     work.mkdir()
     for name in ("go.mod", "go.sum"):
-        shutil.copyfile(module / name, work / name)  # Go insists on a directory that it may write to
+        shutil.copyfile(module / name, work / name)  # Go requires a writable module directory
     progress.step("building the Kubernetes control plane from source, once; about ten minutes on two cores")
     downloaded = 0
 
@@ -132,7 +132,7 @@ def _build_all(go: Go, module: Path, draft: Path, progress: Progress) -> None:
 
 
 def _go(go: Go, work: Path, arguments: list[str], on_line: Callable[[str], None]) -> list[str]:
-    """Run Go, telling every line of its standard error; gives the lines of its standard output."""
+    """Run Go, passing every line of its standard error to `on_line`; returns the words of its standard output."""
     environment = {
         **os.environ,
         "CGO_ENABLED": "0",
@@ -140,7 +140,7 @@ def _go(go: Go, work: Path, arguments: list[str], on_line: Callable[[str], None]
         "GOWORK": "off",
         **go.environment,
     }
-    words: list[str] = []
+    lines: list[str] = []
     with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen(
             [go.command, *arguments],
@@ -149,14 +149,14 @@ def _go(go: Go, work: Path, arguments: list[str], on_line: Callable[[str], None]
             stdout=output,
             stderr=subprocess.PIPE,
             text=True,
-            start_new_session=True,  # so that the compilers can be ended together with Go
-            pass_fds=go.inherited,  # if we are killed, the next build waits until Go has ended, too
+            start_new_session=True,  # a process group, so that the compilers can be killed together with Go
+            pass_fds=go.inherited,  # Go holds the lock as well: if we are killed, the next build waits for Go to end
         )
         try:
             assert process.stderr is not None  # noqa: S101 - Popen was given a pipe
             for line in process.stderr:
-                words.append(line.rstrip())
-                on_line(words[-1])
+                lines.append(line.rstrip())
+                on_line(lines[-1])
             code = process.wait()
         except BaseException:
             os.killpg(process.pid, signal.SIGKILL)
@@ -167,8 +167,8 @@ def _go(go: Go, work: Path, arguments: list[str], on_line: Callable[[str], None]
                 process.stderr.close()
         if code != 0:
             raise BuildError(
-                f"go {arguments[0]} {arguments[-1]} failed: {' / '.join(words[-_WORDS:])}. If a module could not be"
-                " fetched, check that Go reaches its proxy (go env GOPROXY) and run again: what was compiled is kept"
+                f"go {arguments[0]} {arguments[-1]} failed: {' / '.join(lines[-_ERROR_LINES:])}. If a module could not"
+                " be fetched, check that Go reaches its proxy (go env GOPROXY) and retry: compiled packages are kept"
             )
         output.seek(0)
         return output.read().split()

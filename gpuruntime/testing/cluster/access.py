@@ -1,4 +1,4 @@
-"""How to reach a running local cluster: a value that can be written to a file and read by another process."""
+"""Access to a running local cluster, as a value that can be saved to a file and loaded by another process."""
 
 import base64
 import json
@@ -20,10 +20,10 @@ _FILE = "access.json"
 
 @frozen
 class ClusterAccess:
-    """A running local cluster as its users see it.
+    """The address, credentials and files of a running local cluster.
 
-    `kubeconfig` is the administrator's, with a client certificate. `binaries` holds the kubectl that belongs to the
-    cluster. `audit_log` is None where the cluster was started without one.
+    `kubeconfig` is the administrator's, with a client certificate. `binaries` contains the kubectl of the cluster's
+    version. `audit_log` is None if the cluster was started without one.
     """
 
     server: str
@@ -35,7 +35,7 @@ class ClusterAccess:
     audit_log: Path | None
 
     def save(self, directory: Path) -> None:
-        """Publish in `directory`, all at once: a reader finds nothing or everything."""
+        """Write it to `directory` atomically: a reader finds nothing or everything."""
         fields = {name: None if value is None else str(value) for name, value in asdict(self, recurse=False).items()}
         draft = directory / f"{_FILE}.draft"
         draft.write_text(json.dumps(fields, indent=2))
@@ -43,7 +43,7 @@ class ClusterAccess:
 
     @classmethod
     def load(cls, directory: Path) -> Self | None:
-        """What runs in `directory`, or None."""
+        """The access to the cluster that runs in `directory`, or None."""
         try:
             fields = json.loads((directory / _FILE).read_text())
         except FileNotFoundError:
@@ -57,24 +57,25 @@ class ClusterAccess:
 
     @staticmethod
     def withdraw(directory: Path) -> None:
+        """Remove the saved access, because the cluster stops."""
         (directory / _FILE).unlink(missing_ok=True)
 
     def admin(self) -> AdminClient:
-        """A client with the administrator's certificate, for arranging the world of a test."""
+        """A client with the administrator's certificate, for the setup of a test."""
         context = ssl.create_default_context(cafile=str(self.authority))
         context.load_cert_chain(self.certificate, self.key)
         return AdminClient(self.server, context)
 
     @property
     def kubectl_cache(self) -> Path:
-        """For KUBECACHEDIR: where kubectl keeps what it has learnt about this cluster, by default below ~/.kube."""
+        """The value for KUBECACHEDIR: kubectl's discovery cache, which by default is below ~/.kube."""
         return self.kubeconfig.parent / SCRATCH / "kubectl"
 
     def kubectl(self, *arguments: str, input_text: str | None = None) -> str:
-        """Run kubectl as the administrator; gives what it printed.
+        """Run kubectl as the administrator; returns its standard output.
 
         Raises:
-            subprocess.CalledProcessError: it failed; its words are a note of the error.
+            subprocess.CalledProcessError: kubectl failed; its standard error is a note of the exception.
         """
         done = subprocess.run(
             [str(self.binaries / "kubectl"), *arguments],
@@ -91,14 +92,14 @@ class ClusterAccess:
         return done.stdout
 
     def kubeconfig_for(self, token: str, namespace: str = "default") -> dict[str, Any]:
-        """The kubeconfig of somebody who has this bearer token."""
+        """A kubeconfig with this bearer token."""
         return kubeconfig_document(self.server, self.authority.read_bytes(), {"token": token}, namespace)
 
 
 def kubeconfig_document(
     server: str, authority: bytes, user: dict[str, str], namespace: str = "default"
 ) -> dict[str, Any]:
-    """A kubeconfig with one context that carries all it needs, so that the file can be moved and mounted."""
+    """A self-contained kubeconfig with one context: it refers to no other files, so it can be moved and mounted."""
     cluster = {"server": server, "certificate-authority-data": base64.b64encode(authority).decode()}
     context = {"cluster": "local", "user": "local", "namespace": namespace}
     return {

@@ -1,4 +1,4 @@
-"""ServiceAccounts with exactly the permissions that a test gives them: code under test need not run as admin."""
+"""ServiceAccounts with exactly the permissions that a test grants, so that code under test need not be admin."""
 
 import json
 import uuid
@@ -18,7 +18,7 @@ _TOKEN_SECONDS = 24 * 3600
 
 @frozen
 class Account:
-    """A ServiceAccount that can log in: by its token, or by a kubeconfig whose namespace is its own."""
+    """A ServiceAccount with a token, and a kubeconfig whose default namespace is the account's."""
 
     namespace: str
     name: str
@@ -27,7 +27,7 @@ class Account:
 
     @property
     def username(self) -> str:
-        """Who it is to the API server, as audit lines and role bindings say it."""
+        """The user name at the API server, as in audit logs and role bindings."""
         return f"system:serviceaccount:{self.namespace}:{self.name}"
 
 
@@ -39,19 +39,19 @@ def create_account(
     rules: Sequence[Mapping[str, Any]] = (),
     cluster_rules: Sequence[Mapping[str, Any]] = (),
 ) -> Account:
-    """Create an account with RBAC `rules` in its namespace and `cluster_rules` everywhere.
+    """Create an account with RBAC `rules` in its namespace and `cluster_rules` cluster-wide.
 
-    Without rules it may do nothing. Its kubeconfig is written to `directory`.
+    Without rules it has no permissions. Its kubeconfig is written to `directory`.
     """
     admin = access.admin()
     name = f"account-{uuid.uuid4().hex[:8]}"
     admin.create(f"/api/v1/namespaces/{namespace}/serviceaccounts", _object("v1", "ServiceAccount", name))
     subjects = [{"kind": "ServiceAccount", "name": name, "namespace": namespace}]
     if rules:
-        home = f"{_RBAC}/namespaces/{namespace}"
-        admin.create(f"{home}/roles", _rbac("Role", name, rules=list(rules)))
+        namespaced = f"{_RBAC}/namespaces/{namespace}"
+        admin.create(f"{namespaced}/roles", _rbac("Role", name, rules=list(rules)))
         admin.create(
-            f"{home}/rolebindings",
+            f"{namespaced}/rolebindings",
             _rbac("RoleBinding", name, subjects=subjects, roleRef=_reference("Role", name)),
         )
     if cluster_rules:
@@ -77,7 +77,7 @@ def create_account(
 
 
 def delete_account(access: ClusterAccess, account: Account) -> None:
-    """Remove what does not go with the account's namespace."""
+    """Delete the cluster-scoped objects of an account; the others are deleted with its namespace."""
     admin = access.admin()
     admin.delete(f"{_RBAC}/clusterrolebindings/{account.name}")
     admin.delete(f"{_RBAC}/clusterroles/{account.name}")

@@ -1,7 +1,7 @@
-"""A plain administrator's client, for arranging the world around a test.
+"""A minimal administrator's client for the setup and the assertions of tests.
 
-It is blocking, knows nothing but JSON over TLS, and shares no code with the library: a test that arranges with it and
-acts with the library cannot agree with itself by mistake.
+It is blocking, speaks JSON over TLS, and shares no code with the library, so that a bug of the library's client cannot
+cancel itself out in a test.
 """
 
 import http.client
@@ -18,7 +18,7 @@ _CONTENT_TYPES = {"PATCH": "application/merge-patch+json"}
 
 
 class RefusedError(Exception):
-    """The API server answered with an error; `status` is its HTTP code."""
+    """The API server answered with an error status; `status` is the HTTP status code."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(f"HTTP {status}: {message}")
@@ -27,7 +27,7 @@ class RefusedError(Exception):
 
 @frozen
 class AdminClient:
-    """One request, one connection, one answer."""
+    """Sends each request on a new connection and returns the decoded response."""
 
     server: str
     tls: ssl.SSLContext
@@ -43,7 +43,7 @@ class AdminClient:
         return self.request("PATCH", path, body)
 
     def delete(self, path: str) -> None:
-        """Ask for the deletion; an object that is gone already is deleted."""
+        """Delete an object; one that does not exist counts as deleted."""
         try:
             self.request("DELETE", path)
         except RefusedError as error:
@@ -51,7 +51,7 @@ class AdminClient:
                 raise
 
     def request(self, method: str, path: str, body: Any = None) -> Any:
-        """Send and decode. Raises RefusedError for an error answer and OSError where there is no answer."""
+        """Send a request and decode the response. Raises RefusedError for an error status, OSError for no response."""
         address = urlsplit(self.server)
         connection = http.client.HTTPSConnection(address.hostname or "", address.port, timeout=30, context=self.tls)
         try:

@@ -1,4 +1,4 @@
-"""The API server's audit log as a counter of requests: who wrote what, exactly."""
+"""The API server's audit log: every request, by user and resource, without gaps."""
 
 import json
 import time
@@ -13,12 +13,12 @@ from attrs import field, frozen
 __all__ = ["AuditLog", "Recording", "Request"]
 
 WRITE_VERBS = frozenset({"create", "update", "patch", "delete", "deletecollection"})
-_PATIENCE_SECONDS = 30.0
+_TIMEOUT_SECONDS = 30.0
 
 
 @frozen
 class Request:
-    """One request that the API server has answered. `received` is when it came, by the server's clock (RFC 3339)."""
+    """A request that the API server has answered. `received` is when it arrived by the server's clock (RFC 3339)."""
 
     verb: str
     resource: str
@@ -51,18 +51,18 @@ class Request:
 
     @property
     def is_write(self) -> bool:
-        """Whether it changed the cluster: a write that the server accepted and did not only rehearse."""
+        """Whether it changed the cluster: a write that the server accepted, and no dry run."""
         return self.verb in WRITE_VERBS and self.code < 400 and not self.is_dry_run
 
 
 @frozen
 class Recording:
-    """The requests of one stretch of time; complete once its `with` block has ended."""
+    """The requests of one period; complete once its `with` block has ended."""
 
     requests: list[Request] = field(factory=list)
 
     def writes(self, *, namespace: str | None = None, user: str | None = None) -> list[Request]:
-        """The accepted writes, of one namespace or one user where given."""
+        """The accepted writes, optionally of one namespace or one user only."""
         return [
             request
             for request in self.requests
@@ -82,8 +82,8 @@ class AuditLog:
     def recording(self) -> Iterator[Recording]:
         """Record the requests that the API server receives inside the block.
 
-        Every request whose answer somebody has seen inside the block is in the recording, because its first line is
-        written before it is handled. Leaving the block waits for the requests still being handled, watches excepted.
+        Every request whose response a client has received inside the block is in the recording, because its first
+        audit line is written before it is handled. Leaving the block waits for requests in flight, except watches.
         """
         recording = Recording()
         start = self.path.stat().st_size if self.path.exists() else 0
@@ -91,7 +91,7 @@ class AuditLog:
         recording.requests.extend(self._answered(start))
 
     def _answered(self, start: int) -> list[Request]:
-        deadline = time.monotonic() + _PATIENCE_SECONDS
+        deadline = time.monotonic() + _TIMEOUT_SECONDS
         end = self.path.stat().st_size
         received = {line["auditID"] for line in _lines(self.path, start, end) if line["stage"] == "RequestReceived"}
         while True:
@@ -103,16 +103,16 @@ class AuditLog:
             if not missing:
                 return [Request.parse(line) for line in answers.values()]
             if time.monotonic() > deadline:
-                raise TimeoutError(f"{len(missing)} requests were not answered within {_PATIENCE_SECONDS:.0f} s")
-            time.sleep(0.02)  # the log is a file: there is no event to await
+                raise TimeoutError(f"{len(missing)} requests were not answered within {_TIMEOUT_SECONDS:.0f} s")
+            time.sleep(0.02)  # a file has no event to await
 
 
 def _lines(path: Path, start: int, end: int) -> Iterator[dict[str, Any]]:
     with path.open("rb") as log:
         log.seek(max(start - 1, 0))
         content = log.read(end - max(start - 1, 0))
-    # A line that was half written at the start is of a request before it, and not looked at.
+    # A line that was incomplete at the start belongs to an earlier request.
     first = content.find(b"\n") + 1 if start else 0
-    # The last line may be half written; whoever needs it reads again.
+    # The last line may be incomplete; a later read returns it.
     for line in content[first : content.rfind(b"\n") + 1].splitlines():
         yield json.loads(line)

@@ -1,4 +1,4 @@
-"""The keys and certificates of a local cluster: an authority of its own and what that signs."""
+"""The keys and certificates of a local cluster, issued by its own certificate authority."""
 
 import datetime as dt
 import ipaddress
@@ -32,7 +32,7 @@ def _write_private(path: Path, content: bytes) -> None:
 
 @frozen
 class Authority:
-    """A certificate authority in a directory of its own; only this process ever holds its key in memory."""
+    """A certificate authority whose files are in one directory; only this process holds its key in memory."""
 
     directory: Path
     files: KeyPair

@@ -1,4 +1,4 @@
-"""The command lines of the control plane's processes, as pure functions of where things are."""
+"""The command lines of the control plane's processes, as pure functions of the cluster's layout."""
 
 from collections.abc import Mapping
 from importlib.resources import files
@@ -38,13 +38,13 @@ SERVER_HOSTS = (
 )
 SCRATCH = "scratch"
 ISSUER = f"https://{_SERVICE}"
-# The default client limits of 20 and 50 requests a second would make the control plane the slowest part of every test.
+# With the default client limits of 20 and 50 requests per second, controllers would be the bottleneck of every test.
 _QPS, _BURST = 1000, 2000
 
 
 @frozen
 class Layout:
-    """Where a cluster keeps its things and where it listens."""
+    """The files and ports of a cluster."""
 
     directory: Path
     binaries: Path
@@ -70,7 +70,7 @@ class Layout:
 
 
 def scratch_environment(directory: Path) -> dict[str, str]:
-    """For a component: what it reads from and writes to a home or a temporary directory is that of the cluster."""
+    """Environment variables that keep a component's home and temporary directory inside the cluster's directory."""
     scratch = str(directory / SCRATCH)
     return {"HOME": scratch, "TMPDIR": scratch}
 
@@ -84,13 +84,13 @@ def etcd(layout: Layout) -> list[str]:
             "data-dir": layout.directory / "etcd",
             "listen-client-urls": url,
             "advertise-client-urls": url,
-            # Nobody ever joins; port 0 takes any free one.
+            # There are no peers; port 0 takes any free port.
             "listen-peer-urls": f"http://{HOST}:0",
             "client-cert-auth": "true",
             "trusted-ca-file": layout.pki.authority.certificate,
             "cert-file": layout.pki.etcd.certificate,
             "key-file": layout.pki.etcd.key,
-            # The data never outlives the process, so it need not survive a power cut.
+            # The data is discarded with the process, so it need not be durable.
             "unsafe-no-fsync": "true",
         },
     )
@@ -106,7 +106,7 @@ def apiserver(layout: Layout) -> list[str]:
         "secure-port": layout.api_port,
         "tls-cert-file": layout.pki.apiserver.certificate,
         "tls-private-key-file": layout.pki.apiserver.key,
-        # By default /var/run/kubernetes, where a server without the two files above keeps some of its own making.
+        # The default is /var/run/kubernetes, outside the cluster's directory.
         "cert-dir": layout.directory / SCRATCH,
         "client-ca-file": layout.pki.authority.certificate,
         "authorization-mode": "Node,RBAC",
@@ -123,9 +123,9 @@ def apiserver(layout: Layout) -> list[str]:
     if layout.audit:
         flags["audit-policy-file"] = files("gpuruntime.testing") / "controlplane" / "audit-policy.yaml"
         flags["audit-log-path"] = layout.audit_log
-        # The line of a request is in the file before the request is handled.
+        # Writes the audit line of a request before the request is handled.
         flags["audit-log-mode"] = "blocking-strict"
-        # Megabytes: readers remember offsets, so the file must never be rotated.
+        # In megabytes: readers use file offsets, so the file must never be rotated.
         flags["audit-log-maxsize"] = 1_000_000
     return _command(layout.binaries, "kube-apiserver", {**flags, **layout.apiserver_flags})
 
@@ -146,7 +146,7 @@ def controller_manager(layout: Layout) -> list[str]:
             "root-ca-file": layout.pki.authority.certificate,
             "cluster-signing-cert-file": layout.pki.authority.certificate,
             "cluster-signing-key-file": layout.pki.authority.key,
-            # By default below /usr/libexec, where a manager that runs as root makes it.
+            # The default is below /usr/libexec, and would be created there if this runs as root.
             "flex-volume-plugin-dir": layout.directory / SCRATCH / "volume-plugins",
             "kube-api-qps": _QPS,
             "kube-api-burst": _BURST,
@@ -178,13 +178,13 @@ def kwok(layout: Layout) -> list[str]:
 
 
 def kwok_command(binaries: Path, kubeconfig: Path) -> list[str]:
-    """The nodes' player, for a cluster of anybody's."""
+    """The command of kwok, which simulates the kubelets of fake nodes in any cluster."""
     flags = {
         "kubeconfig": kubeconfig,
         "config": files("gpuruntime.testing") / "controlplane" / "stages.yaml",
         "manage-all-nodes": "false",
         "manage-nodes-with-annotation-selector": f"{FAKE_NODE_ANNOTATION}=fake",
-        # Without leases of its own the nodes, and every pod with them, are declared lost after 40 s.
+        # Without node leases, Kubernetes declares the nodes and their pods lost after 40 s.
         "node-lease-duration-seconds": 40,
     }
     return _command(binaries, "kwok", flags)

@@ -1,4 +1,4 @@
-"""Fake GPU nodes in a cluster of somebody else's, kind's say: kwok runs here and plays them there."""
+"""Fake GPU nodes in an existing cluster such as kind: kwok runs on this machine and simulates them there."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from typing import Self
 from gpuruntime.testing.cluster.components import kwok_command
 from gpuruntime.testing.cluster.local import ClusterError
 from gpuruntime.testing.cluster.nodes import NodeShape
-from gpuruntime.testing.processes.supervised import Children
+from gpuruntime.testing.processes.supervised import ChildProcesses
 
 __all__ = ["FakeNodes"]
 
@@ -19,9 +19,9 @@ _READY_SECONDS = 60
 
 
 class FakeNodes:
-    """Machines that exist for the length of a `with` block, in the cluster that `kubeconfig` leads to.
+    """Fake nodes in the cluster of `kubeconfig`, for the length of a `with` block.
 
-    They are Ready when the block begins, and removed when it ends. If this process dies they stay behind, NotReady.
+    They are Ready when the block begins, and deleted when it ends. If this process dies, they stay behind as NotReady.
     """
 
     def __init__(self, directory: Path, kubeconfig: Path, nodes: tuple[NodeShape, ...], binaries: Path) -> None:
@@ -33,7 +33,7 @@ class FakeNodes:
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            children = stack.enter_context(Children(self._directory))
+            children = stack.enter_context(ChildProcesses(self._directory))
             children.start("kwok", kwok_command(self._binaries, self._kubeconfig), self._directory / "kwok.log")
             names = [f"node/{node.name}" for node in self._nodes]
             stack.callback(self._kubectl, "delete", "--ignore-not-found", "--wait=false", *names)

@@ -1,4 +1,4 @@
-"""A Kubernetes control plane on this machine, started and stopped by one object: envtest with controllers, nodes."""
+"""A Kubernetes control plane on this machine: like envtest, but with controllers, a scheduler and fake nodes."""
 
 import json
 import shutil
@@ -19,7 +19,7 @@ from gpuruntime.testing.cluster.access import ClusterAccess, kubeconfig_document
 from gpuruntime.testing.cluster.admin import RefusedError
 from gpuruntime.testing.cluster.etcd_history import compact_history
 from gpuruntime.testing.cluster.nodes import NodeShape, default_nodes
-from gpuruntime.testing.processes.supervised import Children
+from gpuruntime.testing.processes.supervised import ChildProcesses
 
 __all__ = ["ClusterError", "LocalCluster"]
 
@@ -35,7 +35,7 @@ _COMMANDS: Mapping[str, Callable[[components.Layout], list[str]]] = {
 
 
 class ClusterError(Exception):
-    """The control plane did not come up; the message names the part that failed and its last words."""
+    """The control plane did not start; the message names the component that failed and its last log line."""
 
 
 class _PortTakenError(Exception):
@@ -46,14 +46,15 @@ class LocalCluster:
     """A real control plane with fake nodes.
 
     Guarantees:
-        - TLS everywhere with an authority of its own, RBAC and ServiceAccount admission on.
-        - `start` returns when the API server answers, ServiceAccounts are being made and every node is Ready.
-        - `stop`, the end of a `with` block, or the death of this process in any way ends every process, in order.
-        - Any number of clusters run side by side: ports are chosen free.
-        - Nothing is written outside of its directory, not even as root. A temporary directory goes with the cluster.
+        - TLS with its own certificate authority, RBAC and ServiceAccount admission are on.
+        - `start` returns when the API server is ready, ServiceAccounts are being created and every node is Ready.
+        - `stop`, the end of a `with` block, or the death of this process for any reason stops every process, in order.
+        - Any number of clusters run side by side, on free ports.
+        - Nothing is written outside of its directory, not even as root. A temporary directory is removed with the
+          cluster.
 
     Caveats:
-        No container ever runs, and nothing routes to a Service. The data is gone after `stop`.
+        No container runs, and nothing routes to a Service. The data is gone after `stop`.
     """
 
     def __init__(
@@ -64,17 +65,17 @@ class LocalCluster:
         audit: bool = False,
         apiserver_flags: Mapping[str, str] | None = None,
         binaries: Path | None = None,
-        patience: float = 0.0,
+        lock_timeout: float = 0.0,
     ) -> None:
-        """Prepare a cluster that works in `directory` (a temporary one if None).
+        """Prepare a cluster; nothing is started.
 
         Args:
-            directory: where state and logs go. One cluster a directory.
-            nodes: the fake machines; four with eight GPUs each if None.
+            directory: for state and logs, one cluster per directory; a temporary one if None.
+            nodes: the fake nodes; four with eight GPUs each if None.
             audit: log every request to `ClusterAccess.audit_log`.
-            apiserver_flags: flags of kube-apiserver without the dashes, over ours.
-            binaries: a directory with the six programs; found or built if None.
-            patience: seconds to wait for an earlier cluster in the same directory to end.
+            apiserver_flags: additional flags of kube-apiserver, without the dashes; they override the defaults.
+            binaries: a directory with the six binaries; found or built if None.
+            lock_timeout: seconds to wait for an earlier cluster in the same directory to end.
         """
         self._given_directory = directory
         self._directory: Path
@@ -82,14 +83,18 @@ class LocalCluster:
         self._audit = audit
         self._apiserver_flags = dict(apiserver_flags or {})
         self._binaries = binaries
-        self._patience = patience
-        self._children: Children | None = None
+        self._lock_timeout = lock_timeout
+        self._children: ChildProcesses | None = None
         self._layout: components.Layout | None = None
         self._access: ClusterAccess | None = None
 
     @property
     def access(self) -> ClusterAccess:
-        """How to reach it. Only a started cluster can be reached."""
+        """The address and credentials of the running cluster.
+
+        Raises:
+            ClusterError: the cluster is not running.
+        """
         if self._access is None:
             raise ClusterError("the cluster is not running: call start first")
         return self._access
@@ -104,11 +109,11 @@ class LocalCluster:
         self.stop()
 
     def start(self) -> ClusterAccess:
-        """Start everything and wait until it is usable. On failure nothing is left running.
+        """Start all components and wait until the cluster is usable. On failure nothing is left running.
 
         Raises:
-            ClusterError: it runs already, or did not come up.
-            DirectoryInUseError: another cluster works in the directory; it is left alone.
+            ClusterError: the cluster is running already, or did not start.
+            DirectoryInUseError: another cluster uses the directory; it keeps running.
         """
         if self._children is not None:
             raise ClusterError("the cluster is running already")
@@ -116,58 +121,58 @@ class LocalCluster:
         try:
             for attempt in range(1, _ATTEMPTS + 1):
                 self._directory = self._given_directory or Path(tempfile.mkdtemp(prefix="gpuruntime-"))
-                children = Children(self._directory, self._patience, temporary=self._given_directory is None)
+                children = ChildProcesses(self._directory, self._lock_timeout, temporary=self._given_directory is None)
                 children.__enter__()
                 self._children = children
                 try:
                     return self._start(binaries)
                 except _PortTakenError:
-                    # Another program took a port between our choosing it and its use.
+                    # Another program took a free port before our component could.
                     if attempt == _ATTEMPTS:
                         raise ClusterError(
-                            "ports chosen free were taken by other programs three times in a row"
+                            f"other programs took the selected free ports {_ATTEMPTS} times in a row"
                         ) from None
-                    self._end_processes()
+                    self._stop_processes()
         except BaseException:
             self.stop()
             raise
         raise AssertionError("unreachable")
 
     def stop(self) -> None:
-        """End every process, the youngest first, and forget the state; logs stay in a directory that was given."""
-        self._end_processes()
+        """Stop every process, the youngest first, and delete the state; logs stay in a directory that was given."""
+        self._stop_processes()
 
     def stop_component(self, name: str) -> None:
-        """End one part in an orderly way, `kube-apiserver` say; the others go on without it."""
+        """Stop one component gracefully, for instance `kube-apiserver`; the others keep running."""
         self._running().stop(name)
 
     def start_component(self, name: str, flags: Mapping[str, str] | None = None) -> None:
-        """Start a part that was stopped, with further `flags`, and wait until the API server answers."""
+        """Start a stopped component, with additional `flags`, and wait until the API server is ready."""
         assert self._layout is not None  # noqa: S101 - set by start, as _running checks
         self._launch(name, evolve(self._layout, apiserver_flags={**self._layout.apiserver_flags, **(flags or {})}))
         try:
             self._wait("the API server", self._api_ready)
         except _PortTakenError:
-            raise ClusterError(f"{name} cannot come back: another program has taken its port") from None
+            raise ClusterError(f"{name} cannot be restarted: another program has taken its port") from None
 
     def signal_component(self, name: str, number: signal.Signals) -> None:
-        """Send a signal to one part: SIGKILL to crash it, SIGSTOP to hang it."""
+        """Send a signal to one component: SIGKILL to crash it, SIGSTOP to freeze it."""
         self._running().signal(name, number)
 
-    def forget_history(self) -> None:
-        """Compact etcd and restart the API server: every resource version so far is now too old to watch from."""
+    def expire_resource_versions(self) -> None:
+        """Compact etcd and restart the API server: watches from any earlier resource version now get 410 Gone."""
         assert self._layout is not None  # noqa: S101 - set by start, as _running checks
         self.stop_component("kube-apiserver")
         compact_history(f"https://{components.HOST}:{self._layout.etcd_port}", self._layout.pki)
         self.start_component("kube-apiserver")
 
-    def _running(self) -> Children:
+    def _running(self) -> ChildProcesses:
         if self._children is None:
             raise ClusterError("the cluster is not running: call start first")
         return self._children
 
     def _start(self, binaries: Path) -> ClusterAccess:
-        self._forget_state()
+        self._delete_state()
         self._layout = layout = self._prepare(binaries)
         self._access = access = ClusterAccess(
             server=layout.server,
@@ -192,7 +197,7 @@ class LocalCluster:
         return access
 
     def _prepare(self, binaries: Path) -> components.Layout:
-        # Imported here because pytest loads the plugin in every run, with the extra `testing` installed or not.
+        # Imported here, because pytest loads the plugin in every run, also without the extra `testing`.
         from gpuruntime.testing.cluster.certificates import issue_pki  # noqa: PLC0415
 
         (self._directory / components.SCRATCH).mkdir(mode=0o700)
@@ -222,10 +227,10 @@ class LocalCluster:
     def _wait(self, what: str, ready: Callable[[], bool]) -> None:
         deadline = time.monotonic() + _START_SECONDS
         while not self._probe(ready):
-            self._fail_if_a_component_ended()
+            self._fail_if_a_component_exited()
             if time.monotonic() > deadline:
                 raise ClusterError(f"{what} not ready after {_START_SECONDS:.0f} s; logs: {self._directory / 'logs'}")
-            time.sleep(0.05)  # a starting server announces nothing that could be awaited
+            time.sleep(0.05)  # a starting server has no event to await
 
     def _probe(self, ready: Callable[[], bool]) -> bool:
         try:
@@ -233,15 +238,15 @@ class LocalCluster:
         except (OSError, RefusedError):
             return False
 
-    def _fail_if_a_component_ended(self) -> None:
+    def _fail_if_a_component_exited(self) -> None:
         assert self._layout is not None  # noqa: S101 - set by _start
         for component, code in self._running().exits().items():
             log = self._layout.log(component)
             lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
             if any("address already in use" in line for line in lines):
                 raise _PortTakenError
-            last = lines[-1] if lines else "it printed nothing"
-            raise ClusterError(f"{component} ended with code {code}: {last}; log: {log}")
+            last = lines[-1] if lines else "no output"
+            raise ClusterError(f"{component} exited with code {code}: {last}; log: {log}")
 
     def _api_ready(self) -> bool:
         return bool(self.access.admin().get("/readyz") == "ok")
@@ -260,18 +265,18 @@ class LocalCluster:
         self.access.admin().get("/api/v1/namespaces/default/serviceaccounts/default")
         return True
 
-    def _end_processes(self) -> None:
+    def _stop_processes(self) -> None:
         if self._children is not None:
             ClusterAccess.withdraw(self._directory)
             self._children.__exit__(None, None, None)
             self._children = None
-            self._forget_state(keep_logs=True)
+            self._delete_state(keep_logs=True)
             if self._given_directory is None:
-                # For a keeper that was killed: it removes a temporary directory itself.
+                # Normally the supervisor removes a temporary directory; this is for one that was killed.
                 shutil.rmtree(self._directory, ignore_errors=True)
         self._access = None
 
-    def _forget_state(self, *, keep_logs: bool = False) -> None:
+    def _delete_state(self, *, keep_logs: bool = False) -> None:
         for name in ("pki", "etcd", components.SCRATCH, *(() if keep_logs else ("logs",))):
             shutil.rmtree(self._directory / name, ignore_errors=True)
         if not keep_logs:
@@ -279,7 +284,7 @@ class LocalCluster:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on. All are held until the last is found, so that they differ."""
+    """Free ports. All sockets stay open until the last port is found, so that the ports differ."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for one in sockets:

@@ -1,4 +1,4 @@
-"""Namespaces for tests, ready to be used."""
+"""Creation of namespaces that are ready for pods."""
 
 import time
 
@@ -6,19 +6,19 @@ from gpuruntime.testing.cluster.admin import AdminClient, RefusedError
 
 __all__ = ["create_namespace"]
 
-_PATIENCE_SECONDS = 30.0
+_TIMEOUT_SECONDS = 30.0
 
 
 def create_namespace(admin: AdminClient, name: str) -> None:
-    """Make a namespace; returns when pods can be made in it.
+    """Create a namespace, and wait until pods can be created in it.
 
     Raises:
-        RefusedError: it cannot be made, or nobody makes its default account within half a minute.
+        RefusedError: the server rejected it, or its default ServiceAccount did not appear within 30 seconds.
     """
     admin.create("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-    deadline = time.monotonic() + _PATIENCE_SECONDS
+    deadline = time.monotonic() + _TIMEOUT_SECONDS
     while True:
-        # Pods are refused until the controller manager has made the default account.
+        # Pods are rejected until the controller manager has created the default ServiceAccount.
         try:
             admin.get(f"/api/v1/namespaces/{name}/serviceaccounts/default")
         except RefusedError as error:

@@ -1,4 +1,4 @@
-"""Fake GPU nodes: what kwok shows to the scheduler as machines."""
+"""Fake GPU nodes, whose kubelets are simulated by kwok."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,9 +13,9 @@ PRODUCTS = ("RTX4090", "NVIDIA-L40S", "NVIDIA-A100-SXM4-80GB", "NVIDIA-H100-80GB
 
 @frozen
 class NodeShape:
-    """A machine as the scheduler sees it. Pods bound to it run at once; no container does.
+    """A node as the scheduler sees it. Pods bound to it become Running at once, without containers.
 
-    `taints` are effects by keys: `{"nvidia.com/gpu": "NoSchedule"}`.
+    `taints` maps keys to effects: `{"nvidia.com/gpu": "NoSchedule"}`.
     """
 
     name: str
@@ -28,7 +28,7 @@ class NodeShape:
     taints: Mapping[str, str] = {}
 
     def manifest(self) -> dict[str, Any]:
-        """The Node object to create; kwok brings it to Ready and keeps its lease."""
+        """The Node object to create; kwok makes it Ready and renews its lease."""
         resources = {"cpu": self.cpu, "memory": self.memory, "pods": str(self.pods)}
         labels = {
             "kubernetes.io/hostname": self.name,
@@ -55,7 +55,7 @@ class NodeShape:
 def default_nodes(
     count: int = 4, gpus: int = 8, cpu: str = "128", memory: str = "1Ti", products: tuple[str, ...] = PRODUCTS
 ) -> tuple[NodeShape, ...]:
-    """`count` machines of one size, the GPU products dealt out in turn; the first is an RTX4090."""
+    """`count` nodes of one size, with the GPU products in rotation; the first is an RTX4090."""
     return tuple(
         NodeShape(
             name=f"gpu-{number + 1}",

@@ -1,4 +1,4 @@
-"""The certificates of a cluster as values: paths of files, so that whoever only names them needs no cryptography."""
+"""The certificates of a cluster as file paths, usable without the package `cryptography`."""
 
 from base64 import b64encode
 from pathlib import Path
@@ -10,13 +10,13 @@ __all__ = ["KeyPair", "Pki"]
 
 @frozen
 class KeyPair:
-    """The files of one certificate and its key."""
+    """The files of a certificate and its key."""
 
     certificate: Path
     key: Path
 
     def inline(self) -> dict[str, str]:
-        """The user of a kubeconfig who proves himself with this pair."""
+        """The user entry of a kubeconfig that authenticates with this pair."""
         return {
             "client-certificate-data": b64encode(self.certificate.read_bytes()).decode(),
             "client-key-data": b64encode(self.key.read_bytes()).decode(),

@@ -1,6 +1,6 @@
-"""One cluster for a whole test run, however many processes the run has.
+"""One cluster for a whole test run, shared by all processes of the run.
 
-The first process that needs it starts it, in a process of its own that ends with the one that the user started.
+The first process that needs the cluster starts it, in a separate process that ends with the run's main process.
 """
 
 import contextlib
@@ -27,25 +27,25 @@ _RECORD = "runner.pid"
 
 @frozen
 class SharedCluster:
-    """The cluster of the test run that process `owner` leads. Every process of the run may hold an equal value."""
+    """The cluster of the test run whose main process is `owner`. Each process of the run has an equal value."""
 
     directory: Path
     owner: int
 
     def start(self) -> ClusterAccess:
-        """The running cluster; starts it if nobody has. Safe to call from several processes at once."""
+        """Return the running cluster, starting it first if necessary. Safe for concurrent calls from many processes."""
         self.directory.mkdir(parents=True, exist_ok=True)
         with (self.directory / "start.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             return ClusterAccess.load(self.directory) or self._launch()
 
     def stop(self) -> None:
-        """End it if it was started, wait until it is gone, and remove its directory. For the owner."""
+        """Stop the cluster if it was started, wait for its end, and remove its directory. Only the owner calls it."""
         with contextlib.suppress(FileNotFoundError), (self.directory / _RECORD).open() as record:
             try:
                 fcntl.flock(record, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                # The runner holds the lock as long as it lives, so this is its id and nobody else's.
+                # The runner holds the lock for its lifetime, so the PID has not been reused.
                 _end(int(record.read()))
         shutil.rmtree(self.directory, ignore_errors=True)
 
@@ -59,17 +59,17 @@ class SharedCluster:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                pass_fds=(record.fileno(),),  # the lock is the runner's from now on
-                start_new_session=True,  # a Ctrl-C ends the tests first, then the owner ends the cluster
+                pass_fds=(record.fileno(),),  # hands the lock over to the runner
+                start_new_session=True,  # Ctrl-C ends the tests first, then the owner stops the cluster
             )
             record.write(str(runner.pid))
         while runner.poll() is None:
             access = ClusterAccess.load(self.directory)
             if access is not None:
-                # It outlives this object on purpose; without this, Python would warn about a forgotten child.
+                # The runner outlives this object on purpose; this avoids Python's ResourceWarning.
                 runner.returncode = 0
                 return access
-            time.sleep(0.05)  # the file appears when it is ready: there is no event to await
+            time.sleep(0.05)  # a file has no event to await
         raise ClusterError(f"the cluster did not start: {log.read_text(errors='replace').strip()}")
 
 
@@ -81,7 +81,7 @@ def _end(pid: int) -> None:
     try:
         signal.pidfd_send_signal(process, signal.SIGTERM)
         if not select.select([process], [], [], _STOP_SECONDS)[0]:
-            raise ClusterError(f"the cluster of process {pid} did not end within {_STOP_SECONDS:.0f} s")
+            raise ClusterError(f"the cluster with process {pid} did not stop within {_STOP_SECONDS:.0f} s")
     except ProcessLookupError:
         return
     finally:

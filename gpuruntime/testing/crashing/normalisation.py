@@ -1,4 +1,4 @@
-"""The state of a cluster without what differs from run to run though nobody did anything otherwise."""
+"""Normalisation: cluster state without the values that differ between equal runs, such as UIDs and timestamps."""
 
 import json
 import re
@@ -24,12 +24,12 @@ ALWAYS_IGNORED = (
     "status.podIP",
     "status.podIPs",
 )
-# In every namespace, made by the cluster.
-_FURNITURE = {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")}
+# Created by Kubernetes in every namespace.
+_BUILT_IN = {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")}
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-# The writer of `gpuruntime.control` leaves a hash of what was desired, in which the name of the namespace has a part.
-_HASH_MARK = "/desired-hash"
+# `gpuruntime.control` annotates objects with a hash of the desired state, which depends on the name of the namespace.
+_HASH_ANNOTATION = "/desired-hash"
 _TOKEN_VOLUME = re.compile(r"kube-api-access-[a-z0-9]{5}")
 
 Object = Mapping[str, Any]
@@ -38,28 +38,28 @@ Object = Mapping[str, Any]
 def normalise(
     objects: Iterable[Object],
     namespaces: Mapping[str, str],
-    ignoring: Sequence[str] = (),
-    alike: Sequence[tuple[str, str]] = (),
+    ignored_fields: Sequence[str] = (),
+    replacements: Sequence[tuple[str, str]] = (),
 ) -> list[dict[str, Any]]:
-    """The objects as they would be in every run, in an order that depends on nothing else.
+    """Return the objects in a form, and in an order, that is the same in every run.
 
-    Namespaces are called by their roles, objects with a generated name by what it was generated from, UIDs by their
-    objects, also where they are mentioned in a string; a point in time is just that. An observed generation is the
-    current one or an old one. Left out are what the cluster puts into every namespace, and the fields of
-    `ALWAYS_IGNORED` and `ignoring`: dotted paths, `*` for every element of a list or mapping. Last, in every string,
-    what matches a regular expression of `alike` is replaced by the text beside it, for names that are made of UIDs say.
+    Placeholders replace the names of namespaces (by role), generated names (by their prefix), UIDs (by their object)
+    and timestamps, also inside longer strings. An observed generation becomes "current" or "old". Left out are the
+    objects that Kubernetes creates in every namespace, and the fields of `ALWAYS_IGNORED` and `ignored_fields`: dotted
+    paths, `*` for every element of a list or map. Last, `replacements` are applied to every string: pairs of a regular
+    expression and the text that replaces its matches, for instance for names that contain UIDs.
     """
-    ours = [obj for obj in objects if (obj.get("kind"), obj["metadata"]["name"]) not in _FURNITURE]
-    rename = _renaming(ours, namespaces, alike)
-    ignored = {tuple(path.split(".")) for path in (*ALWAYS_IGNORED, *ignoring)}
+    ours = [obj for obj in objects if (obj.get("kind"), obj["metadata"]["name"]) not in _BUILT_IN]
+    rename = _renaming(ours, namespaces, replacements)
+    ignored = {tuple(path.split(".")) for path in (*ALWAYS_IGNORED, *ignored_fields)}
     plain = [_plain(_observed(obj), rename, ignored) for obj in ours]
     return sorted(plain, key=lambda obj: (_identity(obj), json.dumps(obj, sort_keys=True)))
 
 
 def differences(expected: Any, found: Any) -> str:
-    """What a person has to know of the difference between two states; empty if there is none.
+    """Describe the difference between two states for a reader; "" if they are equal.
 
-    Of objects that are too many or too few only the number is told.
+    For surplus and missing objects only the counts are given.
     """
     if expected == found:
         return ""
@@ -76,7 +76,7 @@ def differences(expected: Any, found: Any) -> str:
 
 
 def _renaming(
-    objects: Sequence[Object], namespaces: Mapping[str, str], alike: Sequence[tuple[str, str]]
+    objects: Sequence[Object], namespaces: Mapping[str, str], replacements: Sequence[tuple[str, str]]
 ) -> Callable[[str], str]:
     names: dict[str, str] = {name: f"<{role}>" for role, name in namespaces.items()}
     for obj in objects:
@@ -94,7 +94,7 @@ def _renaming(
         text = known.sub(lambda found: names[found[0]], text) if names else text
         text = _TIME.sub("<time>", text)
         text = _TOKEN_VOLUME.sub("kube-api-access-*", _UUID.sub("<uid>", text))
-        for pattern, replacement in alike:
+        for pattern, replacement in replacements:
             text = re.sub(pattern, replacement, text)
         return text
 
@@ -102,21 +102,21 @@ def _renaming(
 
 
 def _observed(obj: Object) -> Any:
-    """Say of each observed generation whether it is the object's."""
+    """Replace each observed generation by whether it is the object's current one."""
     generation = obj["metadata"].get("generation")
 
-    def say(value: Any) -> Any:
+    def replace(value: Any) -> Any:
         match value:
             case Mapping():
                 return {
-                    key: ("current" if part == generation else "old") if key == "observedGeneration" else say(part)
+                    key: ("current" if part == generation else "old") if key == "observedGeneration" else replace(part)
                     for key, part in value.items()
                 }
             case list():
-                return [say(part) for part in value]
+                return [replace(part) for part in value]
         return value
 
-    return say(obj)
+    return replace(obj)
 
 
 def _plain(value: Any, rename: Callable[[str], str], ignored: set[tuple[str, ...]]) -> Any:
@@ -128,7 +128,7 @@ def _plain(value: Any, rename: Callable[[str], str], ignored: set[tuple[str, ...
             return {
                 rename(key): _plain(part, rename, inner(key))
                 for key, part in value.items()
-                if () not in inner(key) and not key.endswith(_HASH_MARK)
+                if () not in inner(key) and not key.endswith(_HASH_ANNOTATION)
             }
         case list():
             return [_plain(part, rename, inner("*")) for part in value]
@@ -143,7 +143,7 @@ def _identity(obj: Object) -> str:
 
 
 def _diff(before: str, after: str) -> str:
-    lines = unified_diff(before.splitlines(), after.splitlines(), "undisturbed", "this run", lineterm="", n=5)
+    lines = unified_diff(before.splitlines(), after.splitlines(), "reference run", "this run", lineterm="", n=5)
     return "\n".join(lines)
 
 

@@ -7,25 +7,25 @@ from pathlib import Path
 
 from attrs import frozen
 
-from gpuruntime.kube.auth.credentials import Credentials
-from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
-from gpuruntime.testing.supervised import Children
+from gpuruntime.kube.credentials import Credentials
+from gpuruntime.kube.kubeconfig import from_kubeconfig
+from gpuruntime.testing.processes.supervised import ChildProcesses
 
 __all__ = ["Launch", "Operator", "OperatorEndedError", "program"]
 
 _NAME = "operator"
-_LOOK_SECONDS = 0.1
+_POLL_SECONDS = 0.1
 
 
 class OperatorEndedError(Exception):
-    """The program has ended by itself."""
+    """The program exited by itself."""
 
 
 @frozen
 class Launch:
-    """What an operator is given: a kubeconfig that leads through the proxy, and the namespaces of the run by role.
+    """The inputs of an operator: a kubeconfig that points at the proxy, and the namespaces of the run by role.
 
-    It must keep to these namespaces: other runs may be going on in others.
+    The operator must confine itself to these namespaces: other runs may use others at the same time.
     """
 
     kubeconfig: Path
@@ -36,35 +36,35 @@ class Launch:
 
     @property
     def credentials(self) -> Credentials:
-        """For operators on `gpuruntime.control`: what a `Manager` takes."""
+        """The credentials of a `Manager`, for operators built on `gpuruntime.control`."""
         return from_kubeconfig(self.kubeconfig)
 
 
 Operator = Callable[[Launch], Awaitable[None]]
-"""Runs an operator until it is cancelled; one that ends by itself is started again.
+"""Runs an operator until it is cancelled; one that exits by itself is restarted.
 
-When it is cancelled, its way to the API server is cut already, so that cleaning up can write nothing: to the cluster it
-has died. What it keeps in globals of this process survives; to test without that, use `program`."""
+Its connections to the API server are cut before it is cancelled, so that its cleanup can write nothing: to the cluster
+it has crashed. Global variables of this process survive; `program` avoids that."""
 
 
 def program(
     command: Callable[[Launch], Sequence[str]], environment: Callable[[Launch], Mapping[str, str]] | None = None
 ) -> Operator:
-    """An operator that is a program; dying is SIGKILL.
+    """An operator that is a program; a crash is SIGKILL.
 
-    Its KUBECONFIG is the launch's. It never outlives this process. What it says is in `operator.log` beside the
+    Its environment has KUBECONFIG set. It never outlives this process. Its output goes to `operator.log` beside the
     kubeconfig.
     """
 
     async def run(launch: Launch) -> None:
-        home = launch.kubeconfig.parent
+        directory = launch.kubeconfig.parent
         variables = {"KUBECONFIG": str(launch.kubeconfig), **(environment(launch) if environment else {})}
-        # Talking to the keeper blocks the loop for a millisecond; in a thread it could not be cancelled.
-        with Children(home / _NAME) as children:
-            children.start(_NAME, command(launch), home / f"{_NAME}.log", variables)
+        # A request to the supervisor blocks the loop for a millisecond; in a thread it could not be cancelled.
+        with ChildProcesses(directory / _NAME) as children:
+            children.start(_NAME, command(launch), directory / f"{_NAME}.log", variables)
             try:
                 while not (exits := children.exits()):  # noqa: ASYNC110 - a child of another process sets no event
-                    await asyncio.sleep(_LOOK_SECONDS)
+                    await asyncio.sleep(_POLL_SECONDS)
             finally:
                 children.signal(_NAME, signal.SIGKILL)
         raise OperatorEndedError(f"exit code {exits[_NAME]}")

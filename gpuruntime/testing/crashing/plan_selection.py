@@ -1,4 +1,4 @@
-"""Which plans are tried: all that follow from an undisturbed run, or a sample that is the same every time."""
+"""Plan selection: all plans that follow from the reference run, a reproducible sample, or plans by name."""
 
 import hashlib
 from collections import defaultdict
@@ -22,45 +22,45 @@ from gpuruntime.testing.crashing.plans import (
 )
 from gpuruntime.testing.faults.exchanges import Call, Exchange
 
-__all__ = ["Choice", "Trace", "everything", "only", "sample"]
+__all__ = ["PlanSelector", "Trace", "everything", "only", "sample"]
 
 
 @frozen
 class Trace:
-    """What an operator did in one run: all its calls, and the writes among them that the server accepted, in order."""
+    """The requests of an operator in one run: all calls, and the writes that the server accepted, in order."""
 
     calls: tuple[Call, ...]
     writes: tuple[Exchange, ...]
 
 
-Choice = Callable[[Trace], tuple[Plan, ...]]
+PlanSelector = Callable[[Trace], tuple[Plan, ...]]
 
 
 def everything(trace: Trace) -> tuple[Plan, ...]:
-    """Every plan there is: a crash around each write, each failure of each call, each watch late and stale."""
+    """Select every plan: a crash around each write, each failure of each call, a delay and a stop of each watch."""
     return (Undisturbed(), SecondPass(), *_crashes(len(trace.writes)), *_failures(trace), *_lags(trace))
 
 
-def sample(count: int) -> Choice:
-    """So many plans besides the undisturbed run and the second pass, some of each sort.
+def sample(count: int) -> PlanSelector:
+    """Select `count` plans, some of each type, besides the undisturbed run and the second pass.
 
-    The same trace leads to the same plans; a larger sample has all plans of a smaller one.
+    The same trace gives the same plans. A larger sample contains every smaller one.
     """
 
     def choose(trace: Trace) -> tuple[Plan, ...]:
         first, second, *others = everything(trace)
-        sorts: dict[object, list[Plan]] = defaultdict(list)
-        for plan in sorted(others, key=_dice):
-            sorts[type(plan)].append(plan)
-        rounds = zip_longest(*(sorts[sort] for sort in sorted(sorts, key=str)))
-        dealt = [plan for round_ in rounds for plan in round_ if plan is not None]
-        return (first, second, *dealt[:count])
+        by_type: dict[object, list[Plan]] = defaultdict(list)
+        for plan in sorted(others, key=_shuffle_key):
+            by_type[type(plan)].append(plan)
+        rounds = zip_longest(*(by_type[plan_type] for plan_type in sorted(by_type, key=str)))
+        interleaved = [plan for round_ in rounds for plan in round_ if plan is not None]
+        return (first, second, *interleaved[:count])
 
     return choose
 
 
-def only(*names: str) -> Choice:
-    """The plans of these names, as a report gives them.
+def only(*names: str) -> PlanSelector:
+    """Select plans by the names that a report prints.
 
     Raises:
         ValueError: there is no such plan.
@@ -69,7 +69,7 @@ def only(*names: str) -> Choice:
     return lambda _trace: plans
 
 
-def _dice(plan: Plan) -> bytes:
+def _shuffle_key(plan: Plan) -> bytes:
     return hashlib.sha256(str(plan).encode()).digest()
 
 

@@ -1,4 +1,4 @@
-"""What is done to an operator in one run, as values with names: a name leads back to its plan."""
+"""Plans: the fault of one run, as a value with a name from which it can be parsed again."""
 
 from typing import Final, Literal, get_args
 
@@ -27,7 +27,7 @@ EVERY_RESOURCE: Final = "*"
 
 @frozen
 class Undisturbed:
-    """Nothing is done. If it ends otherwise than the run before it, the scenario leaves something to chance."""
+    """No fault. If the final state differs from the reference run, the scenario is not deterministic."""
 
     def __str__(self) -> str:
         return "undisturbed"
@@ -35,7 +35,7 @@ class Undisturbed:
 
 @frozen
 class SecondPass:
-    """When all is settled the operator is killed and started again, and is expected to write nothing."""
+    """The operator is restarted after the run has settled, and must write nothing."""
 
     def __str__(self) -> str:
         return "second-pass"
@@ -43,7 +43,7 @@ class SecondPass:
 
 @frozen
 class CrashAfterWrite:
-    """The server accepts this write, then the operator dies: having seen the answer, or `unanswered`."""
+    """The server accepts this write, then the operator crashes: with the response received, or `unanswered`."""
 
     number: int = field(validator=ge(1))
     unanswered: bool = False
@@ -54,7 +54,7 @@ class CrashAfterWrite:
 
 @frozen
 class CrashBeforeWrite:
-    """The operator dies with this write on its lips: the server never gets it."""
+    """The operator crashes while it sends this write, which never reaches the server."""
 
     number: int = field(validator=ge(1))
 
@@ -64,7 +64,7 @@ class CrashBeforeWrite:
 
 @frozen
 class FailOnce:
-    """This call fails: with a code, without reaching the server (dropped), or done by the server but not answered."""
+    """This call fails once: with a status code, `dropped` before the server, or executed and `unanswered`."""
 
     call: Call
     failure: Failure
@@ -75,7 +75,7 @@ class FailOnce:
 
 @frozen
 class DelayWatch:
-    """Every event of this resource, or of `EVERY_RESOURCE`, arrives so many seconds late."""
+    """Every watch event of this resource, or of `EVERY_RESOURCE`, arrives `seconds` late."""
 
     resource: str
     seconds: float = field(default=2.0, validator=gt(0), converter=float)
@@ -86,9 +86,9 @@ class DelayWatch:
 
 @frozen
 class StaleCache:
-    """From the moment before the user acts, no event of this resource arrives, until the operator has nothing to do.
+    """Watch events of this resource, or of `EVERY_RESOURCE`, are held from before the user's act until the run is idle.
 
-    With `EVERY_RESOURCE` it learns of nothing, and then of all at once.
+    Then all of them arrive at once.
     """
 
     resource: str
@@ -109,9 +109,9 @@ def parse_plan(text: str) -> Plan:
     try:
         plan = _plan(text.split(":"))
     except ValueError as error:
-        raise ValueError(f"plan {text!r} cannot be read: {error}; expected one that a report names") from error
+        raise ValueError(f"invalid plan {text!r}: {error}; expected a name that a report prints") from error
     if plan is None:
-        raise ValueError(f"there is no plan {text!r}: expected one that a report names")
+        raise ValueError(f"unknown plan {text!r}: expected a name that a report prints")
     return plan
 
 

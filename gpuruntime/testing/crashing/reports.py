@@ -1,4 +1,4 @@
-"""What came out, for a person: which plan, at which write, what is different, how to run that one again."""
+"""Reports: per plan the request where it took effect, the difference in state, and the command that reruns it."""
 
 import shlex
 from textwrap import indent
@@ -15,28 +15,28 @@ PLANS_VARIABLE = "GPURUNTIME_CRASH_PLANS"
 
 @frozen
 class Verdict:
-    """What one plan has shown.
+    """The result of one plan.
 
     Attributes:
-        met: whether what was planned happened; if not, the run proves nothing.
-        point: the request at which it happened.
-        same: whether the run ended in the state of the undisturbed run.
-        difference: what is different in the end, or that the end never came.
-        violations: what the scenario says must never be, and was for a moment at least.
-        repeated: what a second pass wrote.
-        writes: how many writes the server accepted from the operator.
-        ends: how the operator ended by itself, which is no failure: it was started again.
+        triggered: whether the planned fault took effect; if not, the run proves nothing.
+        point: the request at which it took effect.
+        same: whether the final state equals that of the reference run.
+        difference: how the final states differ, or that the run did not settle.
+        violations: violations of the scenario's invariant, however short.
+        repeated: the writes of a second pass.
+        writes: how many writes of the operator the server accepted.
+        exits: exits of the operator by itself. They are no failure: it was restarted.
     """
 
     plan: Plan
-    met: bool
+    triggered: bool
     point: str
     same: bool
     difference: str
     violations: tuple[str, ...]
     repeated: tuple[str, ...]
     writes: int
-    ends: tuple[str, ...]
+    exits: tuple[str, ...]
 
     @property
     def holds(self) -> bool:
@@ -46,15 +46,15 @@ class Verdict:
         parts = [f"{self.plan}" + (f" (at {self.point})" if self.point else "")]
         if not self.same:
             parts.append(indent(self.difference, "  "))
-        parts += [f"  must never be, and was: {violation}" for violation in self.violations]
-        parts += [f"  written again without need: {write}" for write in self.repeated]
-        parts += [f"  the operator ended by itself: {end}" for end in self.ends]
+        parts += [f"  invariant violated: {violation}" for violation in self.violations]
+        parts += [f"  unnecessary write in the second pass: {write}" for write in self.repeated]
+        parts += [f"  the operator exited by itself: {exit_}" for exit_ in self.exits]
         return "\n".join(parts)
 
 
 @frozen
 class Report:
-    """All verdicts on a scenario. `test` is the id of the pytest test that asked, empty elsewhere."""
+    """All verdicts on a scenario. `test` is the node ID of the calling pytest test, "" outside pytest."""
 
     scenario: str
     trace: Trace
@@ -66,30 +66,30 @@ class Report:
         return tuple(verdict for verdict in self.verdicts if not verdict.holds)
 
     @property
-    def unmet(self) -> tuple[Verdict, ...]:
-        """Those that hold but prove nothing: this time the operator did not do what was to be disturbed."""
-        return tuple(verdict for verdict in self.verdicts if verdict.holds and not verdict.met)
+    def not_triggered(self) -> tuple[Verdict, ...]:
+        """Verdicts that hold but prove nothing: the operator never made the request that the plan was to disturb."""
+        return tuple(verdict for verdict in self.verdicts if verdict.holds and not verdict.triggered)
 
     def check(self) -> None:
-        """Raises AssertionError with the whole report if a verdict does not hold."""
+        """Raise AssertionError with the whole report if a verdict does not hold."""
         if self.failures:
             raise AssertionError(str(self))
 
-    def again(self, plan: Plan) -> str:
+    def rerun_command(self, plan: Plan) -> str:
         """The command that runs this one plan."""
-        test = f"python -m pytest {shlex.quote(self.test)}" if self.test else "...  # whatever has called explore"
+        test = f"python -m pytest {shlex.quote(self.test)}" if self.test else "...  # the program that called explore"
         return f"{PLANS_VARIABLE}={shlex.quote(str(plan))} {test}"
 
     def __str__(self) -> str:
-        held = len(self.verdicts) - len(self.failures) - len(self.unmet)
-        counts = f"{held} hold, {len(self.failures)} fail, {len(self.unmet)} did not happen"
+        held = len(self.verdicts) - len(self.failures) - len(self.not_triggered)
+        counts = f"{held} hold, {len(self.failures)} fail, {len(self.not_triggered)} not triggered"
         lines = [
             f"{self.scenario}: {len(self.verdicts)} plans, {counts}",
-            "the writes of the undisturbed run:",
+            "writes of the reference run:",
             *(f"  {number}. {write}" for number, write in enumerate(self.trace.writes, 1)),
         ]
         for verdict in self.failures:
-            lines += ["", f"FAILED {verdict}", f"  again: {self.again(verdict.plan)}"]
-        if self.unmet:
-            lines += ["", "did not happen: " + ", ".join(str(verdict.plan) for verdict in self.unmet)]
+            lines += ["", f"FAILED {verdict}", f"  rerun: {self.rerun_command(verdict.plan)}"]
+        if self.not_triggered:
+            lines += ["", "not triggered: " + ", ".join(str(verdict.plan) for verdict in self.not_triggered)]
         return "\n".join(lines)

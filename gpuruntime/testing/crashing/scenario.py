@@ -1,4 +1,4 @@
-"""What a user does with an operator, and how to tell that the operator has done its part."""
+"""Scenarios: what a user does with an operator, and when the operator has finished its work."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -18,23 +18,26 @@ __all__ = ["Scenario", "Stage"]
 
 @frozen
 class Stage:
-    """Where one run happens: namespaces that nobody else uses, and an administrator's client past the proxy."""
+    """The environment of one run as its scenario sees it: exclusive namespaces, and a client that bypasses the proxy.
+
+    The client has an administrator's permissions.
+    """
 
     access: ClusterAccess
     client: Client
-    witness: ChangeRecorder
+    recorder: ChangeRecorder
 
     def namespace(self, role: str = "main") -> str:
-        """The name that the namespace of this role has in this run.
+        """The name of this role's namespace in this run.
 
         Raises:
             KeyError: the scenario has no such role.
         """
-        return self.witness.namespaces[role]
+        return self.recorder.namespaces[role]
 
     async def until(self, condition: Callable[[World], bool]) -> None:
-        """Wait for a state of the world, looked at after every change; the patience of the scenario limits it."""
-        await self.witness.until(condition)
+        """Wait until the condition holds, checked after every change; the scenario's timeout limits the wait."""
+        await self.recorder.until(condition)
 
 
 async def _nothing(_stage: Stage) -> None:
@@ -45,29 +48,29 @@ def _kinds(kinds: tuple[Any, ...]) -> tuple[ResourceKind, ...]:
     found = tuple(kind if isinstance(kind, ResourceKind) else as_form(kind).kind for kind in kinds)
     for kind in found:
         if not kind.namespaced:
-            raise ValueError(f"{kind} is cluster-scoped: expected kinds in namespaces, which are a run's own")
+            raise ValueError(f"{kind} is cluster-scoped: expected namespaced kinds, because runs share the cluster")
     return found
 
 
 @frozen(kw_only=True)
 class Scenario:
-    """A story that ends in one state, whatever happens to the operator on the way.
+    """Actions of a user that lead to one final state, whatever happens to the operator on the way.
 
     Args:
-        name: what reports call it.
-        kinds: typed classes or `ResourceKind`s, all namespaced: what the witness sees, and the final state consists of.
-        act: what a user does while the operator runs. It goes past the proxy, so no fault meets it.
-        settled: whether the world is as it has to be in the end, as far as the author wants to say it.
-        prepare: what is there before the operator starts.
-        never: looked at for every state that the cluster was in; a text says what must not be.
-        observe: the final state, values that JSON knows and that are the same in every run; by default the objects of
+        name: the name in reports.
+        kinds: typed classes or `ResourceKind`s, all namespaced: the objects that are recorded and form the final state.
+        act: what the user does while the operator runs. It bypasses the proxy, so no fault affects it.
+        settled: whether the objects have reached the state that the scenario must end in.
+        prepare: sets up what exists before the operator starts.
+        invariant: called for every state that the cluster was in; returns a description of a violation, or None.
+        observe: returns the final state as JSON values that are the same in every run; by default the objects of
             `kinds`, see `normalise`.
-        ignoring: fields of these objects that do not matter, see `normalise`.
-        alike: texts in these objects that do not matter, pairs of a pattern and what stands for it, see `normalise`.
-        namespaces: roles of the namespaces that a run is given.
-        aside: resources that do not matter: their writes are not counted, and do not keep a run from being quiet.
-        quiet: a run has ended when it is settled, and nothing was written and no watch was opened for so many seconds.
-        patience: how many seconds it may take from the user's act to that end.
+        ignored_fields: fields of these objects that are not compared, see `normalise`.
+        replacements: regular expressions and their replacement texts, applied to these objects, see `normalise`.
+        namespaces: the roles of the namespaces that each run gets.
+        ignored_resources: resources whose writes are neither counted nor keep a run from being idle.
+        idle_seconds: a run ends when it is settled, and no write and no new watch came for this many seconds.
+        timeout: the seconds from the user's act to that end after which a run has failed.
     """
 
     name: str
@@ -75,11 +78,11 @@ class Scenario:
     act: Callable[[Stage], Awaitable[None]]
     settled: Callable[[World], bool]
     prepare: Callable[[Stage], Awaitable[None]] = _nothing
-    never: Callable[[Moment], str | None] | None = None
+    invariant: Callable[[Moment], str | None] | None = None
     observe: Callable[[Stage], Awaitable[Any]] | None = None
-    ignoring: tuple[str, ...] = ()
-    alike: tuple[tuple[str, str], ...] = ()
+    ignored_fields: tuple[str, ...] = ()
+    replacements: tuple[tuple[str, str], ...] = ()
     namespaces: tuple[str, ...] = field(default=("main",), validator=min_len(1))
-    aside: tuple[str, ...] = ("leases",)
-    quiet: float = field(default=1.0, validator=gt(0))
-    patience: float = field(default=60.0, validator=gt(0))
+    ignored_resources: tuple[str, ...] = ("leases",)
+    idle_seconds: float = field(default=1.0, validator=gt(0))
+    timeout: float = field(default=60.0, validator=gt(0))

@@ -1,6 +1,6 @@
-"""What can go wrong between a client and an API server, as values for `FaultProxy.inject`.
+"""The faults that `FaultProxy.inject` takes: what can go wrong between a client and an API server.
 
-`times` says how often a fault is done, to the first requests that it meets. Without it, it lasts until it is lifted.
+A fault with `times` applies to the first `times` matching requests; without, until it is lifted.
 """
 
 from attrs import field, frozen
@@ -26,7 +26,7 @@ __all__ = [
 
 @frozen
 class DelayRequests:
-    """A request goes on to the server after so many seconds; at once when the fault is lifted."""
+    """A request is forwarded after `seconds`, or as soon as the fault is lifted."""
 
     seconds: float = field(validator=gt(0))
     times: int | None = field(default=None, kw_only=True, validator=optional(ge(1)))
@@ -34,30 +34,30 @@ class DelayRequests:
 
 @frozen
 class StallRequests:
-    """A request goes on to the server when the fault is lifted."""
+    """A request is forwarded when the fault is lifted."""
 
     times: int | None = field(default=None, kw_only=True, validator=optional(ge(1)))
 
 
 @frozen
 class DropRequests:
-    """The connection is closed without an answer, and the request never reaches the server."""
+    """The connection is closed without a response, and the request never reaches the server."""
 
     times: int | None = field(default=None, kw_only=True, validator=optional(ge(1)))
 
 
 @frozen
 class LoseResponses:
-    """The server gets the request and answers it, then the connection is closed without an answer."""
+    """The server executes the request, then the client's connection is closed without a response."""
 
     times: int | None = field(default=None, kw_only=True, validator=optional(ge(1)))
 
 
 @frozen
 class FailRequests:
-    """The proxy answers in place of the server, which never gets the request.
+    """The proxy answers in place of the server, which never receives the request.
 
-    The answer is a Kubernetes Status, or `body` as a page of HTML where one is given.
+    The response is a Kubernetes Status, or `body` as an HTML page if one is given.
     """
 
     status: int = field(validator=ge(400))
@@ -68,9 +68,9 @@ class FailRequests:
 
 @frozen
 class CutAfterBytes:
-    """The connection is closed after so many bytes of a body, in the middle of an event or not.
+    """The connection is closed after `count` bytes of a body, possibly in the middle of an event.
 
-    For a response under way when the fault is injected, the count begins there, as it does for `CutAfterEvents`.
+    For a response in progress when the fault is injected, counting begins there, as it does for `CutAfterEvents`.
     """
 
     count: int = field(validator=ge(0))
@@ -79,7 +79,7 @@ class CutAfterBytes:
 
 @frozen
 class CutAfterEvents:
-    """The connection of a watch is closed after so many events, bookmarks included: after 0, at once."""
+    """The connection of a watch is closed after `count` events, bookmarks included; 0 closes it at once."""
 
     count: int = field(validator=ge(0))
     times: int | None = field(default=None, kw_only=True, validator=optional(ge(1)))
@@ -87,28 +87,26 @@ class CutAfterEvents:
 
 @frozen
 class DelayEvents:
-    """Each event of a watch arrives so many seconds late; lifted, those under way arrive at once."""
+    """Each event of a watch arrives `seconds` late; when the fault is lifted, delayed events arrive at once."""
 
     seconds: float = field(validator=gt(0))
 
 
 @frozen
 class HoldEvents:
-    """The events of a watch are held back until the fault is lifted, then arrive in order: a cache grows stale."""
+    """The events of a watch are held until the fault is lifted, then arrive in order: the client's cache goes stale."""
 
 
 @frozen
 class DieAfterWrites:
-    """After so many successful writes that match, nothing passes any more: as if the client had died there.
+    """After `count` successful matching writes the client is cut off, as if it had crashed there.
 
-    Once the server has accepted the last of them, every request is dropped, whether it matches or not, and every open
-    watch is cut, until the fault is lifted. The answer of the last write is still passed on, unless it is to be lost;
-    the fault counts as done after that. So that no write slips through, writes that match go to the server one at a
-    time.
+    Once the server has accepted the last of them, every request is dropped, matching or not, and every open watch is
+    cut, until the fault is lifted. The response to the last write is still forwarded, unless `lose_answer` is set; then
+    the fault counts as triggered. Matching writes are sent to the server one at a time, so that none slips through.
 
-    A write is a POST, PUT, PATCH or DELETE. Not counted are those that the server refuses, rehearsals (dryRun), reviews
-    of access and tokens, those under way when the fault is injected, and those whose client goes away before the
-    server has answered.
+    A write is a POST, PUT, PATCH or DELETE. Not counted are writes that the server rejects, dry runs, access and token
+    reviews, writes in flight when the fault is injected, and writes whose client disconnects before the response.
     """
 
     count: int = field(validator=ge(1))
@@ -117,14 +115,14 @@ class DieAfterWrites:
 
 @frozen
 class DieBeforeWrite:
-    """This write, counted as for `DieAfterWrites`, never reaches the server, and nothing passes any more."""
+    """The write with this number, counted as for `DieAfterWrites`, is dropped, and the client is cut off."""
 
     number: int = field(validator=ge(1))
 
 
 @frozen
 class DieAtOnce:
-    """Nothing passes until the fault is lifted: every request is dropped, every open watch is cut."""
+    """The client is cut off until the fault is lifted: every request is dropped, every open watch is cut."""
 
 
 RequestFault = (

@@ -1,4 +1,4 @@
-"""What has passed through a proxy: every request with what the server said, and a name by which it is found again."""
+"""The request log of a proxy: every request with the status of its response, and a stable name for each request."""
 
 import asyncio
 import json
@@ -11,8 +11,8 @@ from gpuruntime.testing.change_signal import ChangeSignal
 __all__ = ["Call", "Exchange", "ExchangeLog", "is_write", "name_in"]
 
 _WRITING_METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-# Questions that are asked by POST and change nothing.
-_QUESTIONS = frozenset(
+# Created by POST, but never stored.
+_REVIEWS = frozenset(
     {
         "localsubjectaccessreviews",
         "selfsubjectaccessreviews",
@@ -26,10 +26,10 @@ _QUESTIONS = frozenset(
 
 @frozen
 class Call:
-    """One request by its place: the `number`th of its method and resource since the proxy began, from 1.
+    """The name of a request: the `number`th of its method and resource since the proxy started, from 1.
 
-    The method of a watch is `WATCH`. A program that does the same work twice makes the same calls, also where several
-    of its tasks take turns in another order.
+    The method of a watch is `WATCH`. A program that does the same work twice makes the same calls, even if its tasks
+    interleave differently.
     """
 
     method: str
@@ -44,7 +44,7 @@ class Call:
         """The inverse of `str`.
 
         Raises:
-            ValueError: the text is something else.
+            ValueError: the text has another form.
         """
         match text.split(" "):
             case [method, resource, number] if number.startswith("#") and number[1:].isdecimal():
@@ -54,10 +54,10 @@ class Call:
 
 @frozen
 class Exchange:
-    """A request, its object where the request names one, and the server's answer.
+    """A request, the name of its object if there is one, and the status of the response.
 
-    `status` is None as long as the server has not answered, and for ever if it was not asked or did not answer. `at` is
-    the loop's time of the request.
+    `status` is None until the server has answered, and stays None if the request never reached it or it never answered.
+    `at` is the loop time of the request.
     """
 
     call: Call
@@ -75,7 +75,7 @@ class Exchange:
 
 
 class ExchangeLog:
-    """The exchanges of one proxy; `changes` is told of each request and each answer."""
+    """The exchanges of one proxy; each request and each response is announced on `changes`."""
 
     def __init__(self, changes: ChangeSignal) -> None:
         self._changes = changes
@@ -84,16 +84,16 @@ class ExchangeLog:
 
     @property
     def exchanges(self) -> tuple[Exchange, ...]:
-        """All, in the order of their requests."""
+        """All exchanges, in the order of their requests."""
         return tuple(self._exchanges)
 
     @property
     def writes(self) -> tuple[Exchange, ...]:
-        """The writes that the server has accepted, in the order of its answers."""
+        """The writes that the server accepted, in the order of its responses."""
         return tuple(self._writes)
 
     def begin(self, call: Call, name: str, *, write: bool) -> int:
-        """Note a request; gives the number under which its answer is noted."""
+        """Log a request; returns the number to log its response with."""
         self._exchanges.append(Exchange(call, name, write, asyncio.get_running_loop().time()))
         self._changes.announce()
         return len(self._exchanges) - 1
@@ -108,11 +108,11 @@ class ExchangeLog:
 
 def is_write(method: str, resource: str, *, dry_run: bool) -> bool:
     """Whether such a request changes the cluster if it is accepted."""
-    return method in _WRITING_METHODS and not dry_run and resource not in _QUESTIONS
+    return method in _WRITING_METHODS and not dry_run and resource not in _REVIEWS
 
 
 def name_in(path: str, resource: str, body: bytes) -> str:
-    """The name of the object that a request is about, as far as it says: a creation says it in its body."""
+    """The name of the object in a request, from the path or the body of a creation; "" if there is none."""
     plural = resource.partition("/")[0]
     before, found, after = path.rpartition(f"/{plural}/")
     if found and before:

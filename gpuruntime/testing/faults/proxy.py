@@ -1,11 +1,4 @@
-"""A proxy in front of a real API server that loses, delays and breaks what a test tells it to.
-
-    async with FaultProxy(cluster.server, cluster.authority) as proxy:
-        with proxy.inject(LoseResponses(times=1), method="POST", path=".*/pods"):
-            ...  # a client of proxy.url creates a pod and is not told
-
-Import it from here: it needs aiohttp, which the package `gpuruntime.testing` does without.
-"""
+"""A proxy in front of a real API server that drops, delays and breaks requests and responses as a test asks for it."""
 
 import asyncio
 import ssl
@@ -42,7 +35,7 @@ from gpuruntime.testing.faults.definitions import (
     StallRequests,
 )
 from gpuruntime.testing.faults.exchanges import Call, ExchangeLog, name_in
-from gpuruntime.testing.faults.registry import ActiveFault, FaultRegistry, Subject
+from gpuruntime.testing.faults.registry import ActiveFault, FaultRegistry, ProxiedRequest
 from gpuruntime.testing.faults.request_pattern import RequestPattern, is_watch, resource_of
 from gpuruntime.testing.faults.tracked_sockets import TrackedSockets
 from gpuruntime.testing.loopback_http import LoopbackServer, cut_connection
@@ -50,24 +43,24 @@ from gpuruntime.testing.scripted.watch_events import status_object
 
 __all__ = ["BearerToken", "ClientCertificate", "FaultProxy", "Identity"]
 
-# Headers that are about one connection, not about the message (RFC 9110, 7.6.1).
+# Headers of one connection that a proxy does not forward (RFC 9110, 7.6.1).
 _HOP_BY_HOP = frozenset(
     {"connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"}
 )
 _NOT_FORWARDED = _HOP_BY_HOP | {"host", "content-length", "expect"}
-_INVENTED_BY_AIOHTTP = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
+_ADDED_BY_AIOHTTP = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 
 
 @frozen
 class BearerToken:
-    """Whoever has this token."""
+    """Authentication by bearer token."""
 
     token: str = field(repr=False)
 
 
 @frozen
 class ClientCertificate:
-    """Whoever has this certificate and its key, both PEM files."""
+    """Authentication by client certificate; certificate and key are PEM files."""
 
     certificate: Path
     key: Path
@@ -77,53 +70,53 @@ Identity = BearerToken | ClientCertificate
 
 
 class _DroppedError(Exception):
-    """This request gets no answer, or no more of it."""
+    """The client's connection is to be closed without (the rest of) a response."""
 
 
 class FaultProxy:
-    """Serves plain HTTP on a free loopback port while its block runs, and passes everything on to one server with TLS.
+    """Serves plain HTTP on a free loopback port while its block runs, and forwards everything to one server over TLS.
 
-    Requests and responses are passed on as they are, except that connections are not upgraded (no exec, attach,
-    port-forward). Where the server breaks a connection or cannot be reached, the client's connection is closed. When a
-    client goes away, its request to the server is given up.
+    Requests and responses are forwarded unchanged, but connections are not upgraded (no exec, attach, port-forward). If
+    the server breaks the connection or cannot be reached, the client's connection is closed. If the client disconnects,
+    its request to the server is cancelled.
 
-    A request without an Authorization header is sent with `identity`, so that a client that knows no certificates can
-    talk to a cluster that expects one. Everybody on this machine who finds the port can then do so: use it for clusters
-    of tests. With an Authorization header, `identity` plays no part.
+    A request without an Authorization header is sent with `identity`, so that a client without certificates can use a
+    cluster that requires one. Every local user who finds the port can do the same: use it for test clusters only. A
+    request with an Authorization header is sent with that alone.
     """
 
     def __init__(self, server: str, authority: Path, *, identity: Identity | None = None) -> None:
         self._target = server.rstrip("/")
         self._authority = authority
         self._identity = identity
-        self._board = FaultRegistry()
+        self._faults = FaultRegistry()
         self._counts: Counter[tuple[str, str]] = Counter()
-        self._log = ExchangeLog(self._board.changes)
+        self._log = ExchangeLog(self._faults.changes)
         self._server = LoopbackServer(self._handle)
         self._cleanup = AsyncExitStack()
 
     @property
     def url(self) -> str:
-        """Where it listens, without a path: `http://127.0.0.1:port`."""
+        """The base URL, `http://127.0.0.1:port`."""
         return self._server.url
 
     @property
     def counts(self) -> Counter[tuple[str, str]]:
-        """How many requests came, whatever became of them, by method and resource: `("PATCH", "pods/status")`.
+        """The number of requests, successful or not, by method and resource such as `("PATCH", "pods/status")`.
 
-        The method of a watch is given as `WATCH`. A path that names no resource stands for itself.
+        The method of a watch is `WATCH`. For a path without a resource, the path is used.
         """
         return self._counts.copy()
 
     @property
     def log(self) -> ExchangeLog:
-        """Every request so far, and what the server said."""
+        """Every request so far, with the status of the server's response."""
         return self._log
 
     @property
     def changes(self) -> ChangeSignal:
-        """Tells of every request, answer and event, and of faults that come, are done, or go."""
-        return self._board.changes
+        """Announces every request, response and event, and every injection, effect and lift of a fault."""
+        return self._faults.changes
 
     def inject(
         self,
@@ -135,16 +128,16 @@ class FaultProxy:
         resource: str | None = None,
         call: Call | None = None,
     ) -> ActiveFault:
-        """Switch a fault on for the requests that match (see `RequestPattern`), until it is lifted.
+        """Activate a fault for matching requests (see `RequestPattern`) until it is lifted.
 
-        With `call` it is for that very request, counted from the beginning of the proxy. Several faults may meet one
-        request; they are done in the order in which they were injected, up to one that answers or drops it.
+        With `call`, only for that one request, counted since the proxy started. Several faults may apply to a request:
+        they take effect in the order of injection, up to one that answers or drops it.
         """
-        return self._board.inject(fault, RequestPattern(method, path, watch, resource=resource), call)
+        return self._faults.inject(fault, RequestPattern(method, path, watch, resource=resource), call)
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
-            # Kubernetes prefers a certificate to a token, so a client that brings a token must not get our certificate.
+            # Kubernetes prefers a certificate to a token, so a request with a token must not carry our certificate.
             self._tls = ssl.create_default_context(cafile=str(self._authority))
             self._tls_as_identity = ssl.create_default_context(cafile=str(self._authority))
             if isinstance(self._identity, ClientCertificate):
@@ -156,7 +149,7 @@ class FaultProxy:
                 cookie_jar=DummyCookieJar(),
                 timeout=ClientTimeout(total=None),
                 auto_decompress=False,
-                skip_auto_headers=_INVENTED_BY_AIOHTTP,
+                skip_auto_headers=_ADDED_BY_AIOHTTP,
                 middlewares=(_send_once,),
             )
             self._session = await stack.enter_async_context(session)
@@ -174,76 +167,76 @@ class FaultProxy:
         self._counts[method, resource] += 1
         call = Call(method, resource, self._counts[method, resource])
         try:
-            return await self._pass_on(request, Subject(request.method, request.path, request.query, call), call)
+            return await self._forward(request, ProxiedRequest(request.method, request.path, request.query, call), call)
         except (_DroppedError, ClientError):
             await cut_connection(request)
 
-    async def _pass_on(self, request: web.BaseRequest, subject: Subject, call: Call) -> web.StreamResponse:
+    async def _forward(self, request: web.BaseRequest, proxied: ProxiedRequest, call: Call) -> web.StreamResponse:
         body = await request.content.read()
-        number = self._log.begin(call, name_in(request.path, call.resource, body), write=subject.write)
-        failure = await self._meet(subject)
+        number = self._log.begin(call, name_in(request.path, call.resource, body), write=proxied.write)
+        failure = await self._apply_request_faults(proxied)
         if failure is not None:
             return failure
-        answer, last_write_of = await self._send(request, subject, body, number)
+        answer, last_write_of = await self._send(request, proxied, body, number)
         async with answer:
             try:
-                await self._lose(answer, subject, last_write_of)
+                await self._apply_response_faults(answer, proxied, last_write_of)
                 response = web.StreamResponse(status=answer.status, reason=answer.reason)
                 response.headers.extend(
                     (name, value) for name, value in answer.headers.items() if name.lower() not in _HOP_BY_HOP
                 )
                 await response.prepare(request)
-                if await copy_body(answer, response, self._board, subject) is Ending.CUT:
+                if await copy_body(answer, response, self._faults, proxied) is Ending.CUT:
                     raise _DroppedError
                 await response.write_eof()
                 return response
             finally:
                 for active in last_write_of:
-                    active.note()
+                    active.record()
 
-    async def _meet(self, subject: Subject) -> web.Response | None:
-        if self._board.dead:
+    async def _apply_request_faults(self, proxied: ProxiedRequest) -> web.Response | None:
+        if self._faults.dead:
             raise _DroppedError
         done: set[ActiveFault] = set()
-        # Looked up again each time, because faults come and go while a request is delayed.
-        while active := next((fault for fault in self._board.meeting(subject) if fault not in done), None):
+        # Looked up again each time, because faults are injected and lifted while a request is delayed.
+        while active := next((fault for fault in self._faults.matching(proxied) if fault not in done), None):
             done.add(active)
             match active.fault:
                 case DelayRequests(seconds):
-                    active.note()
+                    active.record()
                     with suppress(TimeoutError):
                         async with asyncio.timeout(seconds):
                             await active.until_lifted()
                 case StallRequests():
-                    active.note()
+                    active.record()
                     await active.until_lifted()
                 case DropRequests():
-                    active.note()
+                    active.record()
                     raise _DroppedError
                 case FailRequests() as fault:
-                    active.note()
+                    active.record()
                     return _failure(fault)
         return None
 
     async def _send(
-        self, request: web.BaseRequest, subject: Subject, body: bytes, number: int
+        self, request: web.BaseRequest, proxied: ProxiedRequest, body: bytes, number: int
     ) -> tuple[ClientResponse, list[ActiveFault]]:
-        """The server's answer, and the faults for which this was the last write."""
+        """Send the request; returns the response, and the faults for which this was the last write."""
         headers = [(name, value) for name, value in request.headers.items() if name.lower() not in _NOT_FORWARDED]
         tls = self._tls
         if "Authorization" not in request.headers:
             tls = self._tls_as_identity
             if isinstance(self._identity, BearerToken):
                 headers.append(("Authorization", f"Bearer {self._identity.token}"))
-        async with AsyncExitStack() as turns:
-            writes_left = self._board.writes_left(subject)
-            for left in writes_left:
-                await turns.enter_async_context(left.turn)
-            if self._board.dead:
+        async with AsyncExitStack() as locks:
+            budgets = self._faults.budgets_of(proxied)
+            for budget in budgets:
+                await locks.enter_async_context(budget.lock)
+            if self._faults.dead:
                 raise _DroppedError
-            for left in writes_left:
-                if left.refused():
-                    left.active.note()
+            for budget in budgets:
+                if budget.refused():
+                    budget.active.record()
                     raise _DroppedError
             answer = await self._session.request(
                 request.method,
@@ -254,22 +247,24 @@ class FaultProxy:
                 allow_redirects=False,
             )
             self._log.answered(number, answer.status)
-            return answer, [left.active for left in writes_left if answer.ok and left.accepted()]
+            return answer, [budget.active for budget in budgets if answer.ok and budget.accepted()]
 
-    async def _lose(self, answer: ClientResponse, subject: Subject, last_write_of: list[ActiveFault]) -> None:
+    async def _apply_response_faults(
+        self, answer: ClientResponse, proxied: ProxiedRequest, last_write_of: list[ActiveFault]
+    ) -> None:
         if any(isinstance(active.fault, DieAfterWrites) and active.fault.lose_answer for active in last_write_of):
             await answer.read()
             raise _DroppedError
-        for active in self._board.meeting(subject):
+        for active in self._faults.matching(proxied):
             if isinstance(active.fault, LoseResponses):
-                active.note()
-                if not subject.watch:
+                active.record()
+                if not proxied.watch:
                     await answer.read()
                 raise _DroppedError
 
 
 async def _send_once(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
-    """Keep aiohttp from sending a GET, PUT or DELETE again on its own when a connection breaks (its issue 10790)."""
+    """Keep aiohttp from retrying a GET, PUT or DELETE on its own when a connection breaks (aiohttp issue 10790)."""
     try:
         return await handler(request)
     except ClientConnectionError as error:

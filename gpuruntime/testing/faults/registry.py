@@ -1,4 +1,4 @@
-"""The faults that are switched on now, and which requests they meet."""
+"""The active faults of a proxy, and which requests they apply to."""
 
 import asyncio
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ from gpuruntime.testing.faults.definitions import DieAfterWrites, DieAtOnce, Die
 from gpuruntime.testing.faults.exchanges import Call, is_write
 from gpuruntime.testing.faults.request_pattern import RequestPattern, is_watch, resource_of
 
-__all__ = ["ActiveFault", "FaultRegistry", "Subject", "WritesLeft"]
+__all__ = ["ActiveFault", "FaultRegistry", "ProxiedRequest", "WriteBudget"]
 
 
 @frozen
-class Subject:
-    """The request that faults are looked up for; `call` is its place among all, where somebody counts them."""
+class ProxiedRequest:
+    """The parts of a request that faults are matched against; `call` is None for uncounted requests."""
 
     method: str
     path: str
@@ -34,7 +34,7 @@ class Subject:
 
 
 class ActiveFault:
-    """A fault that was switched on, until `lift()` or the end of its `with` block."""
+    """An injected fault, active until `lift()` or the end of its `with` block."""
 
     def __init__(self, fault: Fault, pattern: RequestPattern, call: Call | None, changes: ChangeSignal) -> None:
         self.fault = fault
@@ -54,7 +54,7 @@ class ActiveFault:
 
     @property
     def count(self) -> int:
-        """How often it has been done so far: to requests, or to events where it is about events."""
+        """How often it has taken effect so far: on requests, or on events if it is a fault of events."""
         return self._count
 
     @property
@@ -63,37 +63,37 @@ class ActiveFault:
 
     @property
     def pending(self) -> bool:
-        """Whether it is to be done to the next request that matches."""
+        """Whether it applies to the next matching request."""
         times = self.fault.times if isinstance(self.fault, RequestFault) else None
         return not self._lifted and (times is None or self._count < times)
 
     def lift(self) -> None:
-        """Switch it off. What it delays or holds goes on; what it has broken stays broken."""
+        """Deactivate it. Delayed and held requests and events proceed; dropped ones stay dropped."""
         self._lifted = True
         self._changes.announce()
 
-    async def met(self, count: int = 1) -> None:
-        """Wait until it has been done `count` times."""
+    async def triggered(self, count: int = 1) -> None:
+        """Wait until it has taken effect `count` times."""
         await self._changes.until(lambda: self._count >= count)
 
     async def until_lifted(self) -> None:
         await self._changes.until(lambda: self._lifted)
 
-    def note(self) -> None:
-        """It has been done once more."""
+    def record(self) -> None:
+        """Count one more effect."""
         self._count += 1
         self._changes.announce()
 
 
-class WritesLeft:
-    """How many writes there may still be before nothing passes, see `DieAfterWrites` and `DieBeforeWrite`.
+class WriteBudget:
+    """How many more writes pass before the client is cut off, see `DieAfterWrites` and `DieBeforeWrite`.
 
-    Whoever sends a write holds `turn` until the server has answered: that write may turn out to be the last.
+    A write holds `lock` until the server has answered, because it may turn out to be the last.
     """
 
     def __init__(self, active: ActiveFault) -> None:
         self.active = active
-        self.turn = asyncio.Lock()
+        self.lock = asyncio.Lock()
         match active.fault:
             case DieAfterWrites(count):
                 self._left = count
@@ -108,48 +108,48 @@ class WritesLeft:
         return self._exhausted and not self.active.lifted
 
     def refused(self) -> bool:
-        """A write has come; gives whether it is the one that must not get through."""
+        """Register an incoming write; returns whether it must not reach the server."""
         self._exhausted = self._exhausted or self._left == 0
         return self.exhausted
 
     def accepted(self) -> bool:
-        """The server has accepted a write; gives whether it was the last."""
+        """Register a write that the server accepted; returns whether it was the last."""
         self._left -= 1
         self._exhausted = self._left == 0 and isinstance(self.active.fault, DieAfterWrites)
         return self.exhausted
 
 
 class FaultRegistry:
-    """The faults in the order in which they were injected; `changes` tells of each that comes, is done, or goes."""
+    """The faults in the order of injection; each injection, effect and lift is announced on `changes`."""
 
     def __init__(self) -> None:
         self.changes = ChangeSignal()
         self._active: list[ActiveFault] = []
-        self._writes_left: list[WritesLeft] = []
+        self._budgets: list[WriteBudget] = []
 
     def inject(self, fault: Fault, pattern: RequestPattern, call: Call | None = None) -> ActiveFault:
         active = ActiveFault(fault, pattern, call, self.changes)
         self._active = [*(other for other in self._active if not other.lifted), active]
         if isinstance(fault, DieAfterWrites | DieBeforeWrite | DieAtOnce):
-            self._writes_left.append(WritesLeft(active))
+            self._budgets.append(WriteBudget(active))
         self.changes.announce()
         return active
 
-    def meeting(self, subject: Subject) -> list[ActiveFault]:
-        """The faults that are to be done to this request."""
-        return [active for active in self._active if active.pending and _matches(active, subject)]
+    def matching(self, request: ProxiedRequest) -> list[ActiveFault]:
+        """The faults that apply to this request."""
+        return [active for active in self._active if active.pending and _matches(active, request)]
 
-    def writes_left(self, subject: Subject) -> list[WritesLeft]:
-        """The counts that this request takes part in."""
-        if not subject.write:
+    def budgets_of(self, request: ProxiedRequest) -> list[WriteBudget]:
+        """The budgets that this request counts against."""
+        if not request.write:
             return []
-        return [left for left in self._writes_left if left.active.pending and _matches(left.active, subject)]
+        return [budget for budget in self._budgets if budget.active.pending and _matches(budget.active, request)]
 
     @property
     def dead(self) -> bool:
-        """Whether nothing passes any more, see `DieAfterWrites`."""
-        return any(left.exhausted for left in self._writes_left)
+        """Whether the client is cut off, see `DieAfterWrites`."""
+        return any(budget.exhausted for budget in self._budgets)
 
 
-def _matches(active: ActiveFault, subject: Subject) -> bool:
-    return active.call in (None, subject.call) and active.pattern.matches(subject.method, subject.path, subject.query)
+def _matches(active: ActiveFault, request: ProxiedRequest) -> bool:
+    return active.call in (None, request.call) and active.pattern.matches(request.method, request.path, request.query)

@@ -1,4 +1,4 @@
-"""Which requests are meant: by method, path, kind of read, and query."""
+"""Patterns that match requests by method, path, resource, query, and whether they are watches."""
 
 import re
 from collections.abc import Mapping
@@ -19,11 +19,11 @@ def _pairs(query: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 @frozen
 class RequestPattern:
-    """Matches a request that meets every condition given; a condition left out is met by all.
+    """Matches a request that meets every given condition.
 
-    `path` is a regular expression for the whole path, without the query; a path as it is written matches itself.
-    `watch` tells watches (True) from all other requests (False). `query` lists parameters that must have these values.
-    `resource` is what `resource_of` makes of the path.
+    `path` is a regular expression for the whole path without the query; a literal path matches itself. `watch` selects
+    watches (True) or all other requests (False). `query` lists parameters that must have these values. `resource` is
+    compared with `resource_of` the path.
     """
 
     method: str | None = None
@@ -50,17 +50,17 @@ class RequestPattern:
 
     @property
     def conditions(self) -> int:
-        """How many conditions it makes; of two patterns that match, the one with more is the more special."""
+        """The number of conditions: of two matching patterns, the one with more is the more specific."""
         return sum(part is not None for part in (self.method, self.path, self.watch, self.resource)) + len(self.query)
 
 
 def is_watch(query: Mapping[str, str]) -> bool:
-    """Whether these parameters ask for a watch, read as the API server reads them: `?watch` alone does."""
+    """Whether the query asks for a watch, as the API server parses it: a bare `?watch` does."""
     return "watch" in query and query["watch"].lower() not in {"false", "0"}
 
 
 def resource_of(path: str) -> str:
-    """What a path is about, e.g. `pods` or `pods/status`; the path itself where it names no resource."""
+    """The resource of a path, such as `pods` or `pods/status`; the path itself if it has none."""
     found = _RESOURCE_PATH.fullmatch(path)
     if found is None:
         return path

@@ -1,7 +1,7 @@
-"""Sockets of an HTTP client that are known until they are closed.
+"""Sockets of an HTTP client that are tracked until they are closed.
 
-aiohttp closes a TLS connection whose response was given up in the background, and closing the session does not wait for
-it. Who must leave nothing behind has to keep count.
+aiohttp closes the TLS connection of an abandoned response in the background, and closing the session does not wait for
+it. Tracking the sockets makes it possible to wait, and to leave nothing behind.
 """
 
 import socket
@@ -26,7 +26,7 @@ class _Socket(socket.socket):
 
 
 class TrackedSockets:
-    """Makes the sockets of a `TCPConnector`: give it `create` as its `socket_factory`."""
+    """Creates the sockets of a `TCPConnector`: pass `create` as its `socket_factory`."""
 
     def __init__(self) -> None:
         self._open: set[_Socket] = set()
@@ -39,9 +39,9 @@ class TrackedSockets:
         return made
 
     async def close(self) -> None:
-        """End the connections that are still being closed, whatever the other side does, and wait for them.
+        """Shut down the sockets that are still open, whatever the peer does, and wait until they are closed.
 
-        Call it when the session has been closed: no new ones come then.
+        Call it after the session was closed, so that no new sockets are opened.
         """
         for still_open in self._open:
             with suppress(OSError):

@@ -1,7 +1,7 @@
-"""Keeps child processes and never outlives its purpose: a script that needs nothing but the standard library.
+"""The supervisor: a script that runs child processes and stops them when its owner ends. Standard library only.
 
-Whoever needs processes starts one keeper and talks to it in lines of JSON, a request a line, an answer a line. The
-answer repeats the request's `id`::
+The owner starts it and sends requests as lines of JSON on standard input. Each is answered by a line on standard output
+that repeats the request's `id`::
 
     {"do": "start", "name": "etcd", "argv": [...], "log": "/path", "env": {...}}   ->  {"pid": 123}
     {"do": "stop", "name": "etcd", "grace": 10}                                     ->  {"exit": 0}
@@ -9,10 +9,10 @@ answer repeats the request's `id`::
     {"do": "exits"}                                                                 ->  {"exits": {"etcd": 1}}
 
 Guarantees:
-    - Its standard input closing (the owner stopped, crashed, or was killed) stops every process, the youngest first.
-    - SIGTERM does the same. A directory that it was given with `--remove` goes after the last process.
-    - SIGINT is ignored: a Ctrl-C in a terminal reaches the owner, who decides the order.
-    - Killed with SIGKILL, it takes its children with it. (Linux only: no other kernel offers this.)
+    - When its standard input closes (the owner stopped, crashed or was killed), it stops every process, the youngest
+      first. SIGTERM does the same. A directory given with `--remove` is removed after the last process.
+    - SIGINT is ignored: Ctrl-C in a terminal reaches the owner, which decides the order.
+    - If it is killed with SIGKILL, the kernel kills its children as well (Linux only).
 """
 
 import argparse
@@ -35,24 +35,24 @@ _PR_SET_PDEATHSIG = 1
 
 
 def _bind_to(parent: int) -> Callable[[], None] | None:
-    """Give what makes a child die with this process, where the kernel can do that."""
+    """A `preexec_fn` that makes the child die with this process; None where the kernel has no such feature."""
     if sys.platform != "linux":
         return None
     prctl = ctypes.CDLL(None, use_errno=True).prctl
 
     def bind() -> None:
         prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it died before the call above took effect
+        if os.getppid() != parent:  # the parent died before prctl took effect
             os._exit(1)
 
     return bind
 
 
 class Supervisor:
-    """The children of one keeper, in the order in which they were started first: a restart does not change it."""
+    """The child processes, in the order of their first start: a restart does not change it."""
 
     def __init__(self, inherited: tuple[int, ...]) -> None:
-        """Hand the descriptors `inherited` (a lock that tells whether anything is left) down to every child."""
+        """Pass the file descriptors `inherited` to every child, so that the lock is held until the last ends."""
         self._inherited = inherited
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._stopped: set[str] = set()
@@ -101,7 +101,7 @@ class Supervisor:
             self.stop(name)
 
     def answer(self, line: str) -> dict[str, Any]:
-        """Carry out one request. A failure is an answer with `error`, never the end of the keeper."""
+        """Execute one request. A failure is answered with `error`; it never ends the supervisor."""
         request: dict[str, Any] = json.loads(line)
         number = request.pop("id")
         try:
@@ -117,23 +117,23 @@ class Supervisor:
 
 
 def main(argv: list[str]) -> None:
-    """Serve requests from standard input until it ends: `keeper.py [--remove DIRECTORY] [FD...]`."""
+    """Serve requests from standard input until it closes: `supervisor.py [--remove DIRECTORY] [FD...]`."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--remove", type=Path)
     parser.add_argument("descriptors", type=int, nargs="*")
     arguments = parser.parse_args(argv[1:])
-    keeper = Supervisor(tuple(arguments.descriptors))
+    supervisor = Supervisor(tuple(arguments.descriptors))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
         for line in sys.stdin:
-            answer = keeper.answer(line)
-            # The owner may be gone before it reads the answer; the end of its input then stops the children.
+            answer = supervisor.answer(line)
+            # The owner may have died before it reads the answer; then standard input ends and the children are stopped.
             with contextlib.suppress(BrokenPipeError):
                 print(json.dumps(answer), flush=True)
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        keeper.stop_all()
+        supervisor.stop_all()
         if arguments.remove is not None:
             shutil.rmtree(arguments.remove, ignore_errors=True)
 

@@ -1,7 +1,7 @@
-"""What a scripted server does with a request: an answer is a tuple of steps, played one after the other.
+"""Scripted answers: an answer is a tuple of steps that the server executes in order.
 
-Answers can be joined: `(Hold(), *respond(200, {}))` answers late, `(Reset(),)` not at all. A response that was begun
-and not broken off ends cleanly after the last step.
+Answers can be combined: `(Hold(), *respond(200, {}))` answers late, `(Reset(),)` not at all. A response that was begun
+and not cut off ends cleanly after the last step.
 """
 
 import json
@@ -36,7 +36,7 @@ _PAGE = "<html><head><title>{0}</title></head><body><h1>{0}</h1><hr>proxy</body>
 
 @frozen
 class Respond:
-    """A whole response, its length declared."""
+    """A complete response with a Content-Length."""
 
     status: int
     headers: Mapping[str, str] = field(factory=dict)
@@ -45,7 +45,7 @@ class Respond:
 
 @frozen
 class Begin:
-    """The head of a response whose body has no declared length."""
+    """The head of a response with a chunked body."""
 
     status: int
     headers: Mapping[str, str] = field(factory=dict)
@@ -55,7 +55,7 @@ class Begin:
 class Send:
     """One chunk of the body of a response that was begun.
 
-    Chunks that are sent in a row may reach a client together. A `Hold` between them keeps them apart.
+    Consecutive chunks may reach the client together; a `Hold` between them keeps them apart.
     """
 
     data: bytes
@@ -63,24 +63,24 @@ class Send:
 
 @frozen
 class Hold:
-    """Go on once `ScriptedServer.release(gate)` has been called, before or after this step was reached."""
+    """Continue once `ScriptedServer.release(gate)` has been called, before or after this step was reached."""
 
     gate: str = "gate"
 
 
 @frozen
 class Stall:
-    """Keep the connection open and do nothing for as long as the client stays."""
+    """Keep the connection open without sending anything until the client disconnects."""
 
 
 @frozen
 class Cut:
-    """Close the connection in the middle of the response, or without any: what was sent arrives."""
+    """Close the connection in the middle of the response or before it: what was sent still arrives."""
 
 
 @frozen
 class Reset:
-    """Reset the TCP connection: the client gets an error, and may lose what it had not read."""
+    """Reset the TCP connection: the client gets an error, and may lose data that it had not read."""
 
 
 Step = Respond | Begin | Send | Hold | Stall | Cut | Reset
@@ -88,36 +88,36 @@ Answer = tuple[Step, ...]
 
 
 def check_answer(answer: Answer) -> None:
-    """Refuse what cannot be played: a body without a head, a second head, steps after the end, no response at all.
+    """Reject an impossible answer: a body without a head, a second head, steps after the end, or no response.
 
     Raises:
-        ValueError: names the step and what is wrong with it.
+        ValueError: names the step and the problem.
     """
     begun = ended = False
     for step in answer:
         if ended:
-            raise ValueError(f"the answer has ended before its step {step}; leave it out")
+            raise ValueError(f"step {step} comes after the end of the answer; remove it")
         if isinstance(step, Begin | Respond) and begun:
-            raise ValueError(f"the answer has a second response, {step}; a request has one")
+            raise ValueError(f"step {step} begins a second response; expected one response per request")
         if isinstance(step, Send) and not begun:
-            raise ValueError(f"the answer sends {len(step.data)} bytes before its response; put a Begin before")
+            raise ValueError(f"the answer sends {len(step.data)} bytes before its response; add a Begin before it")
         begun = begun or isinstance(step, Begin)
         ended = isinstance(step, Respond | Stall | Cut | Reset)
     if not begun and not ended:
-        raise ValueError(f"the answer {answer} gives no response; put a Respond, a Stall, a Cut or a Reset at its end")
+        raise ValueError(f"the answer {answer} has no response; end it with a Respond, a Stall, a Cut or a Reset")
 
 
 def respond(
     status: int = 200, body: Mapping[str, Any] | bytes = b"", headers: Mapping[str, str] | None = None
 ) -> Answer:
-    """A whole response; a mapping is sent as JSON. `headers` win over those that follow from the body."""
+    """A complete response; a mapping is sent as JSON. `headers` take precedence over those implied by the body."""
     if isinstance(body, bytes):
         return (Respond(status, headers or {}, body),)
     return (Respond(status, {**_JSON, **(headers or {})}, json.dumps(body).encode()),)
 
 
 def kube_status(code: int, reason: str, message: str = "scripted", *, retry_after: int | None = None) -> Answer:
-    """An error as the API server reports it; `retry_after` seconds go into the header and the details."""
+    """An error response of the API server; `retry_after` seconds go into both the header and the details."""
     if retry_after is None:
         return respond(code, status_object(code, reason, message))
     status = status_object(code, reason, message, retryAfterSeconds=retry_after)
@@ -125,12 +125,12 @@ def kube_status(code: int, reason: str, message: str = "scripted", *, retry_afte
 
 
 def html_page(status: int = 502, title: str = "Bad Gateway") -> Answer:
-    """What a load balancer says in place of the API server."""
+    """The HTML error page of a load balancer in front of the API server."""
     return respond(status, _PAGE.format(title).encode(), _HTML)
 
 
 def watch_stream(*parts: WatchEvent | bytes | Step) -> Answer:
-    """A response to a watch: an event is sent as a line in a chunk of its own, bytes as a chunk, a step is played."""
+    """A response to a watch: an event is sent as one line in its own chunk, bytes as a chunk; a step is executed."""
     return (Begin(200, _JSON), *(_step(part) for part in parts))
 
 

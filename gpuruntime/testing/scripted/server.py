@@ -1,4 +1,4 @@
-"""An HTTP server that plays a script: what a healthy API server never does, done on purpose, for tests of clients.
+"""An HTTP server with scripted answers, for tests of how clients handle what a healthy API server never sends.
 
 ::
 
@@ -7,8 +7,6 @@
             watch_stream(added(pod), Hold(), first_half(modified(pod)), Cut()),
             kube_status(429, "TooManyRequests", retry_after=1),
         )
-
-Import it from here: it needs aiohttp, which the package `gpuruntime.testing` does without.
 """
 
 import asyncio
@@ -41,20 +39,20 @@ __all__ = ["Route", "ScriptedServer", "SeenRequest", "UnscriptedRequestError"]
 
 
 class UnscriptedRequestError(Exception):
-    """The server was asked for something that nobody had scripted; the message lists what."""
+    """The server received requests without a script; the message lists them."""
 
 
 @frozen
 class SeenRequest:
-    """A request as it was received; `loop_time` is the time of the event loop when its head was there.
+    """A received request; `loop_time` is the event loop's time when its head arrived.
 
-    Names of headers match whatever their case. Where a parameter or header was sent twice, its first value is given.
+    Header names are case-insensitive. Of a repeated parameter or header, the first value is used.
     """
 
     method: str
     path: str
     query: Mapping[str, str]
-    # Not shown: a test that fails prints its requests, and they may carry tokens.
+    # Not in the repr: a failing test prints its requests, and they may carry tokens.
     headers: Mapping[str, str] = field(repr=False)
     body: bytes
     loop_time: float
@@ -64,37 +62,37 @@ class SeenRequest:
         return is_watch(self.query)
 
     def json(self) -> Any:
-        """The decoded body. Raises ValueError where it is no JSON."""
+        """The decoded body. Raises ValueError if it is not JSON."""
         return json.loads(self.body)
 
 
 class Route:
-    """The script for the requests of one pattern: one answer for each request, the last one for ever."""
+    """The script for the requests of one pattern: one answer per request; the last answer repeats."""
 
     def __init__(self) -> None:
         self._answers: list[Answer] = []
 
     def answer(self, *answers: Answer) -> None:
-        """Play these for the requests from now on, in order; whatever was left of an earlier script is forgotten.
+        """Answer further requests with these, in order; this replaces what is left of an earlier script.
 
         Raises:
-            ValueError: an answer cannot be played, see `check_answer`.
+            ValueError: an impossible answer, see `check_answer`.
         """
         for answer in answers:
             check_answer(answer)
         self._answers = list(answers)
 
     def next_answer(self) -> Answer | None:
-        """The answer for one more request, or None where there is no script."""
+        """The answer for one more request, or None if there is no script."""
         return self._answers.pop(0) if len(self._answers) > 1 else next(iter(self._answers), None)
 
 
 class ScriptedServer:
-    """Serves on a free loopback port, without TLS, while its block runs.
+    """Serves plain HTTP on a free loopback port while its block runs.
 
-    A request that no route answers gets a Status with code 501, and leaving the block raises
-    `UnscriptedRequestError`; where the block has failed already, its error gets a note instead. Leaving the block ends
-    every answer that is still being played and closes every connection.
+    A request that no route matches gets a Status with code 501, and leaving the block raises `UnscriptedRequestError`;
+    if the block has failed already, its error gets a note instead. Leaving the block aborts unfinished answers and
+    closes every connection.
     """
 
     def __init__(self) -> None:
@@ -102,13 +100,13 @@ class ScriptedServer:
         self._routes: dict[RequestPattern, Route] = {}
         self._gates: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
         self._seen: list[SeenRequest] = []
-        self._playing = 0
+        self._in_progress = 0
         self._unscripted: Counter[str] = Counter()
         self._changes = ChangeSignal()
 
     @property
     def url(self) -> str:
-        """Where it listens, without a path: `http://127.0.0.1:port`."""
+        """The base URL, `http://127.0.0.1:port`."""
         return self._server.url
 
     async def __aenter__(self) -> Self:
@@ -120,22 +118,22 @@ class ScriptedServer:
     ) -> None:
         await self._server.__aexit__(kind, error, trace)
         if self._unscripted:
-            asked = ", ".join(f"{what} ({count} times)" for what, count in self._unscripted.items())
-            message = f"requests without a script: {asked}; say what to do with server.on(...).answer(...)"
+            requests = ", ".join(f"{request} ({count} times)" for request, count in self._unscripted.items())
+            message = f"requests without a script: {requests}; add answers with server.on(...).answer(...)"
             if error is None:
                 raise UnscriptedRequestError(message)
             error.add_note(message)
 
     def on(self, method: str, path: str, *, watch: bool | None = None, query: Mapping[str, str] | None = None) -> Route:
-        """The route of the requests that match (see `RequestPattern`): the same one whenever it is asked for.
+        """The route of matching requests (see `RequestPattern`); equal patterns give the same route.
 
-        Where several routes match a request, the one with more conditions answers, then the one that was made first.
+        If several routes match a request, the one with the most conditions answers, among equals the oldest.
         """
         pattern = RequestPattern(method, path, watch, query or {})
         return self._routes.setdefault(pattern, Route())
 
     def release(self, gate: str = "gate") -> None:
-        """Open a gate: every `Hold` of this name is over, those still to come included."""
+        """Open a gate: every `Hold` of this name continues, now and in the future."""
         self._gates[gate].set()
 
     def requests(
@@ -146,7 +144,7 @@ class ScriptedServer:
         watch: bool | None = None,
         query: Mapping[str, str] | None = None,
     ) -> tuple[SeenRequest, ...]:
-        """The matching requests so far, in the order in which they were complete."""
+        """The matching requests so far, in the order in which they were received completely."""
         pattern = RequestPattern(method, path, watch, query or {})
         return tuple(seen for seen in self._seen if pattern.matches(seen.method, seen.path, seen.query))
 
@@ -159,13 +157,13 @@ class ScriptedServer:
         watch: bool | None = None,
         query: Mapping[str, str] | None = None,
     ) -> SeenRequest:
-        """Wait until `count` matching requests have been received; gives the last of them."""
+        """Wait until `count` matching requests have been received; returns the last of them."""
         await self._changes.until(lambda: len(self.requests(method, path, watch=watch, query=query)) >= count)
         return self.requests(method, path, watch=watch, query=query)[count - 1]
 
     async def idle(self) -> None:
-        """Wait until no answer is being played: each one has ended, or its client has gone."""
-        await self._changes.until(lambda: self._playing == 0)
+        """Wait until no answer is in progress: each one has ended, or its client has disconnected."""
+        await self._changes.until(lambda: self._in_progress == 0)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         received = asyncio.get_running_loop().time()
@@ -173,26 +171,26 @@ class ScriptedServer:
         seen = SeenRequest(request.method, request.path, request.query, request.headers, body, received)
         answer = self._answer_for(seen)
         self._seen.append(seen)
-        self._playing += 1
+        self._in_progress += 1
         self._changes.announce()
         try:
-            return await self._play(request, answer)
+            return await self._execute(request, answer)
         finally:
-            self._playing -= 1
+            self._in_progress -= 1
             self._changes.announce()
 
     def _answer_for(self, seen: SeenRequest) -> Answer:
         matching = [pattern for pattern in self._routes if pattern.matches(seen.method, seen.path, seen.query)]
-        # max() gives the first of equals, and a dict remembers the order of its making.
+        # max() returns the first of equals, and a dict keeps insertion order.
         best = max(matching, key=lambda pattern: pattern.conditions, default=None)
         answer = None if best is None else self._routes[best].next_answer()
         if answer is None:
-            asked = f"watch {seen.path}" if seen.watch else f"{seen.method} {seen.path}"
-            self._unscripted[asked] += 1
-            return kube_status(501, "NotScripted", f"no script for: {asked}")
+            unscripted = f"watch {seen.path}" if seen.watch else f"{seen.method} {seen.path}"
+            self._unscripted[unscripted] += 1
+            return kube_status(501, "NotScripted", f"no script for: {unscripted}")
         return answer
 
-    async def _play(self, request: web.BaseRequest, answer: Answer) -> web.StreamResponse:
+    async def _execute(self, request: web.BaseRequest, answer: Answer) -> web.StreamResponse:
         response = web.StreamResponse()
         for step in answer:
             match step:

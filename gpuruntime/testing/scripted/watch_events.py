@@ -1,4 +1,4 @@
-"""Watch events as values, and the bytes that a server makes of them: whole, joined, cut, or far too long."""
+"""Watch events as values, and their bytes on the wire: whole, joined, cut, or oversized."""
 
 import json
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ def deleted(obj: Mapping[str, Any]) -> WatchEvent:
 
 
 def bookmark(resource_version: str, *, kind: str = "Pod", api_version: str = "v1") -> WatchEvent:
-    """As the API server sends it: an object with nothing but its kind and the version."""
+    """A bookmark as the API server sends it: an object with its kind and resource version only."""
     return _bookmark(kind, api_version, {"resourceVersion": resource_version, "creationTimestamp": None})
 
 
@@ -52,12 +52,12 @@ def initial_events_end(resource_version: str, *, kind: str = "Pod", api_version:
 
 
 def error_event(code: int, reason: str, message: str = "scripted") -> WatchEvent:
-    """An error inside a stream that began well, e.g. 410 Expired."""
+    """An error event in a stream that began with status 200, such as 410 Expired."""
     return {"type": "ERROR", "object": status_object(code, reason, message)}
 
 
 def status_object(code: int, reason: str, message: str = "scripted", **details: Any) -> dict[str, Any]:
-    """A Kubernetes Status that reports a failure; `details` are those of the Status, where there are any."""
+    """A Kubernetes Status of a failure; `details` become its `details`."""
     status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message}
     return {**status, "reason": reason, "code": code, **({"details": details} if details else {})}
 
@@ -68,12 +68,12 @@ def line_of(event: WatchEvent) -> bytes:
 
 
 def in_one_chunk(*events: WatchEvent) -> bytes:
-    """Several lines that are sent in one go."""
+    """The lines of several events in one chunk."""
     return b"".join(line_of(event) for event in events)
 
 
 def cut_in_pieces(event: WatchEvent, count: int) -> tuple[bytes, ...]:
-    """One line in `count` pieces of about the same size, none of them empty; cuts through characters, too.
+    """The line of an event in `count` non-empty pieces of about equal size; may cut through a UTF-8 character.
 
     Raises:
         ValueError: the line has fewer bytes than that, or `count` is not positive.
@@ -86,7 +86,7 @@ def cut_in_pieces(event: WatchEvent, count: int) -> tuple[bytes, ...]:
 
 
 def first_half(event: WatchEvent) -> bytes:
-    """The line up to its middle, as a connection that broke leaves it."""
+    """The first half of an event's line, as a broken connection leaves it."""
     line = line_of(event)
     return line[: len(line) // 2]
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 from attrs import field, frozen
 
 from gpuruntime.testing import AdminClient, ClusterAccess, LocalCluster, NodeShape
-from gpuruntime.testing.processes.supervised import Children
+from gpuruntime.testing.processes.supervised import ChildProcesses
 from hack.benchmarks.creating import ObjectsError
 
 __all__ = ["ACTIVE_UNITS", "BARE", "BARE_UNITS", "STOCK_UNITS", "Served", "api_world", "stock_unit"]
@@ -40,7 +40,7 @@ class Served:
 
     access: ClusterAccess
     url: str
-    children: Children = field(repr=False)
+    children: ChildProcesses = field(repr=False)
     command: tuple[str, ...] = field(repr=False)
     log: Path = field(repr=False)
     name: str = "manager"
@@ -95,7 +95,7 @@ def api_world(directory: Path, units: int, *further_flags: str) -> Iterator[Serv
     try:
         with (
             LocalCluster(directory / "cluster", nodes=nodes) as cluster,
-            Children(directory / "processes") as children,
+            ChildProcesses(directory / "processes") as children,
         ):
             access = cluster.access
             access.kubectl("apply", "--kustomize", str(_ROOT / "manifests" / "overlays" / "local"))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gpuruntime.testing import ClusterError, assets, default_nodes
 from gpuruntime.testing.assets import BuildError, ToolchainError
-from gpuruntime.testing.processes.supervised import ChildrenError
+from gpuruntime.testing.processes.supervised import SupervisorError
 from hack.dev.stack.clusters import StackError, given, kind, local
 from hack.dev.stack.running import Interrupted, StackOptions, choose_port, run_stack, stop_stack
 from hack.dev.stack.state import AlreadyUpError, RunningStack, owner_of, state_directory
@@ -30,7 +30,7 @@ def main(argv: list[str]) -> int:
             print(stop_stack(state_directory()))
         else:
             _env(rest)
-    except (StackError, AlreadyUpError, ClusterError, ChildrenError, BuildError, ToolchainError, OSError) as error:
+    except (StackError, AlreadyUpError, ClusterError, SupervisorError, BuildError, ToolchainError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except (Interrupted, KeyboardInterrupt):

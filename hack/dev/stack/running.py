@@ -16,7 +16,7 @@ from types import FrameType
 
 from attrs import frozen
 
-from gpuruntime.testing.processes.supervised import Children, DirectoryInUseError
+from gpuruntime.testing.processes.supervised import ChildProcesses, DirectoryInUseError
 from hack.dev.stack.clusters import Cluster, StackError, delete_leftover_kind
 from hack.dev.stack.install import account_kubeconfig, account_token, install
 from hack.dev.stack.state import RunningStack, owner_of, ownership
@@ -63,14 +63,14 @@ def run_stack(options: StackOptions) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
     # Processes of an owner that was killed are about to end; ours start after them.
-    with ownership(options.directory), Children(options.directory / "processes", _STOP_SECONDS) as children:
+    with ownership(options.directory), ChildProcesses(options.directory / "processes", _STOP_SECONDS) as children:
         try:
             _keep(options, children)
         finally:
             RunningStack.withdraw(options.directory)
 
 
-def _keep(options: StackOptions, children: Children) -> None:
+def _keep(options: StackOptions, children: ChildProcesses) -> None:
     port = choose_port(options.port)
     _say("starting the cluster ...")
     with options.cluster() as cluster:
@@ -103,7 +103,7 @@ def _keep(options: StackOptions, children: Children) -> None:
         raise StackError(f"the manager ended by itself: {_last_line(log)}; log: {log}")
 
 
-def _await_ready(children: Children, url: str, log: Path) -> None:
+def _await_ready(children: ChildProcesses, url: str, log: Path) -> None:
     deadline = time.monotonic() + _START_SECONDS
     while True:
         try:
@@ -129,7 +129,7 @@ def stop_stack(directory: Path) -> str:
     try:
         with ExitStack() as ended:
             for name in ("processes", "cluster", "kwok"):
-                ended.enter_context(Children(directory / name, _STOP_SECONDS))
+                ended.enter_context(ChildProcesses(directory / name, _STOP_SECONDS))
             RunningStack.withdraw(directory)
             delete_leftover_kind(directory)
             for name in ("cluster", "kwok"):

@@ -108,7 +108,7 @@ async def test_a_history_that_was_compacted_away_is_made_up_for_by_comparing(
             with proxy.inject(DropRequests(), watch=True), proxy.inject(CutAfterEvents(0), watch=True):
                 await asyncio.to_thread(admin.delete, f"{MAPS}/doomed")
                 await asyncio.to_thread(create_map, admin, "born")
-                await asyncio.to_thread(cluster.forget_history)
+                await asyncio.to_thread(cluster.expire_resource_versions)
             await witness.until(lambda changes: ("added", "born") in changes)
 
             ours = [change for change in witness.changes if change[1] != "kube-root-ca.crt"]

@@ -4,7 +4,7 @@ import pytest
 
 from gpuruntime.control.queueing.delayed_items import DelayedItems
 from gpuruntime.control.queueing.work_item import QueueItem
-from gpuruntime.testing.virtual_time import NothingCanHappenError, run_virtual
+from gpuruntime.testing.virtual_time import DeadlockError, run_virtual
 
 
 class Scene:
@@ -62,7 +62,7 @@ def test_no_timer_is_left_without_items() -> None:
         finally:
             ended_at.append(scene.loop.time())
 
-    with pytest.raises(NothingCanHappenError):
+    with pytest.raises(DeadlockError):
         run_virtual(story())
 
     assert ended_at == [0.0]

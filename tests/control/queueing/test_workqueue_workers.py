@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from gpuruntime.control.queueing.priorities import LOW_PRIORITY
 from gpuruntime.control.queueing.rate_limiter import RateLimiter
 from gpuruntime.control.queueing.workqueue import QueueClosedError, WorkQueue
-from gpuruntime.testing.virtual_time import NothingCanHappenError, run_virtual
+from gpuruntime.testing.virtual_time import DeadlockError, run_virtual
 
 
 async def rounds() -> None:
@@ -184,7 +184,7 @@ def test_a_closed_queue_holds_no_timer() -> None:
         finally:
             ended_at.append(loop.time())
 
-    with pytest.raises(NothingCanHappenError):
+    with pytest.raises(DeadlockError):
         run_virtual(story())
 
     assert ended_at == [0.0]

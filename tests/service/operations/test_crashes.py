@@ -19,7 +19,7 @@ STORIES = [
 async def test_the_product_survives_a_sample_of_crashes_and_failures(
     product: ClusterAccess, tmp_path: Path, scenario: Scenario, operator: Operator
 ) -> None:
-    report = await explore(scenario, operator, product, tmp_path, plans=sample(8), at_once=3)
+    report = await explore(scenario, operator, product, tmp_path, plans=sample(8), max_parallel=3)
 
     report.check()
 
@@ -30,6 +30,6 @@ async def test_the_product_survives_a_sample_of_crashes_and_failures(
 async def test_the_product_survives_every_crash_and_failure(
     product: ClusterAccess, tmp_path: Path, scenario: Scenario, operator: Operator
 ) -> None:
-    report = await explore(scenario, operator, product, tmp_path, plans=everything, at_once=4)
+    report = await explore(scenario, operator, product, tmp_path, plans=everything, max_parallel=4)
 
     report.check()

@@ -12,7 +12,7 @@ from typing import Final
 
 __all__ = ["leftovers"]
 
-_ROOT: Final = Path(__file__).resolve().parents[2]
+_ROOT: Final = Path(__file__).resolve().parents[3]
 # The places `hidden` are removed under the overlay first: what an earlier program has left there would hide the same
 # leftover of this one.
 _SCRIPT: Final = """

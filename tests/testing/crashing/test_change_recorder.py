@@ -1,4 +1,4 @@
-"""The witness misses nothing."""
+"""The recorder misses nothing."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -32,8 +32,8 @@ async def proxy(kube_cluster: ClusterAccess) -> AsyncIterator[FaultProxy]:
         yield proxy
 
 
-def names_of(witness: ChangeRecorder) -> list[tuple[str, str]]:
-    return [(event.type, event.place.name) for event in witness.events]
+def names_of(recorder: ChangeRecorder) -> list[tuple[str, str]]:
+    return [(event.type, event.ref.name) for event in recorder.events]
 
 
 async def test_states_that_last_for_a_moment_are_seen_in_order_across_kinds(
@@ -41,24 +41,24 @@ async def test_states_that_last_for_a_moment_are_seen_in_order_across_kinds(
 ) -> None:
     admin, home = kube_cluster.admin(), f"/api/v1/namespaces/{kube_namespace}"
 
-    async with recording_changes(kube_cluster, KINDS, {"main": kube_namespace}, proxy.changes) as witness:
+    async with recording_changes(kube_cluster, KINDS, {"main": kube_namespace}, proxy.changes) as recorder:
         for number in range(5):
             admin.create(f"{home}/configmaps", {"metadata": {"name": f"map-{number}"}})
             admin.create(f"{home}/secrets", {"metadata": {"name": f"secret-{number}"}})
             admin.delete(f"{home}/configmaps/map-{number}")
         # Of what came and went, nothing is on the server that could be caught up with.
-        await proxy.changes.until(lambda: ("DELETED", "map-4") in names_of(witness))
-        last = await witness.catch_up()
+        await proxy.changes.until(lambda: ("DELETED", "map-4") in names_of(recorder))
+        last = await recorder.catch_up()
 
-    told = list(moments(witness.start, witness.events))
-    changes = [(moment.event.type, moment.event.place.name) for moment in told if "kube-root" not in str(moment)]
+    told = list(moments(recorder.start, recorder.events))
+    changes = [(moment.event.type, moment.event.ref.name) for moment in told if "kube-root" not in str(moment)]
     assert changes == [
         change
         for number in range(5)
         for change in (("ADDED", f"map-{number}"), ("ADDED", f"secret-{number}"), ("DELETED", f"map-{number}"))
     ]
     assert len(last.list(Secret)) == 5
-    assert {place.name for place in told[-1].world.objects} == {place.name for place in last.objects}
+    assert {ref.name for ref in told[-1].world.objects} == {ref.name for ref in last.objects}
 
 
 async def test_a_witness_whose_connection_breaks_goes_on_where_it_was(
@@ -68,12 +68,12 @@ async def test_a_witness_whose_connection_breaks_goes_on_where_it_was(
     through_proxy = evolve(kube_cluster, server=proxy.url)
     cut = proxy.inject(CutAfterEvents(1, times=2), watch=True)
 
-    async with recording_changes(through_proxy, [ConfigMap.KIND], {"main": kube_namespace}, proxy.changes) as witness:
+    async with recording_changes(through_proxy, [ConfigMap.KIND], {"main": kube_namespace}, proxy.changes) as recorder:
         for number in range(4):
             admin.create(maps, {"metadata": {"name": f"map-{number}"}})
-        await witness.catch_up()
+        await recorder.catch_up()
 
-    names = [event.place.name for event in witness.events if event.place.name.startswith("map-")]
+    names = [event.ref.name for event in recorder.events if event.ref.name.startswith("map-")]
     assert (names, cut.count) == ([f"map-{number}" for number in range(4)], 2)
 
 
@@ -96,21 +96,21 @@ async def test_a_server_that_is_busy_is_asked_again() -> None:
     async with ScriptedServer() as server, ClientSession(server.url) as session, asyncio.TaskGroup() as group:
         server.on("GET", MAPS).answer(*BUSY, LISTED)
         server.on("GET", MAPS, watch=True).answer(*BUSY, watch_stream(added(new), Stall()))
-        witness = ChangeRecorder(session, [ConfigMap.KIND], {"main": "home"}, changes)
-        (watch,) = await witness.watch(group)
-        await witness.until(lambda world: bool(world.objects))
+        recorder = ChangeRecorder(session, [ConfigMap.KIND], {"main": "home"}, changes)
+        (watch,) = await recorder.watch(group)
+        await recorder.until(lambda world: bool(world.objects))
         watch.cancel()
 
-    assert [event.place.name for event in witness.events] == ["new"]
+    assert [event.ref.name for event in recorder.events] == ["new"]
 
 
 @pytest.mark.parametrize("answer", [BUSY[0], kube_status(403, "Forbidden", "no rights")], ids=["busy", "forbidden"])
 async def test_a_server_that_stays_busy_or_refuses_is_an_error_with_its_words(answer: Answer) -> None:
     async with ScriptedServer() as server, ClientSession(server.url) as session, asyncio.TaskGroup() as group:
         server.on("GET", MAPS).answer(answer)
-        witness = ChangeRecorder(session, [ConfigMap.KIND], {"main": "home"}, ChangeSignal(), patience=0)
+        recorder = ChangeRecorder(session, [ConfigMap.KIND], {"main": "home"}, ChangeSignal(), timeout=0)
 
         with pytest.raises(
             RecordingError, match=r"cannot list v1 ConfigMap in home: HTTP (503; .*Unavailable|403; .*no)"
         ):
-            await witness.watch(group)
+            await recorder.watch(group)

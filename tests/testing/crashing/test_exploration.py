@@ -33,7 +33,7 @@ from tests.testing.crashing.toy_operators import (
 )
 
 # A flaw is seen when the patience is at an end.
-IMPATIENT = children_scenario(patience=8.0)
+IMPATIENT = children_scenario(timeout=8.0)
 
 
 def failed(report: Report) -> list[str]:
@@ -43,7 +43,7 @@ def failed(report: Report) -> list[str]:
 async def test_a_correct_operator_passes_a_sample_of_all_sorts(kube_cluster: ClusterAccess, tmp_path: Path) -> None:
     scenario = children_scenario()
 
-    report = await explore(scenario, toy(Correct), kube_cluster, tmp_path, plans=sample(10), at_once=4, environ={})
+    report = await explore(scenario, toy(Correct), kube_cluster, tmp_path, plans=sample(10), max_parallel=4, environ={})
 
     report.check()
     assert [str(write) for write in report.trace.writes] == [
@@ -53,7 +53,7 @@ async def test_a_correct_operator_passes_a_sample_of_all_sorts(kube_cluster: Clu
         "PATCH configmaps parent",
     ]
     assert len(report.verdicts) == 12
-    assert report.unmet == ()
+    assert report.not_triggered == ()
 
 
 @pytest.mark.soak
@@ -61,7 +61,7 @@ async def test_a_correct_operator_passes_a_sample_of_all_sorts(kube_cluster: Clu
 async def test_a_correct_operator_passes_every_plan(kube_cluster: ClusterAccess, tmp_path: Path) -> None:
     scenario = children_scenario()
 
-    report = await explore(scenario, toy(Correct), kube_cluster, tmp_path, plans=everything, at_once=4, environ={})
+    report = await explore(scenario, toy(Correct), kube_cluster, tmp_path, plans=everything, max_parallel=4, environ={})
 
     report.check()
     assert len(report.verdicts) > 40
@@ -84,7 +84,7 @@ async def test_a_flaw_is_found_by_the_plan_that_is_made_for_it(
 ) -> None:
     plans = only(found_by, *(["undisturbed"] if found_by != "undisturbed" else []))
 
-    report = await explore(IMPATIENT, operator, kube_cluster, tmp_path, plans=plans, at_once=2, environ={})
+    report = await explore(IMPATIENT, operator, kube_cluster, tmp_path, plans=plans, max_parallel=2, environ={})
 
     assert failed(report) == [found_by]
     assert said in str(report)
@@ -99,7 +99,7 @@ async def test_what_must_never_be_is_seen_though_it_lasts_for_a_moment_only(
         count = sum(secret.metadata.name.startswith("spare") for secret in moment.world.list(Secret))
         return f"{count} spare child" if count else None
 
-    scenario = evolve(IMPATIENT, never=too_many)
+    scenario = evolve(IMPATIENT, invariant=too_many)
 
     report = await explore(
         scenario, toy(TooManyForAMoment), kube_cluster, tmp_path, plans=only("undisturbed"), environ={}
@@ -112,14 +112,14 @@ async def test_what_must_never_be_is_seen_though_it_lasts_for_a_moment_only(
 async def test_the_variable_runs_one_plan_again(kube_cluster: ClusterAccess, tmp_path: Path) -> None:
     environ = {PLANS_VARIABLE: "crash-before-write:1,undisturbed", "PYTEST_CURRENT_TEST": "test_a.py::test_b (call)"}
 
-    report = await explore(children_scenario(), toy(Correct), kube_cluster, tmp_path, at_once=2, environ=environ)
+    report = await explore(children_scenario(), toy(Correct), kube_cluster, tmp_path, max_parallel=2, environ=environ)
 
-    assert [(str(verdict.plan), verdict.met) for verdict in report.verdicts] == [
+    assert [(str(verdict.plan), verdict.triggered) for verdict in report.verdicts] == [
         ("crash-before-write:1", True),
         ("undisturbed", True),
     ]
     assert (
-        report.again(report.verdicts[0].plan)
+        report.rerun_command(report.verdicts[0].plan)
         == f"{PLANS_VARIABLE}=crash-before-write:1 python -m pytest test_a.py::test_b"
     )
 
@@ -131,7 +131,7 @@ async def test_a_plan_that_cannot_happen_proves_nothing_and_is_named(
 
     report = await explore(children_scenario(), toy(Correct), kube_cluster, tmp_path, plans=plans, environ={})
 
-    assert (report.failures, len(report.unmet)) == ((), 2)
+    assert (report.failures, len(report.not_triggered)) == ((), 2)
     assert "did not happen: crash-after-write:99, fail:500:DELETE secrets #1" in str(report)
 
 
@@ -162,7 +162,7 @@ async def test_an_operator_that_ends_or_does_nothing_in_peace_cannot_be_tested(
     async def leave_it(_stage: Stage) -> None:
         pass
 
-    scenario = evolve(IMPATIENT, patience=1.0)
+    scenario = evolve(IMPATIENT, timeout=1.0)
     nothing_to_do = evolve(IMPATIENT, act=leave_it, settled=lambda _: True)
 
     with pytest.raises(UnusableScenarioError, match="ended by itself: RuntimeError: no licence"):

@@ -18,8 +18,8 @@ def config_map(name: str = "a", uid: str = UIDS[0], **fields: Any) -> dict[str, 
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, **fields}
 
 
-def plain(*objects: dict[str, Any], ignoring: tuple[str, ...] = ()) -> list[dict[str, Any]]:
-    return normalise(objects, {"main": "main-1f2e", "stock": "stock-77aa"}, ignoring)
+def plain(*objects: dict[str, Any], ignored_fields: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+    return normalise(objects, {"main": "main-1f2e", "stock": "stock-77aa"}, ignored_fields)
 
 
 def test_what_a_server_gives_to_an_object_is_left_out_and_its_namespace_goes_by_its_role() -> None:
@@ -71,7 +71,7 @@ def test_of_times_and_generations_only_what_matters_is_left() -> None:
 def test_fields_are_ignored_by_path_in_lists_and_mappings_too() -> None:
     service = config_map(spec={"clusterIP": "10.0.0.7", "ports": [{"port": 80, "nodePort": 31234}], "kept": 1})
 
-    (found,) = plain({**service, "data": {"a": {"x": 1, "y": 2}}}, ignoring=("data.*.x", "spec.kept"))
+    (found,) = plain({**service, "data": {"a": {"x": 1, "y": 2}}}, ignored_fields=("data.*.x", "spec.kept"))
 
     assert (found["spec"], found["data"]) == ({"ports": [{"port": 80}]}, {"a": {"y": 2}})
 

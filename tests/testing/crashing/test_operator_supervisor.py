@@ -9,7 +9,7 @@ import pytest
 
 from gpuruntime.testing import ClusterAccess
 from gpuruntime.testing.crashing import Launch
-from gpuruntime.testing.crashing.operator_supervisor import Supervisor
+from gpuruntime.testing.crashing.operator_supervisor import OperatorSupervisor
 from gpuruntime.testing.faults.proxy import ClientCertificate, FaultProxy
 
 LAUNCH = Launch(Path("nowhere"), {"main": "main-1"})
@@ -42,7 +42,7 @@ async def test_what_an_operator_does_while_it_is_killed_reaches_nobody_and_the_n
                     said.append("cut off")
 
     async with asyncio.TaskGroup() as group:
-        supervisor = Supervisor(operator, LAUNCH, proxy, group)
+        supervisor = OperatorSupervisor(operator, LAUNCH, proxy, group)
         for _ in range(2):
             began.clear()
             supervisor.start()
@@ -50,7 +50,7 @@ async def test_what_an_operator_does_while_it_is_killed_reaches_nobody_and_the_n
             await supervisor.kill()
 
     assert said == [200, "cut off", 200, "cut off"]
-    assert (supervisor.started, supervisor.ends) == (None, [])
+    assert (supervisor.started, supervisor.exits) == (None, [])
 
 
 async def test_an_operator_that_ends_by_itself_is_started_again(proxy: FaultProxy) -> None:
@@ -67,12 +67,12 @@ async def test_an_operator_that_ends_by_itself_is_started_again(proxy: FaultProx
             await asyncio.Event().wait()
 
     async with asyncio.TaskGroup() as group:
-        supervisor = Supervisor(operator, LAUNCH, proxy, group)
+        supervisor = OperatorSupervisor(operator, LAUNCH, proxy, group)
         supervisor.start()
         await third.wait()
         await supervisor.kill()
 
-    assert supervisor.ends == ["ValueError: no such flag", "returned"]
+    assert supervisor.exits == ["ValueError: no such flag", "returned"]
 
 
 async def test_an_operator_that_answers_cancellation_with_an_error_is_dead_all_the_same(proxy: FaultProxy) -> None:
@@ -86,9 +86,9 @@ async def test_an_operator_that_answers_cancellation_with_an_error_is_dead_all_t
             raise RuntimeError("cannot say goodbye")
 
     async with asyncio.TaskGroup() as group:
-        supervisor = Supervisor(operator, LAUNCH, proxy, group)
+        supervisor = OperatorSupervisor(operator, LAUNCH, proxy, group)
         supervisor.start()
         await asyncio.sleep(0)
         await supervisor.kill()
 
-    assert (len(starts), supervisor.ends) == (1, [])
+    assert (len(starts), supervisor.exits) == (1, [])

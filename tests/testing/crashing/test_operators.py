@@ -36,17 +36,23 @@ async def test_a_program_is_killed_and_started_again(kube_cluster: ClusterAccess
     plans = only("crash-after-write:1", "second-pass")
 
     report = await explore(
-        children_scenario(), program(command, environment), kube_cluster, tmp_path, plans=plans, at_once=2, environ={}
+        children_scenario(),
+        program(command, environment),
+        kube_cluster,
+        tmp_path,
+        plans=plans,
+        max_parallel=2,
+        environ={},
     )
 
     report.check()
-    assert report.unmet == ()
-    assert [verdict.ends for verdict in report.verdicts] == [(), ()]
+    assert report.not_triggered == ()
+    assert [verdict.exits for verdict in report.verdicts] == [(), ()]
     assert len(logs_in(tmp_path)) == 3
 
 
 async def test_a_program_that_ends_by_itself_tells_its_exit_code(kube_cluster: ClusterAccess, tmp_path: Path) -> None:
-    scenario = evolve(children_scenario(), patience=2.0)
+    scenario = evolve(children_scenario(), timeout=2.0)
 
     with pytest.raises(UnusableScenarioError, match="ended by itself: OperatorEndedError: exit code 3"):
         await explore(

@@ -10,21 +10,21 @@ from gpuruntime.testing.faults.exchanges import Call, Exchange
 CALL = Call("POST", "secrets", 1)
 GOOD = Verdict(
     plan=CrashAfterWrite(1),
-    met=True,
+    triggered=True,
     point="POST secrets a",
     same=True,
     difference="",
     violations=(),
     repeated=(),
     writes=2,
-    ends=(),
+    exits=(),
 )
 TRACE = Trace((CALL,), (Exchange(CALL, "a", write=True, at=0.0, status=201),))
 
 
 def test_a_report_without_failures_is_short_and_passes() -> None:
-    unmet = evolve(GOOD, plan=FailOnce(CALL, "500"), met=False)
-    report = Report("children", TRACE, (GOOD, unmet))
+    not_triggered = evolve(GOOD, plan=FailOnce(CALL, "500"), triggered=False)
+    report = Report("children", TRACE, (GOOD, not_triggered))
 
     report.check()
 
@@ -38,7 +38,7 @@ def test_a_report_without_failures_is_short_and_passes() -> None:
 
 
 def test_a_failure_tells_where_what_and_how_to_see_it_again() -> None:
-    different = evolve(GOOD, same=False, difference="Secret <main>/a: 2 instead of 1", ends=("ValueError: x",))
+    different = evolve(GOOD, same=False, difference="Secret <main>/a: 2 instead of 1", exits=("ValueError: x",))
     second = evolve(GOOD, plan=SecondPass(), point="", repeated=("PATCH pods a",), violations=("two of them",))
     failing = evolve(different, plan=FailOnce(CALL, "500"))
     report = Report("children", TRACE, (different, second, failing), "test_a.py::test_b[c d]")

@@ -80,14 +80,16 @@ async def test_a_scenario_may_have_several_namespaces_something_before_and_a_sta
         settled=lambda world: len([found for found in world.list(ConfigMap, "there") if found.data.get("parcel")]) == 2,
         observe=parcels,
         namespaces=("here", "there"),
-        quiet=0.5,
+        idle_seconds=0.5,
     )
     plans = only("crash-after-write:1", "crash-after-write:3:unanswered", "delay-watch:*:1")
 
-    report = await explore(scenario, mover, kube_cluster, tmp_path, plans=plans, rules=RIGHTS, at_once=3, environ={})
+    report = await explore(
+        scenario, mover, kube_cluster, tmp_path, plans=plans, rules=RIGHTS, max_parallel=3, environ={}
+    )
 
     report.check()
-    assert report.unmet == ()
+    assert report.not_triggered == ()
     assert {str(write) for write in report.trace.writes} == {
         f"{method} configmaps {name}" for method in ("POST", "DELETE") for name in ("one", "two")
     }
@@ -101,7 +103,9 @@ async def test_the_namespaces_of_a_run_go_with_it_and_no_token_stays_in_a_file(
     async def remember(stage: Stage) -> None:
         names.append(stage.namespace())
 
-    scenario = Scenario(name="empty", kinds=(Secret,), act=remember, settled=lambda _: True, quiet=0.1, patience=2.0)
+    scenario = Scenario(
+        name="empty", kinds=(Secret,), act=remember, settled=lambda _: True, idle_seconds=0.1, timeout=2.0
+    )
 
     with pytest.raises(UnusableScenarioError):
         await explore(scenario, watch_only, kube_cluster, tmp_path, environ={})

@@ -3,14 +3,14 @@
 import pytest
 
 from gpuruntime.kube.builtin.core import ConfigMap, Secret
-from gpuruntime.testing.crashing.world import Event, EventType, Place, World, moments
+from gpuruntime.testing.crashing.world import Event, EventType, ObjectRef, World, moments
 
 NAMESPACES = {"main": "main-1", "stock": "stock-1"}
 
 
 def event(version: int, event_type: EventType, name: str, namespace: str = "main-1") -> Event:
     obj = {"metadata": {"name": name, "namespace": namespace}}
-    return Event(version, event_type, Place(ConfigMap.KIND, namespace, name), obj)
+    return Event(version, event_type, ObjectRef(ConfigMap.KIND, namespace, name), obj)
 
 
 def names(world: World, role: str | None = None) -> list[str]:

@@ -44,14 +44,14 @@ def is_done(world: World, children: int) -> bool:
     return parent is not None and parent.data.get(DONE) == str(children)
 
 
-def children_scenario(patience: float = 30.0) -> Scenario:
+def children_scenario(timeout: float = 30.0) -> Scenario:
     return Scenario(
         name="children",
         kinds=(ConfigMap, Secret),
         act=act,
         settled=lambda world: is_done(world, 2),
-        quiet=0.5,
-        patience=patience,
+        idle_seconds=0.5,
+        timeout=timeout,
     )
 
 

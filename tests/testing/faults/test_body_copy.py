@@ -181,7 +181,7 @@ async def test_held_events_arrive_in_order_when_the_fault_is_lifted(
             reading = asyncio.create_task(name_of_next(watch))
             create("first")
             create("second")
-            await hold.met(2)
+            await hold.triggered(2)
             await round_trip(client)
             held = not reading.done()
         names += [await reading, await name_of_next(watch)]
@@ -205,10 +205,10 @@ async def test_late_events_arrive_when_their_time_has_come(
     async with client.get(watching(maps)) as watch:
         reading = asyncio.create_task(name_of_next(watch))
         create("first")
-        await delay.met(1)
+        await delay.triggered(1)
         ahead[0] += 90
         create("second")
-        await delay.met(2)
+        await delay.triggered(2)
         await round_trip(client)
         early = reading.done()
         ahead[0] += 11

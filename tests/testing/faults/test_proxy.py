@@ -154,7 +154,7 @@ async def test_a_delayed_request_reaches_the_server_when_the_time_is_over(
 ) -> None:
     with proxy.inject(DelayRequests(10), path=maps) as delay:
         request = asyncio.create_task(status_of(client, "GET", maps))
-        await delay.met()
+        await delay.triggered()
 
         with kube_audit.recording() as early:
             advance(9)
@@ -172,7 +172,7 @@ async def test_a_delayed_request_reaches_the_server_when_the_time_is_over(
 async def test_a_delay_ends_when_it_is_lifted(proxy: FaultProxy, client: aiohttp.ClientSession, maps: str) -> None:
     delay = proxy.inject(DelayRequests(3600), path=maps)
     request = asyncio.create_task(status_of(client, "GET", maps))
-    await delay.met()
+    await delay.triggered()
 
     delay.lift()
 
@@ -185,7 +185,7 @@ async def test_a_stalled_request_reaches_the_server_when_the_fault_is_lifted(
     stall = proxy.inject(StallRequests(), method="POST", path=maps)
     with kube_audit.recording() as before:
         request = asyncio.create_task(status_of(client, "POST", maps, config_map("a")))
-        await stall.met()
+        await stall.triggered()
         other = await status_of(client, "GET", OTHERS)
 
     with kube_audit.recording() as after:
@@ -259,7 +259,7 @@ async def test_a_fault_that_is_injected_while_a_request_waits_meets_it(
 ) -> None:
     stall = proxy.inject(StallRequests(), path=maps)
     request = asyncio.create_task(status_of(client, "POST", maps, config_map("a")))
-    await stall.met()
+    await stall.triggered()
 
     with kube_audit.recording() as seen:
         proxy.inject(DropRequests(), path=maps)
@@ -301,7 +301,7 @@ async def test_after_the_last_write_nothing_passes_until_the_fault_is_lifted(
             first = await status_of(client, "POST", maps, config_map("a"))
             refused = await status_of(client, "POST", maps, config_map("a"))
             second = await status_of(client, "DELETE", f"{maps}/a")
-            await death.met()
+            await death.triggered()
             for method, path in (("POST", maps), ("GET", maps), ("GET", OTHERS)):
                 with pytest.raises(aiohttp.ClientConnectionError):
                     await client.request(method, path, json=config_map("b") if method == "POST" else None)
@@ -359,7 +359,7 @@ async def test_leaving_ends_stalled_requests_and_open_watches_and_leaves_no_task
             stall = proxy.inject(StallRequests(), method="POST")
             watch = await client.get(f"{proxy.url}{maps}?watch=1")
             stalled = asyncio.create_task(client.post(f"{proxy.url}{maps}", json=config_map("a")))
-            await stall.met()
+            await stall.triggered()
 
         with pytest.raises(aiohttp.ClientPayloadError):
             await watch.read()

@@ -50,7 +50,7 @@ async def test_the_answer_to_the_last_write_can_be_lost_with_all_that_follows(
 
     with kube_audit.recording() as seen:
         answers = [await create(client, maps, name) for name in ("a", "b", "c")]
-        await death.met()
+        await death.triggered()
 
     assert answers == [201, None, None]
     assert created(seen) == [201, 201]
@@ -64,7 +64,7 @@ async def test_a_client_that_dies_before_a_write_has_done_all_before_it(
     async with client.get(f"{maps}?watch=1") as watch:
         with kube_audit.recording() as seen:
             answers = [await create(client, maps, name) for name in ("a", "b", "c")]
-            await death.met()
+            await death.triggered()
         with pytest.raises(aiohttp.ClientPayloadError):
             await watch.read()
     death.lift()
@@ -80,7 +80,7 @@ async def test_a_rehearsal_is_not_the_write_to_die_after(
     death = proxy.inject(DieAfterWrites(1))
 
     answers = [await create(client, maps, "a", "?dryRun=All"), await create(client, maps, "a")]
-    await death.met()
+    await death.triggered()
 
     assert answers == [201, 201]
     assert await create(client, maps, "b") is None

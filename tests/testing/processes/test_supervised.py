@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuruntime.testing.processes.supervised import Children, ChildrenError, DirectoryInUseError
+from gpuruntime.testing.processes.supervised import ChildProcesses, DirectoryInUseError, SupervisorError
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
 IGNORE = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready', flush=True)"
@@ -40,7 +40,7 @@ time.sleep(600)
     return [sys.executable, "-c", script]
 
 
-def start_ready(children: Children, name: str, argv: list[str], log: Path) -> int:
+def start_ready(children: ChildProcesses, name: str, argv: list[str], log: Path) -> int:
     pid = children.start(name, argv, log)
     while "ready" not in log.read_text():
         time.sleep(0.01)
@@ -50,7 +50,7 @@ def start_ready(children: Children, name: str, argv: list[str], log: Path) -> in
 def test_leaving_stops_the_youngest_first(tmp_path: Path) -> None:
     order = tmp_path / "order"
 
-    with Children(tmp_path) as children:
+    with ChildProcesses(tmp_path) as children:
         for name in ("first", "second", "third"):
             start_ready(children, name, announcing(name, order), tmp_path / f"{name}.log")
 
@@ -60,7 +60,7 @@ def test_leaving_stops_the_youngest_first(tmp_path: Path) -> None:
 def test_a_restart_does_not_change_the_order(tmp_path: Path) -> None:
     order = tmp_path / "order"
 
-    with Children(tmp_path) as children:
+    with ChildProcesses(tmp_path) as children:
         for name in ("first", "second"):
             start_ready(children, name, announcing(name, order), tmp_path / f"{name}.log")
         children.stop("first")
@@ -70,7 +70,7 @@ def test_a_restart_does_not_change_the_order(tmp_path: Path) -> None:
 
 
 def test_a_process_that_ignores_sigterm_is_killed_after_its_grace(tmp_path: Path) -> None:
-    with Children(tmp_path) as children:
+    with ChildProcesses(tmp_path) as children:
         pid = start_ready(children, "stubborn", STUBBORN, tmp_path / "log")
 
         code = children.stop("stubborn", grace=0.1)
@@ -80,7 +80,7 @@ def test_a_process_that_ignores_sigterm_is_killed_after_its_grace(tmp_path: Path
 
 
 def test_a_process_that_ended_is_reported_with_its_code_and_may_be_started_again(tmp_path: Path) -> None:
-    with Children(tmp_path) as children:
+    with ChildProcesses(tmp_path) as children:
         await_end(children.start("short", [sys.executable, "-c", "raise SystemExit(3)"], tmp_path / "log"))
         while not children.exits():
             time.sleep(0.01)
@@ -91,7 +91,10 @@ def test_a_process_that_ended_is_reported_with_its_code_and_may_be_started_again
 
 
 def test_a_program_that_does_not_exist_is_an_error_that_names_it(tmp_path: Path) -> None:
-    with Children(tmp_path) as children, pytest.raises(ChildrenError, match=r"cannot start ghost.*/no/such/program"):
+    with (
+        ChildProcesses(tmp_path) as children,
+        pytest.raises(SupervisorError, match=r"cannot start ghost.*/no/such/program"),
+    ):
         children.start("ghost", ["/no/such/program"], tmp_path / "log")
 
 
@@ -104,7 +107,7 @@ def test_a_request_that_a_signal_interrupted_does_not_confuse_the_next(tmp_path:
 
     previous = signal.signal(signal.SIGUSR1, interrupt)
     try:
-        with Children(tmp_path) as children:
+        with ChildProcesses(tmp_path) as children:
             start_ready(children, "stubborn", STUBBORN, tmp_path / "log")
             timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGUSR1))
             timer.start()
@@ -118,34 +121,34 @@ def test_a_request_that_a_signal_interrupted_does_not_confuse_the_next(tmp_path:
 
 
 def test_a_directory_has_one_owner_at_a_time(tmp_path: Path) -> None:
-    with Children(tmp_path), pytest.raises(DirectoryInUseError, match=str(tmp_path)), Children(tmp_path):
+    with ChildProcesses(tmp_path), pytest.raises(DirectoryInUseError, match=str(tmp_path)), ChildProcesses(tmp_path):
         pass
 
-    with Children(tmp_path) as again:
+    with ChildProcesses(tmp_path) as again:
         assert again.exits() == {}
 
 
-def test_leaving_after_the_keeper_died_frees_the_directory(tmp_path: Path) -> None:
-    with Children(tmp_path) as children:
-        assert children._keeper is not None
-        children._keeper.kill()
-        await_end(children._keeper.pid)
-        with pytest.raises(ChildrenError, match="is gone"):
+def test_leaving_after_the_supervisor_died_frees_the_directory(tmp_path: Path) -> None:
+    with ChildProcesses(tmp_path) as children:
+        assert children._supervisor is not None
+        children._supervisor.kill()
+        await_end(children._supervisor.pid)
+        with pytest.raises(SupervisorError, match="is gone"):
             children.start("late", SLEEP, tmp_path / "log")
 
-    with Children(tmp_path) as again:
+    with ChildProcesses(tmp_path) as again:
         assert again.exits() == {}
 
 
 @pytest.mark.parametrize("victim", ["owner", "keeper"])
-def test_killing_the_owner_or_the_keeper_leaves_no_process(tmp_path: Path, victim: str) -> None:
+def test_killing_the_owner_or_the_supervisor_leaves_no_process(tmp_path: Path, victim: str) -> None:
     script = f"""
 import sys
 from pathlib import Path
-from gpuruntime.testing.processes.supervised import Children
-with Children(Path({str(tmp_path)!r})) as children:
+from gpuruntime.testing.processes.supervised import ChildProcesses
+with ChildProcesses(Path({str(tmp_path)!r})) as children:
     pid = children.start("sleeper", {SLEEP!r}, Path({str(tmp_path / "log")!r}))
-    print(children._keeper.pid, pid, flush=True)
+    print(children._supervisor.pid, pid, flush=True)
     sys.stdin.read()
 """
     owner = subprocess.Popen(
@@ -164,5 +167,5 @@ with Children(Path({str(tmp_path)!r})) as children:
         await_end(sleeper_pid)
         owner.kill()
 
-    with Children(tmp_path, patience=10) as children:
+    with ChildProcesses(tmp_path, lock_timeout=10) as children:
         assert children.exits() == {}

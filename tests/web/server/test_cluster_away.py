@@ -92,7 +92,7 @@ async def test_what_a_caller_who_goes_away_had_sent_is_carried_out_by_the_proces
     async with behind_a_proxy(world, tmp_path) as (proxy, product, _):
         stalled = proxy.inject(StallRequests(), method="POST", resource="operations")
         calling = asyncio.create_task(product.service.units.create("order", order))
-        await stalled.met()
+        await stalled.triggered()
 
         calling.cancel()
         await asyncio.wait([calling])
