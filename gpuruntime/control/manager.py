@@ -55,6 +55,8 @@ from gpuruntime.kube.transport.middleware import Wire
 from gpuruntime.kube.transport.request import Request
 from gpuruntime.kube.transport.retries import RetryPolicy
 from gpuruntime.kube.transport.transport import Transport
+from gpuruntime.meta.field_selectors import FieldSelector
+from gpuruntime.meta.label_selectors import Selector
 
 __all__ = ["Election", "Group", "Manager", "ManagerOptions"]
 

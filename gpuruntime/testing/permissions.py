@@ -58,7 +58,10 @@ class Usage:
 
     def __str__(self) -> str:
         lines = [f"missing: {permission}; declare it" for permission in self.missing]
-        lines += [f"unused: {permission}; remove it, use it in a test, or give a reason with rare=" for permission in self.unused]
+        lines += [
+            f"unused: {permission}; remove it, use it in a test, or give a reason with rare="
+            for permission in self.unused
+        ]
         lines += [f"excused: {permission}: {permission.rare}" for permission in self.excused]
         return "\n".join(lines) or "every permission was used, and no other was tried"
 

@@ -21,8 +21,8 @@ from gpuruntime.control import (
 )
 from gpuruntime.control.leadership.election_terms import ElectionTiming
 from gpuruntime.kube import dynamic, from_kubeconfig
+from gpuruntime.kube.auth.credentials import Credentials
 from gpuruntime.kube.builtin.core import ConfigMap, Secret
-from gpuruntime.kube.credentials import Credentials
 from gpuruntime.meta import DynamicObject, FrozenDict, ObjectKey, ObjectMeta
 from gpuruntime.testing import AuditLog, ClusterAccess
 from gpuruntime.testing.permissions import granted_account, usage

@@ -24,7 +24,7 @@ class ForgetfulServer(Transport):
             self.lists.append({name: "..." if name == "continue" else value for name, value in params.items()})
         if len(self.lists) == 2:
             await asyncio.to_thread(self.cluster.expire_resource_versions)
-        return await super().request(method, path, params=params, **options)
+        return await super().send(request)
 
 
 async def test_a_continue_token_that_the_server_forgot_leads_to_one_whole_list(tmp_path: Path) -> None:

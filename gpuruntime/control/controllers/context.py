@@ -7,8 +7,8 @@ from attrs import evolve, field, frozen
 
 from gpuruntime.control.controllers.reconcile import Cause, RunInfo, TerminalError
 from gpuruntime.control.controllers.visibility import is_selected
-from gpuruntime.control.events.occurrence import EventType
 from gpuruntime.control.events.recorder import Recorder
+from gpuruntime.control.events.series import EventType
 from gpuruntime.control.informers.informer import Informer
 from gpuruntime.control.informers.storage import OfForm, Storage
 from gpuruntime.control.informers.store import Store

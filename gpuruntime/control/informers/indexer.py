@@ -54,7 +54,8 @@ class Indexer:
 
     def __init__(self, storage: Storage[Any], indexes: Sequence[Index]) -> None:
         self.storage = storage
-        self.indexes = tuple(indexes)
+        # One index of each name, the first: two askers of an informer may name the same one.
+        self.indexes = tuple({index.name: index for index in reversed(indexes)}.values())[::-1]
         self.entries: dict[ObjectKey, Entry] = {}
         self.size = 0
         self.faults = 0

@@ -99,7 +99,7 @@ class Informer(Generic[T]):
     @property
     def index_names(self) -> frozenset[str]:
         """The names of its indexes."""
-        return frozenset(index.name for index in self._memory.shelf.indexes)
+        return self.store.index_names
 
     def add_indexes(self, indexes: Sequence[Index]) -> None:
         """Add indexes. Before it runs.
@@ -111,7 +111,7 @@ class Informer(Generic[T]):
             return
         if self._is_started:
             raise RuntimeError(f"the informer of {self.scope.storage.kind} runs: add indexes before that")
-        self._memory.add_indexes(indexes)
+        self._writer.add_indexes(indexes)
 
     @property
     def has_synced(self) -> bool:

@@ -99,8 +99,8 @@ def read_page(answer: Response) -> Page:
     up for longer than one item.
 
     Raises:
-        UnexpectedResponseError: it is no list with a version, such as the page of a gateway, which must not be taken for
-            an empty collection. Items that turn out to be no JSON raise it from the iterator.
+        UnexpectedResponseError: it is no list with a version, such as the HTML page of a gateway, which must not be
+            taken for an empty collection. Items that turn out to be no JSON raise it from the iterator.
     """
     cut = _cut(answer.body)
     around = answer.json_object() if cut is None else cut[0]

@@ -78,6 +78,11 @@ class Store(Generic[T]):
         self._decoded: OrderedDict[tuple[ObjectKey, str], T] = OrderedDict()
 
     @property
+    def index_names(self) -> frozenset[str]:
+        """The names of its indexes."""
+        return frozenset(index.name for index in self._indexer.indexes)
+
+    @property
     def resource_version(self) -> str:
         """The version of the kind that the store has reached; empty before it has synced.
 
@@ -168,7 +173,7 @@ class Store(Generic[T]):
         """
         self._require_synced()
         requirements = list((where or {}).items())
-        known = {index.name for index in self._indexer.indexes}
+        known = self.index_names
         for name, _ in requirements:
             if name not in known:
                 raise LookupError(
@@ -254,6 +259,10 @@ class StoreWriter(Generic[T]):
         """Set when the store is complete."""
         self.dispatched = asyncio.Event()
         """Set when, besides, the event handlers have been called for everything in it."""
+
+    def add_indexes(self, indexes: Sequence[Index]) -> None:
+        """Add the indexes that the store does not have. While it is empty."""
+        self._store._indexer = Indexer(self._store._storage, (*self._store._indexer.indexes, *indexes))
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Return as soon as a condition holds, which is checked after every change and bookmark."""

@@ -4,7 +4,8 @@ from typing import Final
 
 from attrs import frozen
 
-from gpuruntime.kube.credentials import Authorization, Credentials, CredentialsError, Endpoint
+from gpuruntime.kube.auth.credentials import Authorization, Credentials, Endpoint
+from gpuruntime.kube.errors import CredentialsError
 
 __all__ = ["OFFLINE_CREDENTIALS"]
 

@@ -12,7 +12,7 @@ from aiohttp import web
 from attrs import frozen
 
 from gpuruntime.api.namespaces import Namespaces
-from gpuruntime.control import OFFLINE_CREDENTIALS, Manager, ManagerOptions, Permission, uses
+from gpuruntime.control import OFFLINE_CREDENTIALS, Manager, ManagerOptions, Permission, allow
 from gpuruntime.kube import Client, Credentials
 from gpuruntime.kube.builtin.authentication import TokenReview
 from gpuruntime.kube.builtin.core import Namespace

@@ -13,8 +13,8 @@ from gpuruntime.kube import (
     KubeError,
     Request,
     Transport,
-    find,
     from_kubeconfig,
+    infer,
 )
 from gpuruntime.processes.errors import StartError
 
@@ -73,8 +73,8 @@ class LateCredentials:
 
 
 def cluster_credentials(kubeconfig: Path | None) -> LateCredentials:
-    """The credentials of a kubeconfig; without one, those that `find` finds."""
-    return LateCredentials(find if kubeconfig is None else lambda: from_kubeconfig(kubeconfig))
+    """The credentials of a kubeconfig; without one, those that `infer` finds."""
+    return LateCredentials(infer if kubeconfig is None else lambda: from_kubeconfig(kubeconfig))
 
 
 async def require_cluster(credentials: LateCredentials) -> None:

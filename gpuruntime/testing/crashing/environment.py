@@ -13,9 +13,11 @@ from attrs import frozen
 
 from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.kube.client import connect
-from gpuruntime.testing.access import ClusterAccess, kubeconfig_document
-from gpuruntime.testing.accounts import Account, create_account, delete_account
-from gpuruntime.testing.admin import AdminClient
+from gpuruntime.testing.cluster.access import ClusterAccess, kubeconfig_document
+from gpuruntime.testing.cluster.accounts import Account, create_account, delete_account
+from gpuruntime.testing.cluster.admin import AdminClient
+from gpuruntime.testing.cluster.namespaces import create_namespace
+from gpuruntime.testing.crashing.change_recorder import recording_changes
 from gpuruntime.testing.crashing.operators import Launch
 from gpuruntime.testing.crashing.scenario import Scenario, Stage
 from gpuruntime.testing.faults.proxy import BearerToken, FaultProxy

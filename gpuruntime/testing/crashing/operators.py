@@ -7,8 +7,8 @@ from pathlib import Path
 
 from attrs import frozen
 
-from gpuruntime.kube.credentials import Credentials
-from gpuruntime.kube.kubeconfig import from_kubeconfig
+from gpuruntime.kube.auth.credentials import Credentials
+from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.testing.processes.supervised import ChildProcesses
 
 __all__ = ["Launch", "Operator", "OperatorEndedError", "program"]

@@ -11,7 +11,7 @@ from gpuruntime.aio.collector import collect_rarely
 from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.control import Controller, Manager, ManagerOptions
 from gpuruntime.desired.rendering import Rendering
-from gpuruntime.kube import find
+from gpuruntime.kube import infer
 from gpuruntime.reconcilers.gpuunit import GPUUnitOptions, install_gpuunit
 from hack.benchmarks.contending import Meter, Order, contend, resident_kb, say_ready, until_done
 
@@ -47,7 +47,7 @@ async def at_rest(controller: Controller[Any], runs: int) -> Rest:
 
 async def operator(order: Order) -> None:
     before = resident_kb()
-    manager = Manager(find(), ManagerOptions("gpu-runtime-operator"))
+    manager = Manager(infer(), ManagerOptions("gpu-runtime-operator"))
     controller = install_gpuunit(
         manager, GPUUnitOptions(Rendering(namespaces=Namespaces(("bench",), ())), concurrency=_WORKERS)
     )

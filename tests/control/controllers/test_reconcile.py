@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuruntime.control.controllers.reconcile import Cause, Context, ObjectReconciler, Result
+from gpuruntime.control.controllers.reconcile import Cause, ObjectReconciler, Result, RunInfo
 from gpuruntime.control.informers.storage import Storage, eager, projected
 from gpuruntime.control.informers.store import QuarantinedError, Store, StoreWriter
 from gpuruntime.kube.builtin.core import ConfigMap

@@ -15,8 +15,8 @@ from gpuruntime.kube.auth.credentials import Authorization, Endpoint
 from gpuruntime.kube.errors import UnavailableError
 from gpuruntime.kube.transport.request import Request
 from gpuruntime.kube.transport.transport import Transport
-from gpuruntime.testing.scripted_answers import Hold, Stall, kube_status, respond, watch_stream
-from gpuruntime.testing.scripted_server import ScriptedServer
+from gpuruntime.testing.scripted.answers import Hold, Stall, kube_status, respond, watch_stream
+from gpuruntime.testing.scripted.server import ScriptedServer
 
 PATH = "/api/v1/namespaces/a/configmaps/b"
 

@@ -7,8 +7,8 @@ from prometheus_client import CollectorRegistry
 from gpuruntime.control.metrics.client import ClientCollector
 from gpuruntime.kube.errors import NotFoundError
 from gpuruntime.kube.transport.request import Request
-from gpuruntime.testing.scripted_answers import kube_status, respond
-from gpuruntime.testing.scripted_server import ScriptedServer
+from gpuruntime.testing.scripted.answers import kube_status, respond
+from gpuruntime.testing.scripted.server import ScriptedServer
 from tests.control.operator_scenes import open_transport
 
 

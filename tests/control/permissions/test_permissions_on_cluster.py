@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from gpuruntime.control.manager import Manager, ManagerOptions
-from gpuruntime.control.permissions.declarations import Declaration, allow_events, uses
+from gpuruntime.control.permissions.declarations import Declaration, allow, allow_events
 from gpuruntime.control.permissions.offline_credentials import OFFLINE_CREDENTIALS
 from gpuruntime.kube.auth.credentials import Credentials
 from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig

@@ -5,7 +5,7 @@ from attrs import define
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from gpuruntime.kube.auth.credentials import Authorization, Credentials, CredentialsError, Endpoint
-from gpuruntime.processes.late_credentials import LateCredentials
+from gpuruntime.processes.wiring.credentials import LateCredentials
 from gpuruntime.testing.virtual_time import run_virtual
 
 AUTHORIZATION = Authorization(CIMultiDictProxy(CIMultiDict()), None)

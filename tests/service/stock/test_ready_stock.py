@@ -51,8 +51,8 @@ def test_it_is_what_the_cache_shows_to_be_ready_the_oldest_first(
 ) -> None:
     async def story() -> None:
         informer = watch_units(Cache(Silent()), ["stock"])
-        part = informer._parts[0]
-        await part.replace(part.draft(), "1")
+        writer = informer._writer
+        await writer.replace("stock", writer.new_indexer(), "1")
         stock = ReadyStock(informer, Namespaces(stock=("stock",)))
         unwanted = {f"{number}-{made}" for number in besides for made in range(3)}
 
@@ -74,8 +74,8 @@ def test_it_is_what_the_cache_shows_to_be_ready_the_oldest_first(
 def test_outside_of_stock_namespaces_nothing_can_be_claimed() -> None:
     async def story() -> None:
         informer = watch_units(Cache(Silent()), ["stock"])
-        part = informer._parts[0]
-        await part.replace(part.draft(), "1")
+        writer = informer._writer
+        await writer.replace("stock", writer.new_indexer(), "1")
         stock = ReadyStock(informer, Namespaces(stock=("elsewhere",)))
 
         async with stock.following():

@@ -7,7 +7,7 @@ import pytest
 from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.kube.client import connect
 from gpuruntime.kube.errors import ForbiddenError, Status, UnavailableError
-from gpuruntime.testing.access import ClusterAccess
+from gpuruntime.testing.cluster.access import ClusterAccess
 from gpuruntime.testing.plugin import AccountFactory
 from gpuruntime.testing.virtual_time import run_virtual
 from gpuruntime.web.auth.scopes import parse_grants
