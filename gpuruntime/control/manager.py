@@ -64,7 +64,7 @@ _LOG = logging.getLogger(__name__)
 _REACH_SECONDS = 0.9
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
-Group = Literal["http", "front", "always", "leader"]
+Group = Literal["http", "serving", "always", "leader"]
 
 
 @frozen
@@ -81,7 +81,7 @@ class Manager:
     """Runs controllers, caches, the event recorder and HTTP servers: started in order, stopped in reverse.
 
     The order is HTTP, the event recorder, the caches, runnables of the group "always", those of the leader. The group
-    "front" starts with HTTP and stops before everything else: what its requests need is there until they are finished.
+    "serving" starts with HTTP and stops before everything else: what its requests need is there until they are finished.
 
     Guarantees:
         - Runs in the caller's loop, beside other managers and foreign tasks, and leaves them alone.
@@ -277,13 +277,13 @@ class Manager:
         address: HttpAddress,
         *,
         tls: ssl.SSLContext | None = None,
-        group: Literal["http", "front"] = "http",
+        group: Literal["http", "serving"] = "http",
         drain: float = 10.0,
         limits: HttpLimits | None = None,
     ) -> HttpSite:
         """Serve an application from start to stop, with `tls` as HTTPS. Before `run`.
 
-        Requests in progress at its end get `drain` seconds to finish. In group "front" that end comes first. Bodies
+        Requests in progress at its end get `drain` seconds to finish. In group "serving" that end comes first. Bodies
         reach the application as they were sent: what has a Content-Encoding is not decompressed.
         """
         self._check_new(f"an application at {address.url}")
@@ -359,11 +359,11 @@ class Manager:
                     crew = crews[name] = await stack.enter_async_context(self._crew(name))
                     for label, work in works:
                         crew.start(work(), label)
-                    if name == "front":
+                    if name == "serving":
                         await self._until_listening()
                 await self._stop.wait()
                 self._start_grace()
-                await self._close(crews["front"])
+                await self._close(crews["serving"])
             finally:
                 # Before the floors are left, whatever the reason.
                 self._start_grace()
@@ -383,7 +383,7 @@ class Manager:
         ]
         return [
             ("http", works("http")),
-            ("front", works("front")),
+            ("serving", works("serving")),
             ("recorder", [("event recorder", self.recorder.run)]),
             ("caches", [("caches", self.cache.run)]),
             ("always", [*works("always"), *standing]),
@@ -457,11 +457,11 @@ class Manager:
         self._stop.set()
         self._stop_at = min(self._stop_at, asyncio.get_running_loop().time() + self.options.grace)
 
-    async def _close(self, front: RunnableGroup) -> None:
+    async def _close(self, serving: RunnableGroup) -> None:
         """Finish accepted requests while all that they need runs. After a failure it may not, so there is no drain."""
         if self._failure is None:
             await asyncio.sleep(min(self.options.drain, self.options.grace))
-        await front.close()
+        await serving.close()
 
     def _make_election(self, election: Election) -> LeaseElection:
         return LeaseElection(

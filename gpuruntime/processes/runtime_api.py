@@ -58,8 +58,8 @@ async def _run(config: RuntimeApiConfig) -> None:
     app = web.Application()
     app.on_response_prepare.append(_CloseConnections(manager).on_response_prepare)
     drain = max(config.shutdown_grace - config.drain_delay - _WORK_SECONDS, _LEAST_DRAIN_SECONDS)
-    serve_api(manager, app, api, config, group="front", drain=drain)
-    manager.add(api.keep_streams, "live streams", group="front")
+    serve_api(manager, app, api, config, group="serving", drain=drain)
+    manager.add(api.keep_streams, "live streams", group="serving")
     await manager.run()
 
 

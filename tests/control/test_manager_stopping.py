@@ -1,4 +1,4 @@
-"""How a manager stops: not ready first, then its front, then what the front needs."""
+"""How a manager stops: not ready first, then the group "serving", then what its requests need."""
 
 import asyncio
 
@@ -30,7 +30,7 @@ def test_it_says_that_it_is_not_ready_and_works_on_for_as_long_as_it_drains() ->
             finally:
                 ended.append(clock())
 
-        manager.add(work, "work", group="front")
+        manager.add(work, "work", group="serving")
         running = asyncio.create_task(manager.run())
         await asyncio.sleep(1.0)
         before = (await manager.observability.ready.run_one("running")).status
@@ -44,10 +44,10 @@ def test_it_says_that_it_is_not_ready_and_works_on_for_as_long_as_it_drains() ->
     assert run_virtual(story()) == ("ok", "the manager is stopping", 5.0)
 
 
-async def test_requests_at_the_front_end_before_what_they_need_while_probes_still_answer() -> None:
+async def test_requests_end_before_what_they_need_while_probes_still_answer() -> None:
     order: list[str] = []
     begun, release = asyncio.Event(), asyncio.Event()
-    manager = Manager(OFFLINE_CREDENTIALS, ManagerOptions("fronted", http=HttpAddress()))
+    manager = Manager(OFFLINE_CREDENTIALS, ManagerOptions("served", http=HttpAddress()))
 
     async def slow(_request: web.Request) -> web.Response:
         begun.set()
@@ -63,12 +63,12 @@ async def test_requests_at_the_front_end_before_what_they_need_while_probes_stil
 
     app = web.Application()
     app.router.add_get("/slow", slow)
-    front = manager.serve(app, HttpAddress(), group="front")
+    site = manager.serve(app, HttpAddress(), group="serving")
     manager.add(needed, "needed", group="always")
     running = asyncio.create_task(manager.run())
-    await front.listening()
+    await site.listening()
     async with aiohttp.ClientSession() as session:
-        asked = asyncio.create_task(session.get(f"{front.bound.url}/slow"))
+        asked = asyncio.create_task(session.get(f"{site.bound.url}/slow"))
         probe = f"{manager.sites[0].bound.url}/readyz"
         await begun.wait()
 

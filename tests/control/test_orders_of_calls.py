@@ -197,7 +197,7 @@ def test_work_that_cannot_run_is_refused() -> None:
 
     group, plain_work = run_virtual(story())
 
-    assert group == "work 'x': expected a group, one of http, front, always, leader, got 'leaders'"
+    assert group == "work 'x': expected a group, one of http, serving, always, leader, got 'leaders'"
     assert (
         plain_work == "plain: expected a function that returns a coroutine, got one that returned None: make it async"
     )

@@ -44,8 +44,10 @@ async def stocked(
 ) -> AsyncIterator[CollectorRegistry]:
     """The registry of a process whose caches hold these."""
     async with scripted_cache() as (server, cache):
-        serve(server, f"{OURS}/gpuunits", "GPUUnit", units)
-        serve(server, f"{OURS}/stockpools", "StockPool", pools)
+        for namespace in Namespaces().units:
+            for plural, kind, objects in (("gpuunits", "GPUUnit", units), ("stockpools", "StockPool", pools)):
+                found = [item for item in objects if item["metadata"]["namespace"] == namespace]
+                serve(server, f"{OURS}/namespaces/{namespace}/{plural}", kind, found)
         serve(server, "/api/v1/nodes", "Node", nodes)
         registry = CollectorRegistry()
         InventoryCollector(registry, Inventory.of(cache, Namespaces()))
@@ -63,8 +65,8 @@ def figures(registry: CollectorRegistry, name: str) -> Mapping[tuple[str, ...], 
 async def test_units_are_counted_by_role_and_phase_and_stock_by_spec_and_state() -> None:
     claimed = {"annotations": {CLAIM_ID: "somebody"}}
     units = [
-        unit("a", "apps", gpu=2, status=READY),
-        unit("b", "apps", gpu=1),
+        unit("a", "runtime-instance", gpu=2, status=READY),
+        unit("b", "runtime-instance", gpu=1),
         unit("c", "runtime-stock", gpu=4, status=READY),
         unit("d", "runtime-stock", status=READY, metadata=claimed),
         unit("e", "runtime-stock", spec="g2.1", status={"phase": "Failed"}),
