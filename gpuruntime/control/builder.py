@@ -99,6 +99,8 @@ class _Kind:
 
     def informer(self, cache: Cache) -> Informer[Any]:
         if isinstance(self.what, Informer):
+            names = self.what.index_names
+            self.what.add_indexes([index for index in self.indexes if index.name not in names])
             return self.what
         return cache.informer(
             self.storage, namespaces=self.namespaces, labels=self.labels, fields=self.fields, indexes=self.indexes
@@ -181,7 +183,9 @@ class ControllerBuilder(Generic[T]):
         """
         primary = self._required("owns")
         for what in kinds:
-            child = self._add(what, namespaces, labels, fields, [*indexes, by_controller()])
+            # An informer that is given has the indexes that its creator wants to pay for.
+            found_by = () if isinstance(what, Informer) else (by_controller(),)
+            child = self._add(what, namespaces, labels, fields, [*indexes, *found_by])
             self._check_whole(child)
             self._watch(child, trigger or enqueue_owner(primary.kind), when)
             self._children[child.kind] = ChildKind(mode, deletes)

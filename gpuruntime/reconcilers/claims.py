@@ -1,13 +1,13 @@
-"""The reaper: ends claims that nobody else will end.
+"""The claim reaper: ends claims that no process will end.
 
-A claim on a stock unit belongs to an Operation, and as long as that is under way, the claim is its business. When the
-Operation has ended or is gone, the claim is finished if the active unit that it is for names the stock unit, and void
-otherwise. An Operation that is gone may have been deleted under the hands of a process that still works on it: such a
-process stops when its hold runs out, so the reaper waits for as long as a hold lasts before it believes its eyes.
+A claim on a stock unit belongs to an Operation, and while that is in progress the claim is its business. When the
+Operation has ended or is gone, the claim is finished if its active unit names the stock unit, and void otherwise. An
+Operation may have been deleted while a process still works on it: such a process stops when its lease expires, so the
+reaper waits for one lease duration, because the cache may lag.
 
-A stock unit that an active unit names has been taken over, also when somebody stripped the claim off it, or when the
-active unit was made by hand: then it goes. A claim comes first: what is claimed for one unit is not had by another one
-that names it.
+A stock unit that an active unit names has been taken over, also if its claim was stripped off, or if the active unit
+was created manually: then it is deleted. A claim comes first: a stock unit that is claimed for one unit is not taken
+over by another one that names it.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,23 +21,21 @@ from gpuruntime.api.operation import Operation
 from gpuruntime.api.stockpool import StockPool
 from gpuruntime.control import (
     Change,
+    Context,
     Controller,
     ControllerOptions,
     Manager,
     Recorder,
     Result,
-    RunInfo,
     Store,
-    Watch,
     allow,
     allow_events,
-    enqueue_mapped,
 )
 from gpuruntime.control.leadership.fence import seconds_since_boot
 from gpuruntime.desired.provenance import Claim, claim_of, provenance_of
 from gpuruntime.kube import Client, InvalidError, NotFoundError
 from gpuruntime.meta import ObjectKey
-from gpuruntime.reconcilers.unit_hindrances import REFUSED_SECONDS
+from gpuruntime.reconcilers.child_sync_errors import REFUSED_SECONDS
 from gpuruntime.service.objects.update import read_or_none
 from gpuruntime.service.operations.record import LeaseTiming, has_ended
 from gpuruntime.service.reads.unit_index import units_claimed_by, units_that_took, watch_units
@@ -51,8 +49,15 @@ _ACTION: Final = "Reap"
 
 @frozen
 class ClaimOptions:
-    """The namespaces of the product, the timing of the lease of an Operation, the maximum concurrent reconciles, and
-    the seconds until the rejected end of a claim is retried.
+    """How claims are reaped.
+
+    Args:
+        roles: which namespaces are for stock.
+        namespaces: the namespaces of units; none is all of them.
+        system_namespace: the namespace of Operations.
+        timing: the lease of an Operation.
+        concurrency: how many claims are reaped at a time.
+        refused_seconds: after how many seconds the end of a claim that the server refused is retried.
     """
 
     namespaces: Namespaces = field(factory=Namespaces)
@@ -62,36 +67,33 @@ class ClaimOptions:
 
 
 def install_claims(manager: Manager, options: ClaimOptions | None = None) -> Controller[ObjectKey]:
-    """Have a manager reap claims. Before it runs."""
+    """Add the claim reaper to a manager. Before it runs."""
     chosen = options or ClaimOptions()
     units = watch_units(manager.cache, chosen.namespaces.units)
     operations = watch_operations(manager, chosen.namespaces.system)
     reaper = ClaimReaper(units.store, operations.store, manager.client, manager.recorder, chosen)
-    stock = tuple(sorted(chosen.namespaces.stock))
-    manager.declare(
-        allow(GPUUnit, "get"),
-        allow(GPUUnit, "patch", "delete", namespaces=stock),
-        allow(Operation, "get", namespaces=[chosen.namespaces.system]),
-        allow(StockPool, "get", namespaces=stock),
-        allow_events(GPUUnit),
-    )
+    stock = tuple(sorted(chosen.roles.stock_namespaces))
 
     def claimed_by(operation: Operation) -> Iterator[ObjectKey]:
         yield from (unit.key for unit in units_claimed_by(units.store, operation.metadata.uid))
 
-    return manager.add_controller(
-        "claim",
-        reaper,
-        [
-            Watch(units, enqueue_mapped(_concerned), [_ties_changed]),
-            Watch(operations, enqueue_mapped(claimed_by)),
-        ],
-        ControllerOptions(concurrency=chosen.concurrency),
+    return (
+        manager.controller(name="claim", options=ControllerOptions(concurrency=chosen.concurrency))
+        .watches(units, _concerned, when=_ties_changed)
+        .watches(operations, claimed_by)
+        .permissions(
+            allow(GPUUnit, "get"),
+            allow(GPUUnit, "patch", "delete", namespaces=stock),
+            allow(Operation, "get", namespaces=[chosen.system_namespace]),
+            allow(StockPool, "get", namespaces=stock),
+            allow_events(GPUUnit),
+        )
+        .reconcile_keys(reaper.reconcile)
     )
 
 
 def _concerned(unit: GPUUnit) -> Iterator[ObjectKey]:
-    """The unit itself, and the stock unit that it took over."""
+    """The unit, and the stock unit that it took over."""
     source = provenance_of(unit.metadata)
     yield unit.key
     if source is not None:
@@ -99,7 +101,7 @@ def _concerned(unit: GPUUnit) -> Iterator[ObjectKey]:
 
 
 def _ties_changed(change: Change[GPUUnit]) -> bool:
-    """Whether a unit is claimed, or names a stock unit, otherwise than before."""
+    """A predicate: the claim or the provenance of a unit changed."""
     before, after = (
         None if state is None else (claim_of(state.metadata), provenance_of(state.metadata))
         for state in (change.before, change.after)
@@ -109,12 +111,12 @@ def _ties_changed(change: Change[GPUUnit]) -> bool:
 
 @frozen
 class ClaimReaper:
-    """Ends the claim on one stock unit, if nobody else will.
+    """Ends the claim on one stock unit if no process will.
 
     Guarantees:
-        A stock unit that an active unit names is never released, and goes, claimed or not. One that none names is
-        released only when no process can be about to create that active unit any more. Both are looked up live before
-        anything is written. What a rule of the cluster refuses is told by an event, and tried again after a while.
+        A stock unit that an active unit names is never released, and is deleted, claimed or not. One that none names is
+        released only when no process can be about to create that active unit. Both are read live before anything is
+        written. What the server refuses is recorded as an event, and retried after a while.
     """
 
     units: Store[GPUUnit]
@@ -125,7 +127,8 @@ class ClaimReaper:
     clock: Callable[[], float] = seconds_since_boot
     _since: dict[ObjectKey, tuple[tuple[str, bool], float]] = field(factory=dict)
 
-    async def reconcile(self, key: ObjectKey, _context: RunInfo) -> Result:
+    async def reconcile(self, key: ObjectKey, _ctx: Context) -> Result:
+        """Reconcile one stock unit."""
         stock = self.units.get(key)
         if stock is None or not self.options.namespaces.is_stock(key.namespace):
             self._since.pop(key, None)
@@ -144,19 +147,19 @@ class ClaimReaper:
         is_there = known is not None and known.metadata.uid == claim.id
         left = self._left(key, (claim.id, is_there))
         if left > 0 and not (known is not None and is_there and has_ended(known)):
-            # Too early: the cache may lag behind, and a process may have a hold on an Operation that was deleted.
+            # Too early: the cache may lag, and a process may have a lease of an Operation that was deleted.
             return Result.after(left)
         return await self._decide(stock, claim)
 
     async def _recall(self, stock: GPUUnit) -> Result:
-        """Delete a unit that is not claimed and was taken over all the same, so that nobody gets its capacity again."""
-        takers = units_that_took(self.units, stock, self.options.namespaces)
+        """Delete a unit that was taken over without a claim, so that its capacity is not handed out again."""
+        takers = units_that_took(self.units, stock, self.options.roles)
         if not takers:
             self._since.pop(stock.key, None)
             return Result.done()
         left = self._left(stock.key, ("", False))
         if left > 0:
-            # Too early: the active unit may be gone, and its stock given back, before the cache tells.
+            # Too early: the active unit may be gone, and its stock given back, before the cache shows it.
             return Result.after(left)
         taker = await read_or_none(self.client, GPUUnit, takers[0].key)
         if taker is None or taker.metadata.deletion_timestamp is not None or not is_named_by(stock, taker):
@@ -181,14 +184,14 @@ class ClaimReaper:
         return Result.done()
 
     def _left(self, key: ObjectKey, sight: tuple[str, bool]) -> float:
-        """For how many seconds more a claim, with its Operation or without, is to look the same by the local clock."""
+        """Seconds for which a claim, with its Operation or without, must still look the same by the local clock."""
         known = self._since.get(key)
         if known is None or known[0] != sight:
             known = self._since[key] = (sight, self.clock())
         return known[1] + self.options.timing.lease - self.clock()
 
     async def _operation(self, claim: Claim) -> Operation | None:
-        """The Operation of the claim, live; None if it is gone, though another may have its name."""
+        """The Operation of the claim, live; None if it is gone, also if another one has its name."""
         if not claim.operation:
             return None
         try:
@@ -198,7 +201,8 @@ class ClaimReaper:
         return found if found.metadata.uid == claim.id else None
 
     async def _active(self, claim: Claim) -> GPUUnit | None:
-        """The active unit that the claim is for, live. None is where no units are looked for."""
-        if claim.claimed_for is None or claim.claimed_for.namespace not in self.options.namespaces.units:
+        """The active unit of the claim, live; None outside of the namespaces of units."""
+        places = self.options.namespaces
+        if claim.claimed_for is None or (places and claim.claimed_for.namespace not in places):
             return None
         return await read_or_none(self.client, GPUUnit, claim.claimed_for)

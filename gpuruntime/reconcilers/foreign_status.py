@@ -1,7 +1,7 @@
-"""Noticing that somebody else wrote a status: a restored backup that has none, an edit by hand.
+"""A predicate for statuses that another client wrote: a restored backup without status, a manual edit.
 
-A reconciler does not look at an object because of its own status writes, of which each says a new `lastSyncTime`. A
-status that changed otherwise is not its own, and is to be put right.
+A reconciler ignores its own status writes, each of which has a new `lastSyncTime`. A status that changed without one is
+foreign, and is written again.
 """
 
 from gpuruntime.api.gpuunit import GPUUnit
@@ -14,7 +14,7 @@ __all__ = ["status_touched"]
 def status_touched(change: Change[GPUUnit] | Change[StockPool]) -> bool:
     """Whether a status was changed or wiped without a new time.
 
-    Two writes of a reconciler within one second look alike: then it looks once more, and finds nothing to do.
+    Two writes of a reconciler within one second look alike: then it runs once more, and finds nothing to do.
     """
     if change.before is None or change.after is None:
         return False

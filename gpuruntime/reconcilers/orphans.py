@@ -1,7 +1,7 @@
-"""Orphans: objects that were made for an owner that is gone, and that the garbage collector does not know to be its.
+"""Orphans: children whose owner is gone and that the garbage collector does not delete.
 
-Their owner references were stripped, by hand or by a restored backup, or their owner was deleted without what it owned.
-The annotation with the owner's UID tells whose they were.
+Their owner references were stripped, manually or by a restored backup, or their owner was deleted with the propagation
+policy Orphan. The annotation with the owner's UID identifies the owner.
 """
 
 import logging
@@ -27,13 +27,13 @@ OWNERSHIP: Final = OwnershipAnnotations(GROUP)
 
 @frozen
 class OrphanRemoval:
-    """Removes what was made for owners of one kind that are gone, and counts it by the kind of what was removed.
+    """Deletes orphans of owners of one kind, and counts them by the kind of the orphan.
 
     Guarantees:
-        - Nothing is removed unless the server says, in this moment and about this very owner, that it is not there. A
-          cache that is behind, an error, or a kind that is not served says nothing.
-        - Only the state that was judged is removed: by UID and resource version.
-        - What names its owner in an owner reference is left to the garbage collector.
+        - Nothing is deleted unless a live read confirms that this very owner is gone. A cache that lags, an error, or a
+          kind that is not served confirms nothing.
+        - Only the state that was read is deleted, by UID and resource version.
+        - An object with an owner reference to its owner is left to the garbage collector.
     """
 
     client: Client
@@ -41,19 +41,19 @@ class OrphanRemoval:
     removed: dict[str, int] = field(factory=dict)
 
     async def remove(self, obj: TypedObject | DynamicObject, owner_name: str) -> bool:
-        """Remove an object if it is an orphan; gives whether it was removed.
+        """Delete an object if it is an orphan; returns whether it was deleted.
 
-        `owner_name` is what its owner was called, "" if that is not certain.
+        `owner_name` is the name of its owner, "" if that is not certain.
 
         Raises:
             ConflictError: it changed since it was read.
-            KubeError: whatever else a request may end with.
+            KubeError: any other failure of a request.
         """
         meta, uid = obj.metadata, OWNERSHIP.owner_uid(obj.metadata)
         collected = any(reference.uid == uid for reference in meta.owner_references)
         if not uid or collected or meta.deletion_timestamp is not None:
             return False
-        if await self._lives(meta.namespace, owner_name, uid):
+        if await self._exists(meta.namespace, owner_name, uid):
             return False
         try:
             await self.client.delete(
@@ -64,10 +64,10 @@ class OrphanRemoval:
         kind = obj.kind.kind
         self.removed[kind] = self.removed.get(kind, 0) + 1
         about = {"kind": kind, "object": str(obj.key), "owner": owner_name, "owner_uid": uid}
-        _LOG.warning("an object outlived its owner and was removed", extra=about)
+        _LOG.warning("orphan deleted", extra=about)
         return True
 
-    async def _lives(self, namespace: str, name: str, uid: str) -> bool:
+    async def _exists(self, namespace: str, name: str, uid: str) -> bool:
         # A list and not a get: for a kind that is not served a get says "not found" too.
         fields = f"metadata.name={name}" if name else None
         found = await self.client.list(metadata_only(self.owner), namespace, fields=fields)
@@ -75,7 +75,7 @@ class OrphanRemoval:
 
 
 class OrphanCollector(Collector):
-    """Shows in a registry how many orphans were removed, by kind; `owner` is the word for what they were made for."""
+    """Exports the number of deleted orphans by kind; `owner` is the word for their owners in the name of the metric."""
 
     def __init__(
         self, registry: CollectorRegistry, removal: OrphanRemoval, owner: str, children: Iterable[ResourceKind]
@@ -88,7 +88,7 @@ class OrphanCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         family = CounterMetricFamily(
             f"gpuruntime_{self._owner}_orphans_removed",
-            f"Objects that outlived the {self._owner} that they were made for and were removed, by kind.",
+            f"Deleted orphans: objects whose {self._owner} was gone, by kind.",
             labels=("kind",),
         )
         for kind in self._children:

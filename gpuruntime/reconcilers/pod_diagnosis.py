@@ -1,7 +1,7 @@
 """Why a pod is not ready, in one reason and one sentence. Pure.
 
-The rules look at one state at a time and give the same answer while the trouble is the same: a container that crashes
-again and again is running for a moment each time, and must not look mended then.
+The rules look at one state at a time and give the same answer while the cause is the same: a container in a crash loop
+runs for a moment each time, and must not look healthy then.
 """
 
 import re
@@ -44,14 +44,14 @@ _TEXT_LIMIT: Final = 800
 
 @frozen
 class Failure:
-    """What is wrong: a reason of `api.reasons`, and a sentence that names the culprit and quotes its words."""
+    """A reason of `api.reasons`, and a sentence that names the pod, container or node and quotes its message."""
 
     reason: str
     message: str
 
 
 def pod_failure(pod: PodSummary) -> Failure | None:
-    """What keeps the pod from being ready, None if nothing is known to.
+    """Why the pod is not ready, None if no cause is known.
 
     The first of these counts: a pod that failed as a whole, one that no node takes, the first init container in
     trouble, the first container in trouble.
@@ -66,9 +66,9 @@ def pod_failure(pod: PodSummary) -> Failure | None:
 
 
 def node_failure(pod: PodSummary, node: NodeSummary | None) -> Failure | None:
-    """What is wrong with the node of the pod; None is a node that nobody knows.
+    """The failure of the pod's node; `node` is None if it is not in the cache.
 
-    A pod that is about to start may be on a node so new that it was not heard of yet; one that runs may not.
+    A pod that is about to start may be on a node so new that it is not cached yet; one that runs may not.
     """
     if not pod.node or (node is None and pod.phase != "Running") or (node is not None and node.is_ready):
         return None
@@ -79,7 +79,7 @@ def node_failure(pod: PodSummary, node: NodeSummary | None) -> Failure | None:
 
 
 def pod_progress(pod: PodSummary) -> str:
-    """How far a pod without failures is."""
+    """How far the start of a pod without failures has come."""
     if pod.is_ending:
         return f"Waiting for pod {pod.name} to end."
     if not pod.node:

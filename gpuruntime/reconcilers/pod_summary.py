@@ -1,7 +1,6 @@
-"""What the reconciler keeps of a pod and of a node: what tells why a unit is not ready, and nothing else.
+"""Summaries of pods: what explains why a unit is not ready, and nothing else.
 
-Five thousand whole pods fill a hundred megabytes; these fill five. Two equal summaries mean that nothing happened that
-anybody here would look at.
+Five thousand whole pods take 100 MB; their summaries take 5 MB. Two equal summaries mean that nothing relevant changed.
 """
 
 from collections.abc import Mapping

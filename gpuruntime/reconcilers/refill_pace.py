@@ -1,4 +1,4 @@
-"""How fast a pool may make stock: a burst at first, then so many a second."""
+"""The rate at which a pool may create stock units: a token bucket with a burst."""
 
 from collections.abc import Callable
 
@@ -12,14 +12,14 @@ __all__ = ["Pace", "RefillPace"]
 
 @frozen
 class Pace:
-    """`burst` units at once, and `per_second` more with every second that passes."""
+    """`burst` units at once, then `per_second`."""
 
     burst: int = field(default=10, validator=ge(1))
     per_second: float = field(default=10.0, validator=gt(0))
 
 
 class RefillPace:
-    """Keeps each pool to its pace, by the local clock. A process that starts anew grants a burst anew."""
+    """A token bucket for each pool, by the local clock. A restart of the process refills the buckets."""
 
     def __init__(self, pace: Pace, clock: Callable[[], float]) -> None:
         self._pace = pace
@@ -27,15 +27,15 @@ class RefillPace:
         self._left: dict[ObjectKey, tuple[float, float]] = {}
 
     def allowance(self, pool: ObjectKey) -> int:
-        """How many units the pool may make now."""
+        """Number of units that the pool may create now."""
         return int(self._tokens(pool))
 
     def spend(self, pool: ObjectKey, units: int) -> None:
-        """Note that so many were made."""
+        """Take tokens for units that were created."""
         self._left[pool] = (self._tokens(pool) - units, self._clock())
 
     def wait(self, pool: ObjectKey) -> float:
-        """Seconds until the pool may make the next one; never 0."""
+        """Seconds until the pool may create the next one; never 0."""
         return max(0.05, (1 - self._tokens(pool)) / self._pace.per_second)
 
     def forget(self, pool: ObjectKey) -> None:

@@ -1,4 +1,4 @@
-"""The metric of starts: how long after its creation a unit reached each stage on the way to being ready."""
+"""The stage metric: seconds from the creation of a unit until each stage of its first start."""
 
 from collections.abc import Iterable
 from typing import Final, Literal, get_args
@@ -16,23 +16,24 @@ from gpuruntime.meta import ObjectKey, parse_timestamp
 __all__ = ["STAGE_BUCKETS", "StageCollector", "StageTimes"]
 
 Stage = Literal["scheduled", "started", "ready"]
-# Kubernetes tells these times in whole seconds.
+# Kubernetes reports these times in whole seconds.
 STAGE_BUCKETS: Final = (1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0, 3600.0)
 _STARTING_AT_A_TIME: Final = 20_000
 _NONE: Final = UnitStages()
 
 
 class StageTimes:
-    """The first starts of units, as one controller sees them.
+    """Durations of the first starts of units, as one controller observes them.
 
     Guarantees:
-        A stage of a unit counts once, when the status that this process writes tells of it first: no restart of the
-        process, no change of the leader and no later pod makes it count again.
+        A stage of a unit is counted once, when this process first writes a status that has it: no restart of the
+        process,
+        no change of the leader and no later pod counts it again.
 
-        Only a unit whose first status this process writes is followed.
+        Only units whose first status this process writes are counted.
 
     Caveats:
-        A start that was under way when the leader changed is not counted.
+        A start in progress when the leader changed is not counted.
     """
 
     __slots__ = ("_starting", "durations")
@@ -44,8 +45,8 @@ class StageTimes:
         # By key, with the UID, and the stages to come.
         self._starting: LRU[ObjectKey, tuple[str, tuple[Stage, ...]]] = LRU(_STARTING_AT_A_TIME)
 
-    def told(self, unit: GPUUnit, status: GPUUnitStatus, role: Role) -> None:
-        """Count what a status that was written shows for the first time; `unit` is as it was before."""
+    def status_written(self, unit: GPUUnit, status: GPUUnitStatus, role: Role) -> None:
+        """Count the stages that a written status has for the first time; `unit` is as it was before the write."""
         stages = status.stages or _NONE
         left = tuple(stage for stage in self._coming(unit) if not self._observed(unit, stage, stages, role))
         if left:
@@ -54,11 +55,11 @@ class StageTimes:
             self._starting.discard(unit.key)
 
     def forget(self, key: ObjectKey) -> None:
-        """Follow a unit no more: it is gone."""
+        """Forget a unit that is gone."""
         self._starting.discard(key)
 
     def _coming(self, unit: GPUUnit) -> tuple[Stage, ...]:
-        """The stages that nobody told of yet. A unit of which nothing was told is new."""
+        """The stages that were not in a status yet. A unit without conditions is new."""
         if not unit.status.conditions:
             stages: tuple[Stage, ...] = get_args(Stage)
             return stages
@@ -66,7 +67,7 @@ class StageTimes:
         if uid != unit.metadata.uid:
             return ()
         before = unit.status.stages or _NONE
-        # What is told already and was not counted was told by another leader meanwhile.
+        # A stage that is in the status and was not counted was written by another leader.
         return tuple(stage for stage in coming if getattr(before, stage) is None)
 
     def _observed(self, unit: GPUUnit, stage: Stage, stages: UnitStages, role: Role) -> bool:
@@ -74,13 +75,13 @@ class StageTimes:
         if reached is None:
             return False
         taken = parse_timestamp(reached) - parse_timestamp(unit.metadata.creation_timestamp or reached)
-        # The two were told by clocks of different machines.
+        # The two times are from clocks of different machines.
         self.durations[stage, role].observe(max(0.0, taken.total_seconds()))
         return True
 
 
 class StageCollector(Collector):
-    """Shows starts in a registry."""
+    """Exports stage durations to a registry."""
 
     def __init__(self, registry: CollectorRegistry, times: StageTimes) -> None:
         self._times = times

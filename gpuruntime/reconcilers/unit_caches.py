@@ -1,4 +1,4 @@
-"""What the GPUUnit reconciler sees of the cluster, in a form that five thousand units can afford.
+"""The caches of the GPUUnit reconciler, small enough for five thousand units.
 
 Units, their Deployments and their Services are kept whole, because they are compared in every run. Pods and nodes are
 kept as summaries. All Deployments and Services are watched, because a child may have lost every label and reference; of
@@ -16,39 +16,29 @@ from gpuruntime.control import (
     Cache,
     Change,
     Informer,
-    Source,
-    Timer,
-    Trigger,
-    Watch,
-    annotations_changed,
-    any_of,
     by_field,
     by_label,
-    enqueue_object,
-    generation_changed,
     projected,
 )
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.builtin.core import Service
 from gpuruntime.kube.builtin.pods import Pod
 from gpuruntime.meta import ObjectKey
-from gpuruntime.reconcilers.foreign_status import status_touched
 from gpuruntime.reconcilers.pod_summary import PodSummary, summarize_pod
-from gpuruntime.reconcilers.unit_children import BY_UNIT, DEPLOYMENTS, SERVICES, units_of_child
+from gpuruntime.reconcilers.unit_children import BY_UNIT, DEPLOYMENTS, SERVICES
 from gpuruntime.service.reads.node_summary import NodeSummary, watch_nodes
 from gpuruntime.service.reads.unit_index import watch_units
 
-__all__ = ["UnitCaches"]
+__all__ = ["UnitCaches", "summary_changed"]
 
 _BY_UNIT: Final = by_label(UNIT_LABEL)
 _BY_NODE: Final = by_field("spec.nodeName")
-_UNREADABLE_SECONDS: Final = 10.0
 _UNREADABLE_AT_A_TIME: Final = 100
 
 
 @frozen
 class UnitCaches:
-    """The informers of the reconciler."""
+    """The informers of the reconciler, and the triggers and queries over several of them."""
 
     units: Informer[GPUUnit]
     deployments: Informer[Deployment]
@@ -58,7 +48,7 @@ class UnitCaches:
 
     @classmethod
     def of(cls, cache: Cache, namespaces: Sequence[str] = ()) -> Self:
-        """Informers of these namespaces, of all if there are none."""
+        """The informers of these namespaces; none is all of them."""
         return cls(
             units=watch_units(cache, namespaces),
             deployments=cache.informer(DEPLOYMENTS, namespaces=namespaces, indexes=[BY_UNIT]),
@@ -72,29 +62,13 @@ class UnitCaches:
             nodes=watch_nodes(cache),
         )
 
-    def sources(self) -> tuple[Source[ObjectKey], ...]:
-        """What makes a unit be looked at: its spec and its annotations, its children, its pods, their nodes;
-        and, every ten seconds, that it cannot be read.
-
-        The status of a unit is not among it as long as the reconciler is who writes it.
-        """
-        return (
-            Watch(self.units, enqueue_object(), [any_of(generation_changed(), annotations_changed(), status_touched)]),
-            Watch(self.deployments, units_of_child),
-            Watch(self.services, units_of_child),
-            Watch(self.pods, self._units_of_pod(), [_says_something_new]),
-            Watch(self.nodes, self._units_on_node(), [_says_something_new]),
-            # No change tells of what cannot be read.
-            Timer(_UNREADABLE_SECONDS, self._unreadable, "unreadable units", (self.units,)),
-        )
-
     def children_of(self, unit: ObjectKey) -> Iterator[Deployment | Service]:
-        """What says that a unit of this name made it, whichever unit of the name that was."""
+        """The Deployments and Services created for a unit of this name, by their annotations."""
         for informer in (self.deployments, self.services):
             yield from informer.store.list(unit.namespace, where={BY_UNIT.name: unit.name}).items
 
     def is_living(self, namespace: str, uid: str) -> bool:
-        """Whether a unit with this UID is known."""
+        """Whether a unit with this UID is in the cache."""
         store = self.units.store
         return any(key.namespace == namespace and (store.version_of(key) or ("",))[0] == uid for key in store)
 
@@ -103,38 +77,36 @@ class UnitCaches:
         return self.pods.store.list(unit.namespace, where={_BY_UNIT.name: label_value(unit.name)}).items
 
     def nodes_of(self, pods: Iterable[PodSummary]) -> dict[str, NodeSummary]:
-        """The nodes of these pods that are known, by name."""
+        """The cached nodes of these pods, by name."""
         found = {pod.node: self.nodes.store.get(ObjectKey("", pod.node)) for pod in pods if pod.node}
         return {name: node for name, node in found.items() if node is not None}
 
-    def _units_of_pod(self) -> Trigger[ObjectKey]:
-        def keys(change: Change[PodSummary]) -> Iterable[ObjectKey]:
-            states = (change.before, change.after)
-            labels = dict.fromkeys(state.unit for state in states if state is not None)
-            return [key for label in labels for key in self._labelled(change.key.namespace, label)]
+    def units_of_pod(self, change: Change[PodSummary]) -> Iterable[ObjectKey]:
+        """The units of a pod, before and after a change."""
+        states = (change.before, change.after)
+        labels = dict.fromkeys(state.unit for state in states if state is not None)
+        return [key for label in labels for key in self._labelled(change.key.namespace, label)]
 
-        return keys
+    def units_on_node(self, change: Change[NodeSummary]) -> Iterable[ObjectKey]:
+        """The units with pods on a node."""
+        # Every unit is reconciled when a process starts, without a change of its node.
+        if change.initial:
+            return ()
+        pods = self.pods.store.list(where={_BY_NODE.name: change.key.name}).items
+        return [key for pod in pods for key in self._labelled(pod.namespace, pod.unit)]
 
-    def _units_on_node(self) -> Trigger[ObjectKey]:
-        def keys(change: Change[NodeSummary]) -> Iterable[ObjectKey]:
-            # Every unit is looked at when a process starts, without its node's asking for it.
-            if change.initial:
-                return ()
-            pods = self.pods.store.list(where={_BY_NODE.name: change.key.name}).items
-            return [key for pod in pods for key in self._labelled(pod.namespace, pod.unit)]
-
-        return keys
-
-    def _unreadable(self) -> Iterable[ObjectKey]:
+    def unreadable(self) -> Iterable[ObjectKey]:
+        """Some of the units that cannot be decoded."""
         return [key for key, _ in self.units.store.faults(_UNREADABLE_AT_A_TIME)]
 
     def _labelled(self, namespace: str, label: str) -> Iterable[ObjectKey]:
-        """The units for which a label value stands: the value is the name, but for names that are too long for one."""
+        """The units with this label value: it is the name, except for names that are too long for a label."""
         if "_" not in label:
             return (ObjectKey(namespace, label),)
         keys = self.units.store
         return [key for key in keys if key.namespace == namespace and label_value(key.name) == label]
 
 
-def _says_something_new(change: Change[PodSummary] | Change[NodeSummary]) -> bool:
+def summary_changed(change: Change[PodSummary] | Change[NodeSummary]) -> bool:
+    """A predicate: the summary differs."""
     return change.before != change.after

@@ -1,4 +1,4 @@
-"""Which unit a Deployment or a Service was made for, and what is kept of those that no unit made."""
+"""Which unit a Deployment or a Service belongs to, and what is cached of those that belong to no unit."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
@@ -18,14 +18,14 @@ _RESOURCE: Final = f"{GPUUnit.KIND.plural}.{GPUUnit.KIND.group}/"
 
 
 def certain_unit(meta: ObjectMeta) -> str:
-    """The name of the unit that made a child, "" if its annotation and its own name do not agree on it."""
+    """The name of the unit of a child, "" unless its annotation and its own name agree on it."""
     name = _unit(meta.name, meta.annotations)
     return name if name and child_name(name) == meta.name else ""
 
 
 def units_of_child(change: Change[Any]) -> Iterable[ObjectKey]:
-    """The units that a change of a Deployment or Service concerns: the one that made it, the one that owns it, and the
-    one for whose child it has the name.
+    """The units to reconcile when a Deployment or Service changes: the one that it was created for, the one that owns
+    it, and the one whose child would have its name.
     """
     states = [state.metadata for state in (change.before, change.after) if state is not None]
     return dict.fromkeys(ObjectKey(meta.namespace, name) for meta in states for name in _concerned(meta))
@@ -42,8 +42,8 @@ def _concerned(meta: ObjectMeta) -> Iterator[str]:
 
 
 def _unit(name: str, annotations: Mapping[str, str]) -> str:
-    """The unit that an object says to be made for, "" if it does not say so. One that has lost the name of its unit
-    says it by its own.
+    """The unit that an object was created for by its annotations, "" if it has none. Without the annotation that names
+    the unit, the name of the object decides.
     """
     if OWNER_UID not in annotations:
         return ""
@@ -58,8 +58,8 @@ def _units(raw: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _lean(raw: dict[str, Any]) -> dict[str, Any]:
-    """The object without bulk; of one that cannot be a child, its identity only."""
-    metadata = trim_metadata(raw)["metadata"]
+    """The object without managed fields; if it cannot be a child, its identity only."""
+    metadata = drop_bulk(raw)["metadata"]
     if metadata["name"].startswith(CHILD_PREFIX) or OWNER_UID in (metadata.get("annotations") or {}):
         return raw
     identity = {name: metadata[name] for name in ("name", "namespace", "uid", "resourceVersion") if name in metadata}

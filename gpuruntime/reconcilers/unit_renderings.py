@@ -1,4 +1,4 @@
-"""What units ask for, worked out once for each state of their specs."""
+"""Rendered children of units, cached by generation."""
 
 from typing import Final
 
@@ -25,8 +25,8 @@ _FORBIDDEN: Final = "violates PodSecurity"
 
 @define
 class UnitRendering:
-    """The children that one state of a unit asks for. Without problems there is a Deployment; a Service and a URL are
-    there if the unit asks for them.
+    """The desired children of one generation of a unit. Without problems there is a Deployment; the Service and the URL
+    depend on the spec.
     """
 
     problems: tuple[Problem, ...]
@@ -38,9 +38,9 @@ class UnitRendering:
     def deployment(self, own: Deployment | None) -> Deployment:
         """The Deployment to write, with the pod template of the unit's own one if that still holds.
 
-        One that Pod Security refuses does not hold: nothing runs that a new rendering could restart.
+        A template that Pod Security refuses does not hold: nothing runs that a new rendering could restart.
 
-        As long as that is written as it should be, it is one and the same value: whoever compares can tell at a glance.
+        While the pinned template stays the same it is the identical object, so that the writer compares by identity.
 
         Raises:
             ValueError: the unit has problems.
@@ -56,16 +56,16 @@ class UnitRendering:
 
 @frozen
 class UnitRenderings:
-    """Renders units, and remembers what it rendered for those that were looked at last.
+    """Renders units, with an LRU cache of renderings.
 
-    A unit is looked at several times while its pod starts, and its spec is the same each time.
+    A unit is reconciled several times while its pod starts, and its spec is the same each time.
     """
 
     rendering: Rendering
     _known: LRU[str, tuple[tuple[int, str], UnitRendering]] = field(factory=lambda: LRU(_KEPT))
 
     def of(self, unit: GPUUnit) -> UnitRendering:
-        """What the unit asks for."""
+        """The rendered children of a unit."""
         meta = unit.metadata
         # The generation counts the states of the spec; of the metadata, this annotation is all that is rendered and
         # can change.

@@ -1,7 +1,7 @@
-"""Has a unit's Deployment rolled out, and if not, what holds it up? Pure.
+"""Whether a unit's Deployment has rolled out, and if not, why. Pure.
 
-A Deployment says nothing about its newest template before its controller has seen it, and a pod of the template before
-says nothing about this one: neither may make a new generation look ready, or failed.
+A Deployment status says nothing about the newest template before its controller has observed it, and neither does a pod
+of the template before: they must not make a new generation look ready, or failed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ _DEADLINE: Final = "ProgressDeadlineExceeded"
 
 @frozen
 class Rollout:
-    """How far a Deployment is: complete, held up by a failure, or under way, as `progress` says.
+    """The state of a rollout: complete, failed, or in progress, as `progress` says.
 
     `pod` is the one that runs the newest template, if there is one.
     """

@@ -1,4 +1,4 @@
-"""The status of a unit, from what a run found. Pure."""
+"""The status of a unit, computed from its children. Pure."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -25,7 +25,7 @@ from gpuruntime.reconcilers.pod_summary import PodSummary
 from gpuruntime.reconcilers.unit_rollout import Rollout, rollout_of
 from gpuruntime.service.reads.node_summary import NodeSummary
 
-__all__ = ["Findings", "Hindrance", "can_wait", "transition", "unit_status"]
+__all__ = ["Findings", "SyncFailure", "can_wait", "transition", "unit_status"]
 
 _READY: Final = "GPU unit runtime is ready."
 _STOCK: Final = "GPU unit stock is ready."
@@ -34,10 +34,10 @@ _TOGETHER_SECONDS: Final = 3.0
 
 
 @frozen
-class Hindrance:
-    """Why the children of a unit are not what its spec asks for.
+class SyncFailure:
+    """Why the children of a unit are not in sync with its spec.
 
-    Without a reason it is one that goes away by itself: the unit is on its way, and `message` says what it waits for.
+    Without a reason it is transient: the unit is progressing, and `message` says what it waits for.
     """
 
     message: str
@@ -57,24 +57,23 @@ class Findings:
     nodes: Mapping[str, NodeSummary]
     service_name: str | None = None
     access_url: str | None = None
-    hindrance: Hindrance | None = None
+    failure: SyncFailure | None = None
 
 
 def unit_status(unit: GPUUnit, findings: Findings, *, is_stock: bool, now: datetime) -> GPUUnitStatus:
-    """What the status of the unit should say.
+    """The desired status of a unit.
 
     Guarantees:
-        - Ready is true only if the children are what this generation asks for and the Deployment has rolled them out.
-        - `observedGeneration` is that of the last spec that the children were brought in line with; the condition's is
-          that of the spec that it talks about.
-        - Nothing changes without a reason: of an unchanged world the result equals the status that is there, times
-          included.
+        - Ready is true only if the children are in sync with this generation and the Deployment has rolled out.
+        - `observedGeneration` is the generation of the last spec that the children were synced with; that of the
+          condition is the generation that it describes.
+        - If nothing changed, the result equals the present status, times included.
     """
     deployment, generation = findings.deployment, unit.metadata.generation
     rollout = Rollout() if deployment is None else rollout_of(deployment, findings.pods, findings.nodes)
     condition = evolve(
-        _blocked(findings.hindrance, is_stock=is_stock)
-        if findings.hindrance is not None
+        _blocked(findings.failure, is_stock=is_stock)
+        if findings.failure is not None
         else _readiness(unit, rollout, is_stock=is_stock),
         observed_generation=generation,
     )
@@ -83,7 +82,7 @@ def unit_status(unit: GPUUnit, findings: Findings, *, is_stock: bool, now: datet
         before,
         phase=phase_of(condition.reason),
         ready_replicas=0 if deployment is None else deployment.status.ready_replicas,
-        observed_generation=before.observed_generation if findings.hindrance is not None else generation,
+        observed_generation=before.observed_generation if findings.failure is not None else generation,
         service_name=findings.service_name,
         access_url=findings.access_url,
         stages=_stages(rollout.pod),
@@ -93,9 +92,9 @@ def unit_status(unit: GPUUnit, findings: Findings, *, is_stock: bool, now: datet
 
 
 def transition(before: GPUUnitStatus, after: GPUUnitStatus) -> Condition | None:
-    """The new Ready condition if it is news: another status or another reason than before.
+    """The new Ready condition if it is a transition: another status or another reason than before.
 
-    That a new unit is on its way is none: everybody who made it knows.
+    That a new unit is progressing is none.
     """
     old, new = (find_condition(status.conditions, READY_CONDITION) for status in (before, after))
     if new is None or (old is None and phase_of(new.reason) == PROGRESSING and new.reason != UNSCHEDULABLE):
@@ -104,16 +103,16 @@ def transition(before: GPUUnitStatus, after: GPUUnitStatus) -> Condition | None:
 
 
 def can_wait(before: GPUUnitStatus, after: GPUUnitStatus, now: datetime) -> float:
-    """For how many seconds a status need not be written yet, 0 if it is to be written now.
+    """Seconds for which the write of a status may be delayed, 0 if it is to be written now.
 
-    A start is a row of steps, most of them a moment apart, and each is a change of the status. Steps within seconds of
-    the last write are told together. Whether the unit is ready, why not, and where it is reached are told at once.
+    A start is a sequence of steps, most of them a moment apart, and each changes the status. Steps within seconds of
+    the last write are written together. Whether the unit is ready, why not, and its URL are written at once.
     """
     reason = _reason(after)
     if reason not in _UNDER_WAY or _without_steps(before) != _without_steps(after) or before.last_sync_time is None:
         return 0.0
     age = (now - parse_timestamp(before.last_sync_time)).total_seconds()
-    # A time that is yet to come was told by a clock that is ahead of ours: it says nothing.
+    # A time in the future is from a clock that is ahead of ours, and is ignored.
     return max(_TOGETHER_SECONDS - age, 0.0) if age >= 0 else 0.0
 
 
@@ -127,10 +126,10 @@ def _without_steps(status: GPUUnitStatus) -> GPUUnitStatus:
     return evolve(status, stages=None, ready_replicas=None, last_sync_time=None, conditions=conditions)
 
 
-def _blocked(hindrance: Hindrance, *, is_stock: bool) -> Condition:
-    if not hindrance.reason:
-        return _under_way(hindrance.message, is_stock=is_stock)
-    return Condition(READY_CONDITION, "False", hindrance.reason, hindrance.message)
+def _blocked(failure: SyncFailure, *, is_stock: bool) -> Condition:
+    if not failure.reason:
+        return _under_way(failure.message, is_stock=is_stock)
+    return Condition(READY_CONDITION, "False", failure.reason, failure.message)
 
 
 def _readiness(unit: GPUUnit, rollout: Rollout, *, is_stock: bool) -> Condition:

@@ -1,6 +1,6 @@
-"""Units that cannot be read: stored under other rules than today's, or for another version of the operator.
+"""Units that cannot be decoded: stored under an earlier schema, or for another version of the operator.
 
-What such a unit asks for is not known. So its children stay as they are, and its status says why nothing happens.
+Their spec is unknown. So their children stay as they are, and the status says why nothing happens.
 """
 
 from datetime import datetime
@@ -16,7 +16,7 @@ __all__ = ["status_of", "unreadable_status"]
 
 
 def status_of(stored: DynamicObject) -> GPUUnitStatus:
-    """The status that a unit has; an empty one if that cannot be read, either."""
+    """The status of a unit; an empty one if it cannot be decoded either."""
     try:
         return decode(GPUUnitStatus, thaw(stored.body.get("status") or {}))
     except DecodeError:
@@ -24,9 +24,9 @@ def status_of(stored: DynamicObject) -> GPUUnitStatus:
 
 
 def unreadable_status(stored: DynamicObject, fault: str, now: datetime) -> GPUUnitStatus:
-    """The status of a unit whose spec cannot be read: what it says of the children is left as it is.
+    """The status of a unit whose spec cannot be decoded; what it says about the children stays.
 
-    It is equal to the one that the unit has, if that says so already.
+    It equals the present status if that says so already.
     """
     before = status_of(stored)
     condition = Condition(

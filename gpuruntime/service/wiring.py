@@ -18,10 +18,8 @@ from gpuruntime.control import (
     ControllerOptions,
     Informer,
     Manager,
-    Watch,
     allow,
     allow_status,
-    enqueue_object,
 )
 from gpuruntime.kube import Client, Credentials, Transport
 from gpuruntime.meta import ObjectKey
@@ -133,17 +131,14 @@ def install_service(manager: Manager, credentials: Credentials, options: Service
         signs=signs,
         traces=[unit_trace(units)],
     )
-    upkeep = Controller(
-        "operation",
-        OperationUpkeep(
-            records.store, client, transport.server_time, operations, runner, chosen.keep, chosen.most_kept
-        ),
-        [Watch(records, enqueue_object())],
-        options=ControllerOptions(concurrency=_TAKEN_OVER_AT_A_TIME, reconcile_timeout=_LONGEST_OPERATION),
-        # An Operation that is taken over looks for stock.
-        reads=[units],
+    reconciler = OperationUpkeep(
+        records.store, client, transport.server_time, operations, runner, chosen.keep, chosen.most_kept
     )
-    manager.observability.watch_controller(upkeep)
+    in_every_replica = ControllerOptions(
+        concurrency=_TAKEN_OVER_AT_A_TIME, reconcile_timeout=_LONGEST_OPERATION, needs_leader_election=False
+    )
+    # An Operation that is taken over looks for stock.
+    upkeep = manager.controller(records, options=in_every_replica).reads(units).reconcile_keys(reconciler.reconcile)
     manager.observability.watch_transport(transport)
     ClaimCollector(manager.observability.registry, claims.counters)
     OperationCollector(manager.observability.registry, runner.counters, records.store, transport.server_time.now)
@@ -166,14 +161,19 @@ def install_service(manager: Manager, credentials: Credentials, options: Service
     # back to; that of stock is not in step with it.
     log = ChangeLog(units, places=active)
 
+    async def connect() -> None:
+        async with transport:
+            await asyncio.get_running_loop().create_future()
+
     async def work() -> None:
         # A claim that is looked for in an empty cache finds nothing.
-        async with transport, ready.following(), asyncio.TaskGroup() as tasks:
+        async with ready.following(), asyncio.TaskGroup() as tasks:
             await records.store_synced()
             tasks.create_task(operations.run(), name="operations")
-            tasks.create_task(upkeep.run(), name="upkeep of operations")
             tasks.create_task(log.run(), name="log of units")
 
+    # First to start and last to stop: whatever works on Operations needs the connections.
+    manager.add(connect, "connections of operations", group="http")
     manager.add(work, "operations", group="always")
     return Service(
         operations=operations,

@@ -1,4 +1,4 @@
-"""Each process needs exactly the permissions that its manifests grant, as the audit log of a real cluster shows."""
+"""The product uses the permissions that it declares, with nothing missing and nothing to spare."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -27,7 +27,7 @@ def told(*seconds: int) -> GPUUnitStatus:
 def story(times: StageTimes, *statuses: GPUUnitStatus, unit: GPUUnit = NEW) -> GPUUnit:
     """What a controller tells of a unit, one status after the other."""
     for status in statuses:
-        times.told(unit, status, "active")
+        times.status_written(unit, status, "active")
         unit = evolve(unit, status=status)
     return unit
 

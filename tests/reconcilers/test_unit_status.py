@@ -15,7 +15,7 @@ from gpuruntime.meta.frozen_mapping import FrozenDict
 from gpuruntime.meta.label_selectors import LabelSelector
 from gpuruntime.meta.objects import ObjectMeta
 from gpuruntime.reconcilers.pod_summary import ContainerSummary, PodSummary
-from gpuruntime.reconcilers.unit_status import Findings, Hindrance, can_wait, transition, unit_status
+from gpuruntime.reconcilers.unit_status import Findings, SyncFailure, can_wait, transition, unit_status
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)
@@ -34,10 +34,10 @@ POD = PodSummary(
 )
 
 
-def findings(status: DeploymentStatus | None, hindrance: Hindrance | None = None, *pods: PodSummary) -> Findings:
+def findings(status: DeploymentStatus | None, failure: SyncFailure | None = None, *pods: PodSummary) -> Findings:
     spec = DeploymentSpec(LabelSelector(), PodTemplateSpec(), replicas=1)
     made = None if status is None else Deployment(ObjectMeta(name="unit-a", generation=7), spec, status)
-    return Findings(made, pods, {}, "unit-a", "http://unit-a.apps.svc.cluster.local:80", hindrance)
+    return Findings(made, pods, {}, "unit-a", "http://unit-a.apps.svc.cluster.local:80", failure)
 
 
 def told(status: GPUUnitStatus) -> tuple[str | None, str, str]:
@@ -77,14 +77,18 @@ def test_a_unit_that_is_ready_says_everything_there_is_to_say() -> None:
         (findings(DeploymentStatus()), False, ("Progressing", "False", reasons.UNIT_PROGRESSING)),
         (findings(ROLLED_OUT), False, ("Ready", "True", reasons.UNIT_READY)),
         (findings(ROLLED_OUT), True, ("Ready", "True", reasons.STOCK_READY)),
-        (findings(ROLLED_OUT, Hindrance("x", reasons.INVALID_SPEC)), False, ("Failed", "False", reasons.INVALID_SPEC)),
         (
-            findings(ROLLED_OUT, Hindrance("x", reasons.FOREIGN_OBJECT)),
+            findings(ROLLED_OUT, SyncFailure("x", reasons.INVALID_SPEC)),
+            False,
+            ("Failed", "False", reasons.INVALID_SPEC),
+        ),
+        (
+            findings(ROLLED_OUT, SyncFailure("x", reasons.FOREIGN_OBJECT)),
             True,
             ("Failed", "False", reasons.FOREIGN_OBJECT),
         ),
-        (findings(ROLLED_OUT, Hindrance("busy")), False, ("Progressing", "False", reasons.UNIT_PROGRESSING)),
-        (findings(ROLLED_OUT, Hindrance("busy")), True, ("Progressing", "False", reasons.STOCK_NOT_READY)),
+        (findings(ROLLED_OUT, SyncFailure("busy")), False, ("Progressing", "False", reasons.UNIT_PROGRESSING)),
+        (findings(ROLLED_OUT, SyncFailure("busy")), True, ("Progressing", "False", reasons.STOCK_NOT_READY)),
         (
             findings(
                 evolve(ROLLED_OUT, available_replicas=0), None, evolve(POD, node="", unscheduled="0/4 are available")
@@ -122,7 +126,7 @@ def test_the_time_of_the_status_moves_with_any_change_and_that_of_the_condition_
     before = unit_status(UNIT, findings(DeploymentStatus()), is_stock=False, now=NOW)
 
     after = unit_status(
-        evolve(UNIT, status=before), findings(None, Hindrance("x", reasons.INVALID_SPEC)), is_stock=False, now=LATER
+        evolve(UNIT, status=before), findings(None, SyncFailure("x", reasons.INVALID_SPEC)), is_stock=False, now=LATER
     )
 
     assert after.last_sync_time == "2026-01-01T01:00:00Z"
@@ -134,7 +138,7 @@ def test_what_could_not_be_synced_is_not_observed_though_the_condition_talks_abo
     changed = evolve(UNIT, metadata=evolve(UNIT.metadata, generation=5), status=before)
 
     after = unit_status(
-        changed, findings(ROLLED_OUT, Hindrance("x", reasons.INVALID_SPEC), POD), is_stock=False, now=LATER
+        changed, findings(ROLLED_OUT, SyncFailure("x", reasons.INVALID_SPEC), POD), is_stock=False, now=LATER
     )
 
     assert after.observed_generation == 4
@@ -181,7 +185,7 @@ WAITING = unit_status(UNIT, findings(DeploymentStatus()), is_stock=False, now=NO
         (findings(DeploymentStatus(observed_generation=7)), -60, 0.0),
         # News.
         (findings(ROLLED_OUT, None, POD), 1, 0.0),
-        (findings(None, Hindrance("x", reasons.INVALID_SPEC)), 1, 0.0),
+        (findings(None, SyncFailure("x", reasons.INVALID_SPEC)), 1, 0.0),
         (evolve(findings(DeploymentStatus(observed_generation=7)), access_url=None), 1, 0.0),
     ],
 )

@@ -238,6 +238,11 @@ class Context:
             raise UndeclaredError(
                 f"{kind.kind} is not owned by controller {self._scope.name!r}: add .owns({kind.kind})"
             )
+        if _BY_CONTROLLER not in self._scope.informers[kind].index_names:
+            raise UndeclaredError(
+                f"the informer of {kind.kind} that controller {self._scope.name!r} was given has no index of owners:"
+                " add by_controller() where it is asked for"
+            )
         return self.store(what).list(where={_BY_CONTROLLER: obj.metadata.uid}).items
 
     async def apply(self, child: W, *, adopt: bool = False, force: bool = False) -> Outcome[W]:

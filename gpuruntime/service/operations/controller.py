@@ -9,7 +9,7 @@ from typing import Final
 from attrs import field, frozen
 
 from gpuruntime.api.operation import Operation
-from gpuruntime.control import Result, RunInfo, Store
+from gpuruntime.control import Result, Store
 from gpuruntime.kube import Client, ConflictError, NotFoundError
 from gpuruntime.kube.transport.server_time import ServerTime
 from gpuruntime.meta import ObjectKey, parse_timestamp
@@ -67,7 +67,7 @@ class OperationUpkeep:
     _observations: Observations = field(factory=Observations)
     _trimming: asyncio.Lock = field(factory=asyncio.Lock)
 
-    async def reconcile(self, key: ObjectKey, _context: RunInfo) -> Result:
+    async def reconcile(self, key: ObjectKey, _ctx: object) -> Result:
         operation = self.store.get(key)
         if operation is None or operation.metadata.deletion_timestamp is not None:
             self._observations.forget(key.name)

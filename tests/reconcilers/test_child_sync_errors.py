@@ -25,7 +25,7 @@ from gpuruntime.kube.errors import (
     UnavailableError,
 )
 from gpuruntime.meta.objects import ObjectMeta
-from gpuruntime.reconcilers.unit_hindrances import obstacle
+from gpuruntime.reconcilers.child_sync_errors import child_sync_error
 
 OTHER = ConfigMap(ObjectMeta(name="unit-a", namespace="apps", deletion_timestamp="2026-01-01T00:00:00Z"))
 
@@ -54,11 +54,11 @@ def is_living(namespace: str, uid: str) -> bool:
 def test_a_refusal_is_a_failure_and_a_server_in_trouble_is_something_to_wait_for(
     error: KubeError | WriteRefusedError, reason: str, seconds: float | None, words: str
 ) -> None:
-    met = obstacle(error, "Deployment", "SyncFailed", is_living=is_living)
+    met = child_sync_error(error, "Deployment", "SyncFailed", is_living=is_living)
 
     assert met is not None
-    assert (met.hindrance.reason, met.seconds) == (reason, seconds)
-    assert words in met.hindrance.message
+    assert (met.failure.reason, met.seconds) == (reason, seconds)
+    assert words in met.failure.message
 
 
 @pytest.mark.parametrize(
@@ -72,4 +72,4 @@ def test_a_refusal_is_a_failure_and_a_server_in_trouble_is_something_to_wait_for
     ids=lambda error: type(error).__name__,
 )
 def test_an_error_that_says_nothing_about_the_unit_is_not_told(error: KubeError) -> None:
-    assert obstacle(error, "Deployment", "SyncFailed", is_living=is_living) is None
+    assert child_sync_error(error, "Deployment", "SyncFailed", is_living=is_living) is None
