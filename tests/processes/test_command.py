@@ -155,7 +155,7 @@ def test_until_the_cluster_answers_it_is_not_ready_and_responds_503(without_clus
     for refusal in (units, stocks):
         error = json.loads(refusal[1])["error"]
         assert (refusal[0], error["code"], refusal[2]["Retry-After"]) == (503, "service_unavailable", "2")
-        assert re.match("the cluster has not been seen yet: ", error["message"])
+        assert re.match("the caches have not synced yet: ", error["message"])
 
 
 def test_with_a_token_file_callers_need_tokens(tmp_path: Path) -> None:

@@ -12,26 +12,26 @@ from prometheus_client import CollectorRegistry
 from gpuruntime.service.compat.memory import MemoryMachines
 from gpuruntime.web.app import install, machine_routes
 from gpuruntime.web.auth.access_control import Access, AccessControl
-from gpuruntime.web.resources.health import HealthPages
+from gpuruntime.web.resources.health import HealthRoutes
 
-Answer = tuple[int, Any]
+Answered = tuple[int, Any]
 STARTED = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Api:
-    """Somebody who calls the API."""
+    """A caller of the API."""
 
     def __init__(self, client: "TestClient[web.Request, web.Application]") -> None:
         self._client = client
 
-    async def call(self, method: str, path: str, **options: Any) -> Answer:
+    async def call(self, method: str, path: str, **options: Any) -> Answered:
         """The status, and the data or the error."""
         async with self._client.request(method, f"/api/v1{path}", **options) as response:
             body = await response.json()
         return response.status, body.get("data", body.get("error"))
 
     async def page(self, path: str) -> dict[str, Any]:
-        """The whole answer to a GET."""
+        """The whole response to a GET."""
         async with self._client.get(f"/api/v1{path}") as response:
             body: dict[str, Any] = await response.json()
         return body
@@ -43,9 +43,9 @@ async def api_without_cluster() -> AsyncIterator[Api]:
     machines = MemoryMachines()
 
     async def kube_error() -> None:
-        """There is nobody to ask."""
+        """There is no cluster."""
 
-    health = HealthPages(machines.take, kube_error, lambda: datetime(2026, 1, 1, 0, 1, tzinfo=UTC), STARTED)
+    health = HealthRoutes(machines.take, kube_error, lambda: datetime(2026, 1, 1, 0, 1, tzinfo=UTC), STARTED)
     app = web.Application()
     install(app, machine_routes(health, machines), AccessControl(Access.DEVELOPMENT), CollectorRegistry())
     async with TestClient(TestServer(app)) as client:

@@ -1,4 +1,4 @@
-"""The API of a product at work, as its callers meet it."""
+"""The API of a running product, and a caller of it."""
 
 import json
 from collections.abc import AsyncIterator, Mapping
@@ -20,7 +20,7 @@ __all__ = ["Answered", "Api", "Event", "Events", "serving"]
 
 @frozen
 class Answered:
-    """An answer: its status, its headers and its JSON."""
+    """A response: its status, its headers and its JSON."""
 
     status: int
     headers: Mapping[str, str] = field(repr=False)
@@ -37,7 +37,7 @@ class Answered:
 
     @property
     def paths(self) -> set[str]:
-        """The parts of the request that are at fault."""
+        """The paths of the faults."""
         return {fault["path"] for fault in self.json["error"].get("details", ())}
 
 
@@ -51,7 +51,7 @@ class Event:
 
 
 class Events:
-    """A stream of server-sent events. `last` is the id to come back with, as browsers keep it."""
+    """A stream of server-sent events. `last` is the last event id, as browsers keep it."""
 
     def __init__(self, response: ClientResponse, last: str = "") -> None:
         self.status = response.status
@@ -59,7 +59,7 @@ class Events:
         self._response = response
 
     async def next(self) -> Event:
-        """The next event; comments are passed over."""
+        """The next event; comments are skipped."""
         fields: dict[str, str] = {}
         while True:
             line = (await self._response.content.readline()).decode()
@@ -101,11 +101,11 @@ class Api:
         )
 
     async def create(self, operation_id: str, name: str, query: str = "", **fields: Any) -> Answered:
-        """Create a unit cold, unless the fields say otherwise."""
+        """Create a unit, by default with a cold start."""
         cold = {"coldStart": True, "cpu": "10m", "memory": "16Mi"}
         body = {"operationID": operation_id, "name": name, "specName": "g1.1", "image": "nginx", **cold}
-        places = {"namespace": self.world.active, "stockNamespace": self.world.stock}
-        sent = {key: value for key, value in {**body, **places, **fields}.items() if value is not None}
+        namespaces = {"namespace": self.world.active, "stockNamespace": self.world.stock}
+        sent = {key: value for key, value in {**body, **namespaces, **fields}.items() if value is not None}
         return await self.call("POST", f"/gpu-units{query}", sent)
 
     def unit(self, name: str, more: str = "") -> str:
@@ -118,7 +118,7 @@ class Api:
 
     @asynccontextmanager
     async def follow(self, path: str, last: str = "", at_least: str = "") -> AsyncIterator[Events]:
-        """A stream of events; `last` is the id of the last one that is known."""
+        """A stream of events after the one with id `last`."""
         headers = {"Last-Event-ID": last, "X-Resource-Version": at_least}
         sent = {name: text for name, text in headers.items() if text}
         forever = ClientTimeout(total=None)
@@ -127,9 +127,9 @@ class Api:
 
 
 @asynccontextmanager
-async def serving(product: Product, world: ServiceWorld, gate: AccessControl | None = None) -> AsyncIterator[Api]:
-    """The API of a product, on a port of its own, for the length of the block; open to this machine without a gate."""
+async def serving(product: Product, world: ServiceWorld, access: AccessControl | None = None) -> AsyncIterator[Api]:
+    """The API of a product on its own port, for the length of the block; by default without credentials."""
     app = web.Application()
-    mount(app, cluster_routes(product.service), gate or AccessControl(Access.DEVELOPMENT))
+    mount(app, cluster_routes(product.service), access or AccessControl(Access.DEVELOPMENT))
     async with TestClient(TestServer(app)) as client:
         yield Api(client, world)

@@ -1,1 +1,1 @@
-"""Authentication and authorisation of callers, and the serving certificate."""
+"""Authentication and authorization of callers, and the serving certificate."""

@@ -1,4 +1,4 @@
-"""TLS for the API: a certificate and its key from files, exchanged while the process runs."""
+"""TLS for the API: certificate and key from files, reloaded when the files change."""
 
 import logging
 import ssl
@@ -14,23 +14,23 @@ _LOG = logging.getLogger(__name__)
 
 
 class CertificateError(Exception):
-    """The certificate or its key cannot be used; the message names the files."""
+    """The certificate or its key is invalid; the message names the files."""
 
 
 def server_tls(certificate: Path, key: Path) -> ssl.SSLContext:
-    """A context to serve with, TLS 1.2 or newer. `certificate` has the whole chain, in PEM like the key.
+    """A server context for TLS 1.2 or newer. `certificate` is the whole chain, in PEM like the key.
 
     Guarantees:
-        A connection is served with the files as they are when it begins. Files that are wrong after a change leave the
-        certificate as it was, and an error in the log.
+        Each handshake uses the files as they are at that time. If changed files are invalid, the last valid certificate
+        stays in use, and an error is logged.
 
     Raises:
-        CertificateError: the files cannot be used.
+        CertificateError: the files are invalid.
     """
     files = _Files(certificate, key)
-    renewal = _Renewal(files)
+    reloader = _Reloader(files)
     outer = _context(files)
-    outer.sni_callback = renewal.choose
+    outer.sni_callback = reloader.choose
     return outer
 
 
@@ -43,23 +43,23 @@ class _Files:
         return file_state(self.certificate), file_state(self.key)
 
 
-class _Renewal:
+class _Reloader:
     def __init__(self, files: _Files) -> None:
         self._files = files
         self._seen = files.state()
         self._current: ssl.SSLContext | None = None
 
     def choose(self, connection: ssl.SSLObject, _name: str | None, _outer: ssl.SSLContext) -> None:
-        """OpenSSL asks this when a handshake begins, with or without the name of a server."""
+        """OpenSSL calls this at the start of each handshake, with or without SNI."""
         state = self._files.state()
         if state != self._seen:
             self._seen = state
             try:
                 self._current = _context(self._files)
             except CertificateError as error:
-                _LOG.error("certificate is wrong, it stays as it was", extra={"error": str(error)})
+                _LOG.error("invalid certificate, keeping the last valid one", extra={"error": str(error)})
             else:
-                _LOG.info("certificate read again", extra={"path": str(self._files.certificate)})
+                _LOG.info("certificate reloaded", extra={"path": str(self._files.certificate)})
         if self._current is not None:
             connection.context = self._current
 
@@ -68,7 +68,7 @@ def _context(files: _Files) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
-        # A key with a password would have OpenSSL ask for it at the terminal.
+        # Without a password OpenSSL would prompt for one at the terminal if the key is encrypted.
         context.load_cert_chain(files.certificate, files.key, password="")
     except (OSError, ssl.SSLError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()

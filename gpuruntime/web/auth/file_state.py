@@ -1,4 +1,4 @@
-"""What tells that a file was changed, without reading it."""
+"""Detection of changed files by their metadata, without reading them."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ FileState = tuple[int, int, int] | None
 
 
 def file_state(path: Path) -> FileState:
-    """Something that differs when the file does; None while it is not there."""
+    """Modification time, size and inode of a file; None while it does not exist."""
     try:
         found = path.stat()
     except OSError:

@@ -1,4 +1,4 @@
-"""Who callers are: what they may do by name, and what tells a token's owner."""
+"""Scopes and grants: which users and groups of the cluster have which scope, and the protocol of authenticators."""
 
 from typing import Final, Protocol
 
@@ -14,29 +14,29 @@ _SCOPES: Final = {scope.name.lower(): scope for scope in Scope if scope is not S
 
 
 class GrantError(ValueError):
-    """A grant or a scope is not written as it should be."""
+    """A grant or a scope is malformed."""
 
 
 class Authenticator(Protocol):
-    """Something that knows whom a bearer token belongs to."""
+    """Authenticates callers by bearer token."""
 
     async def authenticate(self, token: str) -> Caller | None:
-        """The owner; None if the token is not known here.
+        """The caller that a token belongs to; None if the token is invalid.
 
         Raises:
-            KubeError: it cannot be told now.
+            KubeError: the token cannot be checked now.
         """
 
 
 @frozen
 class Grants:
-    """What users and groups of the cluster may do here; whom nobody named may do nothing."""
+    """The scopes of users and groups of the cluster. A user without a grant has Scope.NONE."""
 
     users: FrozenDict[str, Scope] = EMPTY
     groups: FrozenDict[str, Scope] = EMPTY
 
     def scope_of(self, user: UserInfo) -> Scope:
-        """The widest of what the user and its groups may do."""
+        """The highest scope among the grants of the user and its groups."""
         found = [self.users.get(user.username), *(self.groups.get(group) for group in user.groups)]
         return max((scope for scope in found if scope is not None), default=Scope.NONE)
 
@@ -45,7 +45,7 @@ def parse_scope(text: str) -> Scope:
     """Read "read", "write" or "operator".
 
     Raises:
-        GrantError: it is none of them.
+        GrantError: it is none of these.
     """
     scope = _SCOPES.get(text)
     if scope is None:
@@ -57,7 +57,7 @@ def parse_grants(*texts: str) -> Grants:
     """Read grants such as "group:system:serviceaccounts:platform=write" and "user:alice=read".
 
     Raises:
-        GrantError: one of them is neither, or two speak of the same subject.
+        GrantError: a grant is malformed, or a subject has two.
     """
     found: dict[str, dict[str, Scope]] = {"user": {}, "group": {}}
     for text in texts:
@@ -66,6 +66,6 @@ def parse_grants(*texts: str) -> Grants:
         if kind not in found or not name:
             raise GrantError(f"grant {text!r}: expected user:NAME=SCOPE or group:NAME=SCOPE")
         if name in found[kind]:
-            raise GrantError(f"grant {text!r}: {kind} {name} has one already, expected one each")
+            raise GrantError(f"grant {text!r}: expected one grant for {kind} {name}, got two")
         found[kind][name] = parse_scope(scope)
     return Grants(FrozenDict(found["user"]), FrozenDict(found["group"]))

@@ -1,11 +1,11 @@
-"""Bearer tokens from a file that does not hold them: it has a line for each, with the SHA-256 of the token.
+"""Authentication by a token file, which has one line for each bearer token, with the SHA-256 of the token.
 
 ::
 
     # name:scope:sha256
     billing:read:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae
 
-`new_token` makes both. A name may have several lines, so that tokens can be exchanged one after the other.
+`new_token` generates both. A name may have several lines, so that its tokens can be rotated.
 """
 
 import logging
@@ -32,22 +32,22 @@ _RANDOM_BYTES: Final = 32
 
 
 class TokenFileError(Exception):
-    """The file cannot be read, or a line of it is wrong; the message names it."""
+    """The token file is unreadable or has an invalid line; the message names both."""
 
 
 @frozen
 class NewToken:
-    """A token, which only its owner shall have, and the line for the file."""
+    """A token, which only its owner must know, and its line for the token file."""
 
     token: str = field(repr=False)
     line: str
 
 
 def new_token(name: str, scope: Scope) -> NewToken:
-    """A token of 256 random bits for a caller of this name.
+    """Generate a token of 256 random bits for a caller of this name.
 
     Raises:
-        TokenFileError: the name cannot stand in a file.
+        TokenFileError: the name is not allowed in a token file.
     """
     token = _PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
     line = f"{name}:{scope.name.lower()}:{_digest(token)}"
@@ -57,22 +57,21 @@ def new_token(name: str, scope: Scope) -> NewToken:
 
 
 class TokenFile:
-    """Tells callers by the tokens of a file.
+    """Authenticates callers by the tokens of a file.
 
     Guarantees:
-        A change of the file counts from the next request on. How long an answer takes says nothing about how much of a
-        token is right.
+        A change of the file takes effect with the next request. The comparison of tokens takes constant time.
 
     Caveats:
-        A file that is gone or wrong after a change leaves the tokens as they were, and an error in the log: to take
-        all of them back, empty the file. A token is only as strong as it is random, see `new_token`.
+        If the changed file is missing or invalid, the last valid tokens stay in use, and an error is logged: to revoke
+        all tokens, empty the file. A token must be random, see `new_token`.
     """
 
     def __init__(self, path: Path) -> None:
-        """Read the file.
+        """Load the file.
 
         Raises:
-            TokenFileError: it cannot be read, or a line of it is wrong.
+            TokenFileError: it is unreadable or has an invalid line.
         """
         self._path = path
         self._seen = file_state(path)
@@ -81,7 +80,7 @@ class TokenFile:
     async def authenticate(self, token: str) -> Caller | None:
         self._reload()
         digest = _digest(token)
-        # All of them, even after a match: the place of a token in the file is nobody's business.
+        # Compares with all lines, even after a match: the time must not reveal the position of a token in the file.
         matches = [owner for known, owner in self._owners if compare_digest(known, digest)]
         return matches[0] if matches else None
 
@@ -93,9 +92,9 @@ class TokenFile:
         try:
             self._owners = _read(self._path)
         except TokenFileError as error:
-            _LOG.error("token file is wrong, the tokens stay as they were", extra={"error": str(error)})
+            _LOG.error("invalid token file, keeping the last valid tokens", extra={"error": str(error)})
         else:
-            _LOG.info("token file read again", extra={"path": str(self._path), "tokens": len(self._owners)})
+            _LOG.info("token file reloaded", extra={"path": str(self._path), "tokens": len(self._owners)})
 
 
 def _read(path: Path) -> tuple[tuple[str, Caller], ...]:
@@ -106,7 +105,7 @@ def _read(path: Path) -> tuple[tuple[str, Caller], ...]:
         raise TokenFileError(f"token file {path} cannot be read: {reason.lower()}") from error
     owners = tuple(_owners(path, text))
     if len({digest for digest, _ in owners}) < len(owners):
-        raise TokenFileError(f"token file {path}: expected every hash once, got one twice")
+        raise TokenFileError(f"token file {path}: expected every hash once, got a hash twice")
     return owners
 
 
@@ -116,7 +115,7 @@ def _owners(path: Path, text: str) -> Iterator[tuple[str, Caller]]:
             continue
         parts = _LINE.fullmatch(line.strip())
         if parts is None:
-            # The line is not quoted: somebody may have written the token itself into it.
+            # The line is not quoted: it may contain the token itself by mistake.
             raise TokenFileError(f"token file {path}, line {number}: expected name:scope:sha256 (64 hex digits)")
         try:
             yield parts["hash"], Caller(parts["name"], parse_scope(parts["scope"]))

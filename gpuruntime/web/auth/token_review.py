@@ -1,6 +1,6 @@
-"""Bearer tokens of the cluster: the API server says whom one belongs to (TokenReview), grants say what that one may do.
+"""Authentication by tokens of the cluster: TokenReview says whose token it is, grants say which scope the user has.
 
-A pod gets such a token as a projected volume, a person with `kubectl create token NAME --audience gpuruntime`.
+A pod gets such a token from a projected volume, a person with `kubectl create token NAME --audience gpuruntime`.
 """
 
 import asyncio
@@ -19,13 +19,13 @@ from gpuruntime.web.server.route import Caller
 __all__ = ["AUDIENCE", "TokenReviews"]
 
 AUDIENCE: Final = "gpuruntime"
-"""Whom a token must be made for. One for the API server is refused: who has it could act there in its owner's name."""
+"""The audience that a token needs. A token for the API server is rejected: we could impersonate its owner there."""
 
 _FRESH_SECONDS: Final = 10.0
 _USABLE_SECONDS: Final = 120.0
 _REVIEW_SECONDS: Final = 1.0
-_REMEMBERED: Final = 4096
-_AT_A_TIME: Final = 8
+_CACHED: Final = 4096
+_CONCURRENT: Final = 8
 
 
 @frozen
@@ -35,53 +35,53 @@ class _Verdict:
 
 
 @frozen
-class _Circle:
-    """Those who are alike: what was said of them lately, and how many of them may be asked about at a time."""
+class _TokenClass:
+    """Valid tokens or all others: cached verdicts, and a limit of concurrent reviews."""
 
-    verdicts: LRU[str, _Verdict] = field(factory=lambda: LRU(_REMEMBERED))
-    slots: asyncio.Semaphore = field(factory=lambda: asyncio.Semaphore(_AT_A_TIME))
+    verdicts: LRU[str, _Verdict] = field(factory=lambda: LRU(_CACHED))
+    slots: asyncio.Semaphore = field(factory=lambda: asyncio.Semaphore(_CONCURRENT))
 
 
 class TokenReviews:
-    """Tells callers by what the API server says of their tokens.
+    """Authenticates callers by TokenReview.
 
     Guarantees:
-        A token counts only if it was made for the audience. A verdict is asked for again after ten seconds, so that is
-        how long a token outlives its end; while the API server cannot be asked, a user that it knew counts for up to
-        two minutes. It has a second to answer. Tokens are not kept, only their hashes. However many requests come with
-        one token at a time, it is reviewed once.
+        A token is valid only for the audience. Verdicts are cached for ten seconds, so a revoked token works for up to
+        ten seconds longer. While the API server is unavailable, a valid verdict counts for up to two minutes. A review
+        takes at most a second. Only hashes of tokens are kept. Concurrent requests with one token share one review.
 
-        However many tokens are tried, at most eight that belong to nobody known are under review at a time, and whoever
-        is known neither waits for them nor is forgotten for them. What is not reviewed for want of a place within the
-        second counts as not answered.
+        Tokens that are not known to be valid have their own cache, and at most eight of them are reviewed at a time:
+        callers with valid tokens neither wait for them nor lose their cached verdicts to them. A token that gets no
+        review within the second counts as not reviewed.
     """
 
     def __init__(self, client: Client, grants: Grants, audience: str = AUDIENCE) -> None:
         self._client = client
         self._grants = grants
         self._audience = audience
-        self._known = _Circle()
-        self._strangers = _Circle()
-        self._asking: dict[str, Singleflight[_Verdict]] = {}
+        self._valid = _TokenClass()
+        self._unproven = _TokenClass()
+        self._running: dict[str, SharedRun[_Verdict]] = {}
 
     async def authenticate(self, token: str) -> Caller | None:
-        """Whose token it is; None if nobody's.
+        """The caller that a token belongs to; None if the token is invalid.
 
         Raises:
-            UnavailableError: the API server does not say, or does not let us ask; that is no word about the request.
+            UnavailableError: the API server did not review the token, or does not permit reviews. That says nothing
+                about the token.
         """
         if not token.isascii():
             return None
         key = sha256(token.encode()).hexdigest()
-        known = self._known.verdicts.get(key) or self._strangers.verdicts.get(key)
+        known = self._valid.verdicts.get(key) or self._unproven.verdicts.get(key)
         if known is None or _age(known) >= _FRESH_SECONDS:
-            known = await self._ask_again(token, key, known)
+            known = await self._refreshed(token, key, known)
         if known.user is None:
             return None
         return Caller(known.user.username, self._grants.scope_of(known.user))
 
-    async def _ask_again(self, token: str, key: str, known: _Verdict | None) -> _Verdict:
-        run = self._asking.setdefault(key, Singleflight(lambda: self._review(token, key)))
+    async def _refreshed(self, token: str, key: str, known: _Verdict | None) -> _Verdict:
+        run = self._running.setdefault(key, SharedRun(lambda: self._review(token, key)))
         try:
             return await run.join()
         except UnavailableError:
@@ -89,24 +89,24 @@ class TokenReviews:
                 raise
             return known
         finally:
-            self._asking.pop(key, None)
+            self._running.pop(key, None)
 
     async def _review(self, token: str, key: str) -> _Verdict:
-        asked = TokenReview(spec=TokenReviewSpec(token, (self._audience,)))
-        circle = self._known if key in self._known.verdicts else self._strangers
+        review = TokenReview(spec=TokenReviewSpec(token, (self._audience,)))
+        current = self._valid if key in self._valid.verdicts else self._unproven
         try:
-            async with asyncio.timeout(_REVIEW_SECONDS), circle.slots:
-                status = (await self._client.create(asked)).status
+            async with asyncio.timeout(_REVIEW_SECONDS), current.slots:
+                status = (await self._client.create(review)).status
         except TimeoutError:
-            raise UnavailableError(f"a caller's token was not reviewed within {_REVIEW_SECONDS:g} s") from None
+            raise UnavailableError(f"no TokenReview of a caller's token within {_REVIEW_SECONDS:g} s") from None
         except KubeError as error:
-            raise UnavailableError(f"a caller's token was not reviewed: {error}") from error
-        # A server that knows nothing of audiences names none, and has then not looked at them.
-        believed = status.authenticated and self._audience in status.audiences and status.user.username != ""
-        verdict = _Verdict(status.user if believed else None, _now())
-        theirs, other = (self._known, self._strangers) if believed else (self._strangers, self._known)
+            raise UnavailableError(f"TokenReview of a caller's token failed: {error}") from error
+        # A server that does not support audiences returns none, and has not checked them.
+        is_valid = status.authenticated and self._audience in status.audiences and status.user.username != ""
+        verdict = _Verdict(status.user if is_valid else None, _now())
+        new, other = (self._valid, self._unproven) if is_valid else (self._unproven, self._valid)
         other.verdicts.discard(key)
-        theirs.verdicts.put(key, verdict)
+        new.verdicts.put(key, verdict)
         return verdict
 
 

@@ -1,1 +1,1 @@
-"""/stocks and /vms: the simplified view of stock units and active units."""
+"""/stocks and /vms: a simplified view of stock units and active units. Only `web.app` imports it."""

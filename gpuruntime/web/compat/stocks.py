@@ -1,28 +1,28 @@
-"""/stocks: reserved capacity in plain words, a view of stock units."""
+"""/stocks: reserved capacity, a simplified view of stock units."""
 
 from attrs import frozen
 
 from gpuruntime.service.compat.machines import DeletedStocks, DeleteStocks, Machines, NewStocks, Stock
-from gpuruntime.web.compat.machine_pages import MachineQuery, aged, page_of
-from gpuruntime.web.server.route import NO_CAPACITY, REFUSED, Answer, Call, Idempotency, Reply, Route, Scope
+from gpuruntime.web.compat.paging import MachineQuery, age_header, page_of
+from gpuruntime.web.server.route import NO_CAPACITY, REFUSED, Call, Idempotency, Reply, Response, Route, Scope
 
 __all__ = ["StockRoutes"]
 
 
 @frozen
 class StockRoutes:
-    """The routes, over whoever keeps stocks."""
+    """The routes of /stocks, on any backend of machines."""
 
     machines: Machines
 
     async def list(self, call: Call) -> Reply:
-        """All stocks by id: those that wait, and those that a VM has."""
+        """List stocks by id: those that are available, and those that a VM uses."""
         page = page_of(self.machines.stocks(), call.query, lambda stock: stock.id)
-        return Reply(200, page, aged(self.machines.age()))
+        return Reply(200, page, age_header(self.machines.age()))
 
     async def create(self, call: Call) -> Reply:
-        """Reserves capacity. The answer comes when all of it can be used, or after 20 seconds with 202 and the stocks
-        as they are by then. Sent again with the same operationID, it reserves nothing and answers 200.
+        """Reserve capacity. The response is sent when all stocks are available, or after 20 seconds with 202 and the
+        stocks as they are by then. Sent again with the same operationID, nothing is reserved, and the response is 200.
         """
         request: NewStocks = call.body
         created = await self.machines.create_stocks(call.operation_id, request)
@@ -31,14 +31,14 @@ class StockRoutes:
         return Reply(200 if created.is_replay else 201, created.stocks)
 
     async def delete(self, call: Call) -> Reply:
-        """Gives up stocks of a flavour that no VM has, those first that are not ready, then the youngest: as many as
-        asked for, or none. Stocks of a pool are not touched.
+        """Delete unused stocks of a flavour: first those that are not ready, then the newest. Either the requested
+        number is deleted, or none. Stocks of a pool are not deleted.
         """
         request: DeleteStocks = call.body
         return Reply(200, await self.machines.delete_stocks(call.operation_id, request))
 
     def routes(self) -> tuple[Route, ...]:
-        """What is served below the API's prefix."""
+        """The routes below the prefix of the API."""
         return (
             Route(
                 "GET",
@@ -48,7 +48,7 @@ class StockRoutes:
                 Scope.READ,
                 name="listStocks",
                 query=MachineQuery,
-                answers=(Answer(200, Stock, "The stocks.", is_list=True),),
+                responses=(Response(200, Stock, "The stocks.", is_list=True),),
             ),
             Route(
                 "POST",
@@ -58,24 +58,24 @@ class StockRoutes:
                 Scope.OPERATOR,
                 name="createStocks",
                 body=NewStocks,
-                answers=(
-                    Answer(201, Stock, "The stocks, all of which can be used.", is_list=True),
-                    Answer(200, Stock, "The stocks of a request that was sent before.", is_list=True),
-                    Answer(202, Stock, "The stocks as far as they are made by now.", is_list=True),
+                responses=(
+                    Response(201, Stock, "The stocks. All are available.", is_list=True),
+                    Response(200, Stock, "The request was sent before: its stocks as they are now.", is_list=True),
+                    Response(202, Stock, "The stocks as they are: not all are available yet.", is_list=True),
                 ),
-                refusals=(REFUSED,),
+                errors=(REFUSED,),
                 idempotency=Idempotency.ACCEPTED,
             ),
             Route(
                 "DELETE",
                 "/stocks",
                 self.delete,
-                "Delete stocks that nobody uses",
+                "Delete unused stocks",
                 Scope.OPERATOR,
                 name="deleteStocks",
                 body=DeleteStocks,
-                answers=(Answer(200, DeletedStocks, "What was deleted."),),
-                refusals=(NO_CAPACITY, REFUSED),
+                responses=(Response(200, DeletedStocks, "The flavour and the number of stocks that were deleted."),),
+                errors=(NO_CAPACITY, REFUSED),
                 idempotency=Idempotency.ACCEPTED,
             ),
         )

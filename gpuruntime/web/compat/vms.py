@@ -1,61 +1,61 @@
-"""/vms: what runs on reserved capacity in plain words, a view of active units."""
+"""/vms: machines on reserved capacity, a simplified view of active units."""
 
 from attrs import field, frozen
 
 from gpuruntime.meta import FrozenDict, Struct, wire
 from gpuruntime.service.compat.machines import DELETED, VM, Machines, NewVM
-from gpuruntime.web.compat.machine_pages import MachineQuery, aged, page_of
-from gpuruntime.web.server.reply_headers import shown
-from gpuruntime.web.server.route import NO_CAPACITY, REFUSED, STALE, Answer, Call, Idempotency, Reply, Route, Scope
+from gpuruntime.web.compat.paging import MachineQuery, age_header, page_of
+from gpuruntime.web.server.headers import version_header
+from gpuruntime.web.server.route import NO_CAPACITY, REFUSED, STALE, Call, Idempotency, Reply, Response, Route, Scope
 
 __all__ = ["DeletedVM", "VMRoutes"]
 
 
 @frozen
 class DeletedVM(Struct):
-    """A VM that is gone."""
+    """A VM that was deleted."""
 
     vm_id: str = field(metadata=wire("vmID"))
-    """Its name."""
+    """Its id."""
     status: str
-    """deleted."""
+    """Always deleted."""
 
 
 @frozen
 class VMRoutes:
-    """The routes, over whoever keeps VMs."""
+    """The routes of /vms, on any backend of machines."""
 
     machines: Machines
 
     async def list(self, call: Call) -> Reply:
-        """All VMs by id."""
+        """List VMs by id."""
         page = page_of(self.machines.vms(), call.query, lambda vm: vm.id)
-        return Reply(200, page, aged(self.machines.age()))
+        return Reply(200, page, age_header(self.machines.age()))
 
     async def create(self, call: Call) -> Reply:
-        """Makes a VM with the default image on the oldest available stock of a flavour, or on the one that stockID
-        names. That it is stored does not mean that it runs: see its status. Sent again with the same operationID, it
-        makes nothing and answers 200.
+        """Create a VM with the default image on the oldest available stock of a flavour, or on the stock that stockID
+        names. The VM is stored, but may not run yet: see its status. Sent again with the same operationID, nothing is
+        created, and the response is 200.
         """
         request: NewVM = call.body
         created = await self.machines.create_vm(call.operation_id, request)
-        return Reply(200 if created.is_replay else 201, created.vm, FrozenDict(shown(created.version)))
+        return Reply(200 if created.is_replay else 201, created.vm, FrozenDict(version_header(created.version)))
 
     async def get(self, call: Call) -> Reply:
-        """One VM."""
-        vm = await self.machines.vm(call.names["id"], call.at_least)
-        return Reply(200, vm, aged(self.machines.age()))
+        """Get a VM."""
+        vm = await self.machines.vm(call.path_params["id"], call.at_least)
+        return Reply(200, vm, age_header(self.machines.age()))
 
     async def delete(self, call: Call) -> Reply:
-        """Deletes a VM. Its stock is available again, unless a pool had supplied it: the pool has made another.
+        """Delete a VM. Its stock becomes available again, unless a pool supplied it: the pool has replaced it already.
 
-        With If-Match, only if the unit that it is has this ETag when the request comes.
+        With If-Match, only if the unit of the VM has this ETag when the request arrives.
         """
-        await self.machines.delete_vm(call.operation_id, call.names["id"], call.if_match or "")
-        return Reply(200, DeletedVM(call.names["id"], DELETED))
+        await self.machines.delete_vm(call.operation_id, call.path_params["id"], call.if_match or "")
+        return Reply(200, DeletedVM(call.path_params["id"], DELETED))
 
     def routes(self) -> tuple[Route, ...]:
-        """What is served below the API's prefix."""
+        """The routes below the prefix of the API."""
         missing = (404, "vm_not_found")
         return (
             Route(
@@ -66,7 +66,7 @@ class VMRoutes:
                 Scope.READ,
                 name="listVms",
                 query=MachineQuery,
-                answers=(Answer(200, VM, "The VMs.", is_list=True),),
+                responses=(Response(200, VM, "The VMs.", is_list=True),),
             ),
             Route(
                 "POST",
@@ -76,11 +76,11 @@ class VMRoutes:
                 Scope.WRITE,
                 name="createVm",
                 body=NewVM,
-                answers=(
-                    Answer(201, VM, "The VM, stored."),
-                    Answer(200, VM, "The VM of a request that was sent before."),
+                responses=(
+                    Response(201, VM, "The VM is stored."),
+                    Response(200, VM, "The request was sent before: the VM as it is now."),
                 ),
-                refusals=(NO_CAPACITY, REFUSED),
+                errors=(NO_CAPACITY, REFUSED),
                 idempotency=Idempotency.ACCEPTED,
             ),
             Route(
@@ -90,8 +90,8 @@ class VMRoutes:
                 "Get a VM",
                 Scope.READ,
                 name="getVm",
-                answers=(Answer(200, VM, "The VM."),),
-                refusals=(missing,),
+                responses=(Response(200, VM, "The VM."),),
+                errors=(missing,),
             ),
             Route(
                 "DELETE",
@@ -100,8 +100,8 @@ class VMRoutes:
                 "Delete a VM",
                 Scope.WRITE,
                 name="deleteVm",
-                answers=(Answer(200, DeletedVM, "It is gone."),),
-                refusals=(missing, STALE, REFUSED),
+                responses=(Response(200, DeletedVM, "The VM is deleted."),),
+                errors=(missing, STALE, REFUSED),
                 idempotency=Idempotency.ACCEPTED,
             ),
         )

@@ -1,8 +1,8 @@
-"""Schemas of OpenAPI 3.1 from wire types: what the definitions of kinds say, in the words of JSON Schema.
+"""Component schemas for OpenAPI 3.1, from wire types.
 
-Every type has a name of its own among the components, types inside of others too: generators name their classes after
-it. What a type is in requests and in answers differs, so inside of requests it has `Input` behind its name. A map is
-named after the property that it is.
+Every type is a component with its own name, nested types too: client generators name their classes after it. A nested
+type has different schemas in requests and in responses, so its name in requests ends with `Input`. A map is named after
+its property.
 """
 
 from collections.abc import Mapping
@@ -22,71 +22,70 @@ _NULL: Final = {"type": "null"}
 
 
 class Components:
-    """The schemas of a description, each under its name."""
+    """The component schemas of a document, by name."""
 
     def __init__(self) -> None:
         self._schemas: dict[str, dict[str, Any]] = {}
         self._types: dict[str, type[Struct]] = {}
 
     def request(self, cls: type[Struct], more: Mapping[str, Any] = EMPTY) -> dict[str, Any]:
-        """Where it is found what a body may be. Unknown fields are refused, and null is as good as absent.
-
-        It may have `more` properties than those of its type.
-        """
-        schema = _Plain(self, is_request=True).of(schema_of(cls, typed=True))
+        """Reference to the schema of a body, with `more` properties. Unknown fields are invalid, and null is absent."""
+        schema = _Converter(self, is_request=True).convert(schema_of(cls, typed=True))
         return self.add(cls.__name__, {**schema, "properties": {**more, **schema["properties"]}})
 
     def response(self, cls: type[Struct]) -> dict[str, Any]:
-        """Where it is found what an answer, or a part of one, is. Further fields may come with any release."""
-        return self.inner(cls.__name__, cls, _Plain(self, is_request=False))
+        """A reference to the schema of response data. Later releases may add fields."""
+        return self.of_type(cls.__name__, cls, _Converter(self, is_request=False))
 
     def add(self, name: str, schema: dict[str, Any]) -> dict[str, Any]:
-        """Where a schema is found.
+        """Add a schema, and return a reference to it.
 
         Raises:
-            ValueError: there is another one of this name.
+            ValueError: another schema has this name.
         """
         if self._schemas.setdefault(name, schema) != schema:
-            raise ValueError(f"type {name}: expected one meaning of the name in requests and answers, got two")
+            raise ValueError(f"type {name}: expected one schema of this name, got two that differ")
         return {"$ref": f"#/components/schemas/{name}"}
 
     def all(self) -> dict[str, Any]:
         return dict(sorted(self._schemas.items()))
 
-    def inner(self, name: str, cls: type[Struct], plain: "_Plain") -> dict[str, Any]:
-        """Where a type is found that has a schema of this name."""
+    def of_type(self, name: str, cls: type[Struct], converter: "_Converter") -> dict[str, Any]:
+        """A reference to the schema of a type under this name."""
         if self._types.get(name) is not cls:
             self._types[name] = cls
-            self.add(name, plain.of(schema_of(cls, typed=True)))
+            self.add(name, converter.convert(schema_of(cls, typed=True)))
         return {"$ref": f"#/components/schemas/{name}"}
 
 
 def query_schema(cls: type[Struct]) -> Mapping[str, dict[str, Any]]:
-    """What the parameters of a query may be, by their names."""
-    properties: dict[str, dict[str, Any]] = _Plain(Components(), is_request=False).of(schema_of(cls))["properties"]
+    """The schemas of query parameters, by name."""
+    properties: dict[str, dict[str, Any]] = _Converter(Components(), is_request=False).convert(schema_of(cls))[
+        "properties"
+    ]
     return properties
 
 
 @frozen
-class _Plain:
-    """Makes schemas without what only Kubernetes knows; types and maps inside of them go to the components."""
+class _Converter:
+    """Converts CRD schemas to plain JSON Schema; nested types and maps become components."""
 
     components: Components
     is_request: bool
-    is_part: bool = False
+    is_nested: bool = False
 
-    def of(self, schema: dict[str, Any]) -> dict[str, Any]:
+    def convert(self, schema: dict[str, Any]) -> dict[str, Any]:
         if TYPE in schema:
-            # Without a default: no generator knows one that is an object. Absent means the same.
+            # Without a default: client generators do not support objects as defaults, and absent means the same.
             cls: type[Struct] = schema[TYPE]
             described = {"description": schema["description"]} if "description" in schema else {}
-            part = evolve(self, is_part=True)
-            return {**described, **self.components.inner(cls.__name__ + self._suffix, cls, part)}
+            nested = evolve(self, is_nested=True)
+            return {**described, **self.components.of_type(cls.__name__ + self._suffix, cls, nested)}
         plain = {key: value for key, value in schema.items() if not key.startswith(_KUBERNETES) and key != "nullable"}
         if schema.get("x-kubernetes-list-type") == "set":
             plain["uniqueItems"] = True
         if schema.get("type") == "string":
-            # On a string with a format they keep the API server from taking a list for it.
+            # Only for the API server: on a string with a format they keep it from accepting a list.
             plain.pop("minItems", None)
             plain.pop("maxItems", None)
         required = plain.get("required", ())
@@ -97,7 +96,7 @@ class _Plain:
             }
         for key in ("items", "additionalProperties"):
             if key in plain:
-                plain[key] = self.of(plain[key])
+                plain[key] = self.convert(plain[key])
         is_closed = plain.get("type") == "object" and "additionalProperties" not in plain and _OPEN not in schema
         if self.is_request and is_closed:
             plain["additionalProperties"] = False
@@ -108,17 +107,17 @@ class _Plain:
         return "Input" if self.is_request else ""
 
     def _property(self, name: str, schema: dict[str, Any], *, is_required: bool) -> dict[str, Any]:
-        plain = self._named(name, self.of(schema))
+        plain = self._named(name, self.convert(schema))
         if not self.is_request:
             return plain
-        if self.is_part and "default" in plain:
-            # A client would send it with each update, and so change what its user left out.
+        if self.is_nested and "default" in plain:
+            # A generated client would send the default with every update, and so change a field that its user omitted.
             usual = orjson.dumps(plain.pop("default")).decode()
-            plain["description"] = f"{plain.get('description', '')} A new one has {usual} unless given.".lstrip()
+            plain["description"] = f"{plain.get('description', '')} New objects default to {usual}.".lstrip()
         return plain if is_required else _nullable(plain)
 
     def _named(self, name: str, schema: dict[str, Any]) -> dict[str, Any]:
-        """The schema of a property; that of a map goes to the components, because generators make a class of it."""
+        """The schema of a property. A map becomes a component, because client generators make a class of it."""
         if schema.get("type") != "object" or not isinstance(schema.get("additionalProperties"), dict):
             return schema
         described = {key: text for key, text in schema.items() if key == "description"}

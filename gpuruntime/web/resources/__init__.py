@@ -1,1 +1,1 @@
-"""REST resources, one file each, with their bodies and views."""
+"""REST resources: the handlers of each, with its bodies, queries and views."""

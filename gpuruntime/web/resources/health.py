@@ -1,4 +1,4 @@
-"""GET /health: what a person asks first. Whether a process shall get traffic or a restart is for /readyz and /livez."""
+"""GET /health: the state of the process and the cluster, for people. Probes are /readyz and /livez."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -7,19 +7,18 @@ from typing import Annotated, Final
 
 from attrs import field, frozen
 
-from gpuruntime.control import Cache
 from gpuruntime.kube import KubeError
 from gpuruntime.kube.singleflight import Singleflight
 from gpuruntime.meta import Format, Struct, format_seconds, wire
 from gpuruntime.service.reads.inventory import GpuTotal, InventorySnapshot
-from gpuruntime.web.server.route import Answer, Call, Reply, Route, Scope
+from gpuruntime.web.server.route import Call, Reply, Response, Route, Scope
 
-__all__ = ["ClusterProbe", "GpuProductView", "Health", "HealthPages", "health_of", "why_not_ready"]
+__all__ = ["ClusterProbe", "GpuProductView", "Health", "HealthRoutes", "health_of"]
 
-# With the second that the review of a token may take before, it is less than the two that are promised. The manager's
-# own request gives up a moment earlier, and knows more to tell.
+# Together with the second that a TokenReview may take, it stays below the two seconds that are promised. The manager's
+# own request times out a moment earlier, with a better error message.
 _PROBE_SECONDS: Final = 0.95
-_REMEMBERED_SECONDS: Final = 1.0
+_CACHED_SECONDS: Final = 1.0
 
 
 @frozen
@@ -27,67 +26,67 @@ class GpuProductView(Struct):
     """The GPUs of one product in the cluster."""
 
     product: str
-    """What label nvidia.com/gpu.product of the nodes says; "unknown" where it says nothing."""
+    """Value of node label nvidia.com/gpu.product; "unknown" for nodes without it."""
     node_count: int
-    """Nodes that have such GPUs."""
+    """Nodes with such GPUs."""
     capacity: int
     """GPUs on these nodes."""
     allocatable: int
-    """GPUs on these nodes that pods can get."""
+    """GPUs on these nodes that are allocatable to pods."""
 
 
 @frozen
 class Health(Struct):
-    """What the process knows of itself and of the cluster."""
+    """State of the process and the cluster."""
 
     started_at: Annotated[str, Format("date-time")]
     """When the process started."""
     uptime_seconds: int
-    """For how long it has run."""
+    """Seconds since then."""
     kubernetes_connected: bool
-    """Whether the API server answered just now."""
+    """Whether the API server responds now."""
     node_count: int
     """Nodes of the cluster."""
     ready_node_count: int
-    """Nodes that are ready."""
+    """Nodes with condition Ready."""
     active_unit_count: int
-    """Units outside of stock namespaces."""
+    """Active units: units outside stock namespaces."""
     stock_unit_count: int
-    """Units in stock namespaces, claimed and unready ones included."""
+    """Units in stock namespaces, including claimed units and units that are not ready."""
     available_stock_unit_count: int
     """Stock units that can be claimed now."""
     stock_pool_count: int
-    """Pools."""
+    """Number of pools."""
     total_gpu_capacity: int = field(metadata=wire("totalGPUCapacity"))
     """GPUs of all nodes."""
     total_gpu_allocatable: int = field(metadata=wire("totalGPUAllocatable"))
-    """GPUs of all nodes that pods can get."""
+    """Allocatable GPUs of all nodes."""
     gpu_products: tuple[GpuProductView, ...]
-    """The same by product, sorted."""
+    """GPUs by product, sorted."""
     cache_age_seconds: float | None = None
-    """How long ago the API server was last heard of by what these figures come from: some seconds while all is well and
-    nothing happens. None before the first time."""
+    """Seconds since the caches behind these numbers last received anything from the API server. A few seconds are
+    normal. Omitted before the first sync."""
     kube_error: str | None = None
-    """Why the API server did not answer; none without a cluster."""
+    """Why the API server does not respond; omitted without a cluster."""
 
 
-def health_of(taken: InventorySnapshot, *, started: datetime, now: datetime, kube_error: str | None) -> Health:
-    """The answer for what was found; `kube_error` is "" if the API server answered, None if there is none to ask."""
-    products = taken.products
+def health_of(snapshot: InventorySnapshot, *, started: datetime, now: datetime, kube_error: str | None) -> Health:
+    """The health of a snapshot; `kube_error` is "" if the API server responds, None if there is no cluster."""
+    products = snapshot.products
     return Health(
         started_at=format_seconds(started),
         uptime_seconds=int((now - started).total_seconds()),
         kubernetes_connected=kube_error == "",
-        node_count=len(taken.nodes),
-        ready_node_count=sum(node.is_ready for node in taken.nodes),
-        active_unit_count=taken.active_units,
-        stock_unit_count=taken.stock_units,
-        available_stock_unit_count=taken.ready_stock_units,
-        stock_pool_count=taken.pools,
+        node_count=len(snapshot.nodes),
+        ready_node_count=sum(node.is_ready for node in snapshot.nodes),
+        active_unit_count=snapshot.active_units,
+        stock_unit_count=snapshot.stock_units,
+        available_stock_unit_count=snapshot.ready_stock_units,
+        stock_pool_count=snapshot.pools,
         total_gpu_capacity=sum(total.capacity for total in products),
         total_gpu_allocatable=sum(total.allocatable for total in products),
         gpu_products=tuple(map(_product, products)),
-        cache_age_seconds=None if taken.age is None else round(taken.age, 1),
+        cache_age_seconds=None if snapshot.age is None else round(snapshot.age, 1),
         kube_error=kube_error or None,
     )
 
@@ -97,66 +96,60 @@ def _product(total: GpuTotal) -> GpuProductView:
 
 
 class ClusterProbe:
-    """Asks whether the API server answers: at most once a second, however many want to know."""
+    """Checks whether the API server responds, at most once a second: concurrent callers share one request."""
 
     def __init__(self, reach: Callable[[], Awaitable[None]]) -> None:
         self._reach = reach
-        self._run = Singleflight(self._ask)
-        self._told = ("", float("-inf"))
+        self._run = SharedRun(self._check)
+        self._last = ("", float("-inf"))
 
     async def error(self) -> str:
-        """Why the API server does not answer, "" if it does; within a second."""
-        error, at = self._told
-        if asyncio.get_running_loop().time() - at < _REMEMBERED_SECONDS:
+        """Why the API server does not respond, "" if it does; takes at most a second."""
+        error, at = self._last
+        if asyncio.get_running_loop().time() - at < _CACHED_SECONDS:
             return error
         return await self._run.join()
 
-    async def _ask(self) -> str:
+    async def _check(self) -> str:
         error = ""
         try:
             async with asyncio.timeout(_PROBE_SECONDS):
                 await self._reach()
-        except KubeError as refusal:
-            error = str(refusal)
+        except KubeError as failure:
+            error = str(failure)
         except TimeoutError:
             error = f"the API server did not answer within {_PROBE_SECONDS:g} s"
-        self._told = (error, asyncio.get_running_loop().time())
+        self._last = (error, asyncio.get_running_loop().time())
         return error
 
 
 @frozen
-class HealthPages:
-    """The route, over whatever knows the figures and whatever knows whether the cluster is there."""
+class HealthRoutes:
+    """The route of /health.
 
-    take: Callable[[], InventorySnapshot]
+    Args:
+        snapshot: takes the numbers.
+        kube_error: why the API server does not respond; "" if it does, None if there is no cluster.
+    """
+
+    snapshot: Callable[[], InventorySnapshot]
     kube_error: Callable[[], Awaitable[str | None]]
     now: Callable[[], datetime]
     started: datetime
 
     async def health(self) -> Health:
-        return health_of(self.take(), started=self.started, now=self.now(), kube_error=await self.kube_error())
+        return health_of(self.snapshot(), started=self.started, now=self.now(), kube_error=await self.kube_error())
 
     async def get(self, _call: Call) -> Reply:
-        """The cluster, its nodes and GPUs by product, the number of units and of stock units, and how old these figures
-        are. Always 200 and always within two seconds, also while the API server is away, unless only that knows who
-        calls: then 503 for callers whom it has not known in the last two minutes. It is no probe: /livez and /readyz
-        are.
+        """Nodes, GPUs by product, numbers of units and stock units, and the age of these numbers.
+
+        The response is always 200, within two seconds, also while the API server is unavailable. The exception: if
+        callers are authenticated by TokenReview only, callers that were not reviewed in the last two minutes get 503.
+        This is not a probe; the probes are /livez and /readyz.
         """
         return Reply(200, await self.health())
 
     def routes(self) -> tuple[Route, ...]:
-        answers = (Answer(200, Health, "What the process knows of itself and of the cluster."),)
-        summary = "Health of the cluster and of the API"
-        return (Route("GET", "/health", self.get, summary, Scope.READ, name="getHealth", answers=answers),)
-
-
-def why_not_ready(cache: Cache) -> Callable[[], str]:
-    """Why nobody can be served from a cache yet, "" once it has seen the cluster."""
-
-    def reason() -> str:
-        if all(informer.has_synced for informer in cache.informers):
-            return ""
-        errors = sorted({str(part.last_error) for one in cache.informers for part in one.health if part.last_error})
-        return f"the cluster has not been seen yet: {errors[0] if errors else 'the caches are being filled'}"
-
-    return reason
+        responses = (Response(200, Health, "State of the process and the cluster."),)
+        summary = "Get the health of the API and the cluster"
+        return (Route("GET", "/health", self.get, summary, Scope.READ, name="getHealth", responses=responses),)

@@ -1,33 +1,128 @@
-"""Jobs: the records of write requests."""
+"""/operator/jobs: Operations as callers see them, the records of write requests.
+
+A job that succeeded is stored, which does not mean that it is ready.
+"""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from heapq import nlargest
-from typing import Final
+from typing import Annotated, Any, Final
 
-from attrs import frozen
+from attrs import evolve, field, frozen
 
-from gpuruntime.api.operation import PENDING, Operation, operation_name
-from gpuruntime.meta import ObjectKey
+from gpuruntime.api.operation import (
+    PENDING,
+    SEED_STOCK_UNITS,
+    SUCCEEDED,
+    Operation,
+    OperationProgress,
+    operation_name,
+)
+from gpuruntime.api.roles import STOCK_NAMESPACE
+from gpuruntime.meta import EMPTY, ObjectKey, Pattern, Struct, wire
 from gpuruntime.service.errors import ObjectNotFoundError
+from gpuruntime.service.operations.jobs import job_of
+from gpuruntime.service.operations.operations import Performed
 from gpuruntime.service.operations.record import has_ended
 from gpuruntime.service.reads.paging import cursor_of
 from gpuruntime.service.reads.reader import ReadPage, Reads
+from gpuruntime.service.stock.names import batch_name
 from gpuruntime.service.wiring import Service
-from gpuruntime.web.resources.job_views import JobView, job_view
-from gpuruntime.web.resources.list_queries import JobsQuery, after_cursor
-from gpuruntime.web.server.reply_headers import of_page, of_seen
-from gpuruntime.web.server.route import Answer, Call, Page, Reply, Route, Scope
+from gpuruntime.web.resources.object_models import PageQuery, Word, after_cursor
+from gpuruntime.web.server.headers import page_headers, read_headers
+from gpuruntime.web.server.route import Call, Page, Reply, Response, Route, Scope
 
-__all__ = ["Jobs", "newest_of"]
+__all__ = ["JobRoutes", "JobView", "finished_job_view", "job_view", "newest_first"]
 
 _EVERYTHING: Final = 10**9
-_AT_A_TIME: Final = 1000
+_CHUNK: Final = 1000
 
 
 @frozen
-class Jobs:
-    """The handlers of /operator/jobs."""
+class JobView(Struct):
+    """The progress of a write request."""
+
+    id: str
+    """The operationID."""
+    operation_id: str = field(metadata=wire("operationID"))
+    """The caller's name for the request."""
+    type: str
+    """Type of the request, such as seed_stock_units."""
+    status: str
+    """pending, running, succeeded or failed. Succeeded means that the objects are stored, not that they are ready."""
+    error: str | None = None
+    """Why it failed."""
+    error_code: str | None = None
+    """Why it failed, in one word."""
+    progress: OperationProgress | None = None
+    """Progress of a request with many steps."""
+    object_name: str | None = None
+    """The object of the request; for a batch of stock units, the prefix of their names."""
+    object_namespace: str | None = None
+    """Namespace of the object."""
+    created_at: str | None = None
+    """When the request was recorded."""
+    updated_at: str | None = None
+    """When the job last changed."""
+    deleted: bool | None = None
+    """True if the object has been deleted since: in the response to a request that is sent again."""
+
+
+@frozen
+class JobsQuery(PageQuery):
+    """Which jobs."""
+
+    status: Annotated[str | None, Pattern("^(pending|running|succeeded|failed)$")] = None
+    """Only jobs with this status."""
+    type: Word = None
+    """Only jobs of this type, such as seed_stock_units."""
+
+
+def job_view(operation: Operation) -> JobView:
+    """The view of an Operation."""
+    job, error = job_of(operation), operation.status.error
+    name, namespace = job.object_name, job.object_namespace
+    if not name:
+        name, namespace = _requested_object(operation)
+    return JobView(
+        job.operation_id,
+        job.operation_id,
+        job.type,
+        job.status,
+        error=job.error or None,
+        error_code=None if error is None else error.code,
+        progress=operation.status.progress,
+        object_name=name or None,
+        object_namespace=namespace or None,
+        created_at=job.created_at or None,
+        updated_at=job.updated_at or None,
+    )
+
+
+def finished_job_view(performed: Performed, *, deleted: bool) -> JobView:
+    """The view of a request that was carried out; the status of its Operation may not be written yet."""
+    result = performed.result
+    return evolve(
+        job_view(performed.operation),
+        status=SUCCEEDED,
+        object_name=result.name,
+        object_namespace=result.namespace,
+        deleted=True if deleted else None,
+    )
+
+
+def _requested_object(operation: Operation) -> tuple[str, str]:
+    """Name and namespace of the object of a request that has not ended."""
+    request: Mapping[str, Any] = operation.spec.request or EMPTY
+    if operation.spec.type == SEED_STOCK_UNITS and "envelope" in request:
+        batch = batch_name(request["envelope"].get("specName", ""), operation.spec.operation_id)
+        return batch, request.get("namespace", STOCK_NAMESPACE)
+    return request.get("name", ""), request.get("namespace", "")
+
+
+@frozen
+class JobRoutes:
+    """The routes of /operator/jobs."""
 
     service: Service
 
@@ -38,69 +133,67 @@ class Jobs:
                 *("GET", "/operator/jobs", self.list_jobs, "List jobs", Scope.READ),
                 name="listJobs",
                 query=JobsQuery,
-                answers=(Answer(200, JobView, "A page of jobs, the newest first.", is_list=True),),
+                responses=(Response(200, JobView, "A page of jobs, the newest first.", is_list=True),),
             ),
             Route(
                 *("GET", "/operator/jobs/{operationID}", self.get, "Get a job", Scope.READ),
                 name="getJob",
-                answers=(Answer(200, JobView, "The job."),),
-                refusals=((404, "job_not_found"),),
+                responses=(Response(200, JobView, "The job."),),
+                errors=((404, "job_not_found"),),
             ),
         )
 
     async def list_jobs(self, call: Call) -> Reply:
-        """The jobs that match, the newest first, page by page: `next` of a page is the `cursor` of the following one.
+        """List jobs in pages, the newest first: the `next` of a page is the `cursor` of the following one.
 
-        Jobs that have ended are forgotten after a while, a day unless the process is told otherwise.
+        Jobs that have ended are deleted after a while, by default after a day.
         """
         query: JobsQuery = call.query
         after = after_cursor(query.cursor)
         as_known = self.service.operations.as_known
 
         def matches(operation: Operation) -> bool:
-            is_asked_for = query.type in {None, operation.spec.type}
-            is_so_far = query.status in {None, as_known(operation).status.state or PENDING}
-            return is_asked_for and is_so_far and (after is None or _place(operation) < after)
+            has_type = query.type in {None, operation.spec.type}
+            has_status = query.status in {None, as_known(operation).status.state or PENDING}
+            return has_type and has_status and (after is None or _sort_key(operation) < after)
 
-        page = await newest_of(self.service.job_reads, matches, query.limit, call.at_least)
-        following = "" if page.next is None else cursor_of(page.next)
-        return Reply(
-            200, Page(tuple(job_view(as_known(operation)) for operation in page.items), following), of_page(page)
-        )
+        page = await newest_first(self.service.job_reads, matches, query.limit, call.at_least)
+        views = tuple(job_view(as_known(operation)) for operation in page.items)
+        return Reply(200, Page(views, "" if page.next is None else cursor_of(page.next)), page_headers(page))
 
     async def get(self, call: Call) -> Reply:
-        """How far a request is. That it succeeded means that what it asks for is stored, not that it is ready."""
-        operation_id = call.names["operationID"]
+        """Get a job. A job that succeeded means that its objects are stored, not that they are ready."""
+        operation_id = call.path_params["operationID"]
         key = ObjectKey(self.service.operations.namespace, operation_name(operation_id))
         try:
-            seen = await self.service.job_reads.get_newest(key, call.at_least, has_ended)
+            found = await self.service.job_reads.get_newest(key, call.at_least, has_ended)
         except ObjectNotFoundError as error:
-            raise ObjectNotFoundError(f"job {operation_id}: found none of this operationID") from error
-        return Reply(200, job_view(self.service.operations.as_known(seen.object)), of_seen(seen))
+            raise ObjectNotFoundError(f"job {operation_id}: not found") from error
+        return Reply(200, job_view(self.service.operations.as_known(found.object)), read_headers(found))
 
 
-async def newest_of(
+async def newest_first(
     reads: Reads[Operation], matches: Callable[[Operation], bool], limit: int, at_least: str = ""
 ) -> ReadPage[Operation]:
-    """The Operations that match, the newest first, at most so many.
+    """Up to `limit` matching Operations, the newest first.
 
-    Others are served meanwhile: there may be very many, and they are kept in another order.
+    It yields to the event loop: there may be many Operations, and the cache has them in another order.
 
     Raises:
         NotRunningError, KubeError: see `Reads.page`.
     """
-    # What the cache does not show yet is read live as a whole, and only once.
-    size = _EVERYTHING if at_least else _AT_A_TIME
-    first = part = await reads.page(lambda _: True, limit=size, at_least=at_least)
-    found = nlargest(limit + 1, filter(matches, part.items), key=_place)
-    while part.next is not None:
+    # If the cache is behind, everything is read live, and only once.
+    size = _EVERYTHING if at_least else _CHUNK
+    first = chunk = await reads.page(lambda _: True, limit=size, at_least=at_least)
+    found = nlargest(limit + 1, filter(matches, chunk.items), key=_sort_key)
+    while chunk.next is not None:
         await asyncio.sleep(0)
-        part = await reads.page(lambda _: True, limit=size, after=part.next)
-        found = nlargest(limit + 1, (*found, *filter(matches, part.items)), key=_place)
+        chunk = await reads.page(lambda _: True, limit=size, after=chunk.next)
+        found = nlargest(limit + 1, (*found, *filter(matches, chunk.items)), key=_sort_key)
     shown = tuple(found[:limit])
-    return ReadPage(shown, first.version, first.age, _place(shown[-1]) if len(found) > limit else None)
+    return ReadPage(shown, first.version, first.age, _sort_key(shown[-1]) if len(found) > limit else None)
 
 
-def _place(operation: Operation) -> ObjectKey:
-    """Where a job is in the list: it never moves, whatever becomes of it."""
+def _sort_key(operation: Operation) -> ObjectKey:
+    """The position of a job in the list. It never changes, so that pages stay consistent."""
     return ObjectKey(operation.metadata.creation_timestamp or "", operation.metadata.name)

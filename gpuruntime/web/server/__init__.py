@@ -1,1 +1,1 @@
-"""What every route shares: routing, the envelope, headers, query, body, errors, metrics, audit."""
+"""What every route shares: routing, the envelope, headers, query, body, errors, metrics and the audit log."""

@@ -1,4 +1,4 @@
-"""The audit log: a line for each write that somebody asked for, refused ones included, on logger `gpuruntime.audit`."""
+"""The audit log: one line on logger `gpuruntime.audit` for each write request, rejected ones included."""
 
 import logging
 from typing import Final
@@ -8,15 +8,15 @@ from attrs import define
 
 from gpuruntime.web.server.route import Caller
 
-__all__ = ["Attempt", "audit"]
+__all__ = ["AuditRecord", "audit"]
 
 _LOG = logging.getLogger("gpuruntime.audit")
 _READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 @define
-class Attempt:
-    """What became known of a request before it ended; `status` stays 0 if it was broken off without an answer."""
+class AuditRecord:
+    """What is known of a request so far. `status` stays 0 if the connection ends before the response."""
 
     request_id: str
     caller: Caller | None = None
@@ -25,21 +25,21 @@ class Attempt:
     code: str = ""
 
 
-def audit(request: web.Request, attempt: Attempt) -> None:
-    """Note a write: who, what, under which operationID, with what end. Reads are not noted, nor is what was written."""
+def audit(request: web.Request, record: AuditRecord) -> None:
+    """Log a write: caller, method, path, operationID and outcome. Reads are not logged, and bodies never are."""
     if request.method in _READS:
         return
     _LOG.info(
         "write request",
         extra={
-            "caller": "" if attempt.caller is None else attempt.caller.name,
+            "caller": "" if record.caller is None else record.caller.name,
             "method": request.method,
-            # As it was sent: no line can be forged with what is escaped in it.
+            # The raw path is percent-encoded: a caller cannot forge a line with it.
             "path": request.rel_url.raw_path,
-            "operation_id": attempt.operation_id,
-            "status": attempt.status,
-            "code": attempt.code,
-            "request_id": attempt.request_id,
+            "operation_id": record.operation_id,
+            "status": record.status,
+            "code": record.code,
+            "request_id": record.request_id,
             "remote": request.remote or "",
         },
     )

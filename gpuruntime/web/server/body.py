@@ -1,13 +1,14 @@
-"""Bodies of requests: read up to a limit, parsed without mercy, checked by the rules of their type.
+"""Request bodies: read up to a limit, parsed strictly, validated against their type.
 
-Guarantees: what is not wholly understood is refused. Too long, too slow, no JSON, not UTF-8, a key that is there twice,
-numbers that would be rounded, deeper than 64 levels, more than 4,000 items and fields, fields that the type does not
-know: nothing reaches a handler. The faults of fields, up to a hundred, are reported at once.
+Guarantees: a handler gets no body that is ambiguous or only partly valid. Rejected are bodies that are too large, too
+slow, not JSON or not UTF-8; duplicate keys; numbers that would be rounded; more than 64 levels of nesting; more than
+4,000 items and fields; unknown fields. Up to a hundred field errors are reported at once.
 """
 
 import asyncio
 import json
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from typing import Any, Final, TypeVar
 
@@ -16,41 +17,72 @@ from aiohttp import web
 
 from gpuruntime.control.definitions import violations
 from gpuruntime.meta import DecodeError, Struct, decode
-from gpuruntime.web.server.body_sizes import MOST_VALUES, holds_too_much
 from gpuruntime.web.server.errors import CODES, MOST_FAULTS_SHOWN, ApiError, Fault, invalid
 
-__all__ = ["LARGEST_BODY", "check_media_type", "decoded", "parse_object", "read_body"]
+__all__ = [
+    "LARGEST_BODY",
+    "MOST_VALUES",
+    "BodyThread",
+    "check_media_type",
+    "decoded",
+    "exceeds_values",
+    "parse_object",
+    "read_body",
+]
 
 S = TypeVar("S", bound=Struct)
+T = TypeVar("T")
 
 LARGEST_BODY: Final = 2**20
+MOST_VALUES: Final = 4_000
+"""Limit of list items plus object fields in a body. The largest valid body of any route has fewer."""
 _READ_SECONDS: Final = 30.0
 _DEEPEST: Final = 64
+_SMALL_BODY: Final = 2**12
 # One more than is shown: enough to say that there are more.
 _MOST_FAULTS: Final = MOST_FAULTS_SHOWN + 1
-_EXACT: Final = range(-(2**63), 2**64)
-# What `curl -d` says of any body, and what no header at all means to aiohttp. A page of a stranger can send them too,
-# but that is caught by where the request comes from.
-_TAKEN_FOR_JSON: Final = frozenset(
+_INTEGERS: Final = range(-(2**63), 2**64)
+_OPENERS_AND_SEPARATORS: Final = (b",", b"[", b"{")
+# Besides JSON: what `curl -d` sends by default, and aiohttp's default for an absent header. A web page of another site
+# can send these without a CORS preflight; the checks of Origin and Sec-Fetch-Site reject that.
+_TREATED_AS_JSON: Final = frozenset(
     {"application/json", "application/x-www-form-urlencoded", "application/octet-stream"}
 )
 
 
-def _json_path(path: str) -> str:
-    return f"$.{path}" if path else "$"
+class BodyThread:
+    """One thread that parses and validates large bodies, so that they do not block the event loop.
+
+    Guarantees:
+        One body at a time: ten large bodies slow the loop down no more than one does. Work whose request was cancelled
+        before it started is skipped.
+    """
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="bodies")
+
+    async def run_in_thread(self, work: Callable[[], T], size: int) -> T:
+        """The result of `work` on a body of `size` bytes. Small bodies are not worth a thread: they run at once."""
+        if size <= _SMALL_BODY:
+            return work()
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    async def close(self, _app: web.Application) -> None:
+        """Signal `on_cleanup`: ends the thread."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
 
 
 def check_media_type(request: web.Request) -> None:
-    """Pass if the body can be JSON by its headers.
+    """Check that the headers of a request allow a JSON body.
 
     Raises:
         ApiError: 415.
     """
     media = request.content_type
-    if media not in _TAKEN_FOR_JSON and not media.endswith("+json"):
-        raise _unsupported(f"content type {media[:80]!r}: expected application/json")
+    if media not in _TREATED_AS_JSON and not media.endswith("+json"):
+        raise _unsupported(f"header Content-Type: expected application/json, got {media[:80]!r}")
     if (request.charset or "utf-8").lower() not in {"utf-8", "utf8", "us-ascii"}:
-        raise _unsupported(f"charset {(request.charset or '')[:40]!r}: expected utf-8")
+        raise _unsupported(f"header Content-Type: expected charset utf-8, got {(request.charset or '')[:40]!r}")
     for header, plain in (("Content-Encoding", "identity"), ("Transfer-Encoding", "chunked")):
         codings = ",".join(request.headers.getall(header, [])).split(",")
         if any(coding.strip().lower() not in {plain, ""} for coding in codings):
@@ -62,7 +94,7 @@ async def read_body(request: web.Request) -> bytes:
     """The whole body; b"" if there is none.
 
     Raises:
-        ApiError: 413 over the limit, 408 if it does not come in 30 seconds, 400 if it breaks off.
+        ApiError: 413 over the limit, 408 if it takes more than 30 seconds, 400 if the connection breaks off.
     """
     if (request.content_length or 0) > LARGEST_BODY:
         raise _too_large(f"{request.content_length} bytes")
@@ -73,25 +105,25 @@ async def read_body(request: web.Request) -> bytes:
                 body += chunk
                 if len(body) > LARGEST_BODY:
                     raise _too_large("more")
-                # The stream does not wait while it has something, and each piece may have been thousands of chunks.
+                # The stream does not yield to the loop while it has data, and one piece may be thousands of chunks.
                 await asyncio.sleep(0)
     except TimeoutError as error:
-        message = f"body: expected it within {_READ_SECONDS:.0f} seconds, got {len(body)} bytes of it"
+        message = f"body: expected all of it within {_READ_SECONDS:.0f} seconds, got {len(body)} bytes"
         raise ApiError(408, CODES[408], message) from error
     except (web.RequestPayloadError, ConnectionError) as error:
-        raise invalid(Fault("$", f"expected a whole body, it broke off after {len(body)} bytes")) from error
+        raise invalid(Fault("$", f"expected a complete body, it broke off after {len(body)} bytes")) from error
     return bytes(body)
 
 
 def parse_object(data: bytes) -> dict[str, Any]:
-    """The JSON object that a body is.
+    """The JSON object of a body.
 
     Raises:
-        ApiError: it is none, or one that could be understood in two ways.
+        ApiError: the body is not a JSON object, is too complex, or is ambiguous.
     """
     if not data:
         raise invalid(Fault("$", "expected a JSON object, got an empty body"))
-    if holds_too_much(data):
+    if exceeds_values(data):
         raise invalid(Fault("$", f"expected at most {MOST_VALUES} items and fields in all, got more"))
     try:
         value = orjson.loads(data)
@@ -101,31 +133,57 @@ def parse_object(data: bytes) -> dict[str, Any]:
         raise invalid(Fault("$", f"expected at most {_DEEPEST} levels of nesting, got more"))
     if not isinstance(value, dict):
         raise invalid(Fault("$", f"expected a JSON object, got {_noun(value)}"))
-    _refuse_ambiguity(data)
+    _reject_ambiguity(data)
     return value
 
 
-def decoded(value: Mapping[str, Any], cls: type[S], name: Callable[[str], str] = _json_path) -> S:
-    """The typed form of a JSON object; `name` makes the path of a field for whoever sent it.
+def _json_path(path: str) -> str:
+    return f"$.{path}" if path else "$"
+
+
+def decoded(value: Mapping[str, Any], cls: type[S], fault_path: Callable[[str], str] = _json_path) -> S:
+    """A JSON object decoded into its type; `fault_path` turns the path of a field into the path of a fault.
 
     Raises:
-        ApiError: 400 with every rule of the type that it breaks.
+        ApiError: 400 with every rule of the type that the object violates.
     """
     found = violations(value, cls, most=_MOST_FAULTS)
     if found:
-        raise invalid(*(Fault(name(one.path), f"expected {one.expected}, got {one.found}", one.rule) for one in found))
+        faults = (Fault(fault_path(one.path), f"expected {one.expected}, got {one.found}", one.rule) for one in found)
+        raise invalid(*faults)
     try:
         return decode(cls, value)
     except DecodeError as error:
-        # What the rules of the API server let pass and a type does not: 3.0 where a whole number is meant.
-        faults = (failure.rpartition(" @ $") for failure in error.failures)
-        raise invalid(*(Fault(name(path.removeprefix(".")), text) for text, _, path in faults)) from error
+        # The API server's rules accept 3.0 for an integer; the type does not.
+        parts = (failure.rpartition(" @ $") for failure in error.failures)
+        raise invalid(*(Fault(fault_path(path.removeprefix(".")), text) for text, _, path in parts)) from error
 
 
-def _refuse_ambiguity(data: bytes) -> None:
-    """Tell what orjson does not: it keeps the last of two equal keys, and rounds integers of more than 64 bits.
+def exceeds_values(data: bytes, most: int = MOST_VALUES) -> bool:
+    """Whether JSON has more than `most` list items and object fields; an empty list or object inside counts as one.
 
-    The standard library is safe here: the nesting is known to be shallow, and no digits are converted that could cost.
+    Guarantees:
+        It counts bytes and builds no values: a megabyte takes a few milliseconds, whatever it contains. For bytes that
+        are not JSON the result may be either, but the part before the first syntax error never exceeds the limit.
+    """
+    if _count_values(data) <= most:
+        return False
+    # Separators inside strings do not count. Unescaped quotes delimit the strings.
+    plain = data.replace(b"\\\\", b"").replace(b'\\"', b"")
+    # Each item or field has at most two strings, a key and a value.
+    if plain.count(b'"') > 4 * most:
+        return True
+    return _count_values(b"".join(plain.split(b'"')[::2])) > most
+
+
+def _count_values(data: bytes) -> int:
+    return sum(data.count(mark) for mark in _OPENERS_AND_SEPARATORS)
+
+
+def _reject_ambiguity(data: bytes) -> None:
+    """Reject what orjson accepts silently: it keeps the last of two equal keys, and rounds integers above 64 bits.
+
+    The standard library is safe here: the nesting is known to be shallow, and long digit strings are not converted.
     """
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -136,16 +194,16 @@ def _refuse_ambiguity(data: bytes) -> None:
             found[key] = item
         return found
 
-    def whole(digits: str) -> None:
-        # 64 bits have 20 digits and a sign.
-        if len(digits) > 21 or int(digits) not in _EXACT:
+    def integer(digits: str) -> None:
+        # 64 bits have at most 20 digits and a sign.
+        if len(digits) > 21 or int(digits) not in _INTEGERS:
             raise invalid(Fault("$", f"expected integers of at most 64 bits, got {digits[:40]}"))
 
-    json.loads(data, object_pairs_hook=pairs, parse_int=whole, parse_float=lambda _: None)
+    json.loads(data, object_pairs_hook=pairs, parse_int=integer, parse_float=lambda _: None)
 
 
 def _is_deeper(value: Any, levels: int) -> bool:
-    """Whether it has more levels of lists and objects. Not recursive: that is the point."""
+    """Whether lists and objects are nested deeper than this. Not recursive, so that deep input cannot overflow."""
     level = [value]
     for _ in range(levels + 1):
         level = list(chain.from_iterable(_children(item) for item in level))

@@ -1,8 +1,8 @@
-"""The frame around handlers: lets callers in, decodes what they send, notes what they write.
+"""Endpoints: authenticate the caller, decode the request, call the handler, write the audit log.
 
 ::
 
-    mount(app, (*units.routes(), *jobs.routes()), Gate(access, tokens))
+    mount(app, (*units.routes(), *jobs.routes()), AccessControl(access, tokens))
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -18,39 +18,42 @@ from gpuruntime.control.serving.bad_requests import UNREADABLE, Unreadable
 from gpuruntime.meta import EMPTY
 from gpuruntime.service.log_context import current_operation_id, current_request_id
 from gpuruntime.web.auth.access_control import AccessControl, require
-from gpuruntime.web.server.audit import Attempt, audit
-from gpuruntime.web.server.body import check_media_type, decoded, parse_object, read_body
-from gpuruntime.web.server.envelope import enveloped, stamp, unreadable
-from gpuruntime.web.server.errors import CODES, ApiError, Fault, Faults, invalid, refusal_of
-from gpuruntime.web.server.expect import expecting
+from gpuruntime.web.server.audit import AuditRecord, audit
+from gpuruntime.web.server.body import BodyThread, check_media_type, decoded, parse_object, read_body
+from gpuruntime.web.server.envelope import (
+    add_request_id,
+    bad_request_response,
+    enveloped,
+    reject_expectation,
+    success_response,
+)
+from gpuruntime.web.server.errors import CODES, ApiError, Fault, Faults, as_api_error, invalid
 from gpuruntime.web.server.headers import IDEMPOTENCY_KEY, OPERATION_ID, at_least, if_match, operation_id
-from gpuruntime.web.server.query import NoQuery, parse_query, refuse_long_query
-from gpuruntime.web.server.replies import response_of
+from gpuruntime.web.server.query import NoQuery, check_query_length, parse_query
 from gpuruntime.web.server.route import PREFIX, Call, Caller, Idempotency, Route
-from gpuruntime.web.server.side_thread import SideThread
 
 __all__ = ["mount"]
 
 _BODILESS: Final = frozenset({"GET", "HEAD"})
-_LONGEST_NAME: Final = 253
+_LONGEST_PARAM: Final = 253
 _NO_BODY: Final = (
     f"expected no body; send the operationID as header {IDEMPOTENCY_KEY} or as query parameter {OPERATION_ID}"
 )
 
 
-def mount(app: web.Application, routes: Sequence[Route], gate: AccessControl) -> None:
+def mount(app: web.Application, routes: Sequence[Route], access: AccessControl) -> None:
     """Serve routes below the prefix of the API.
 
     Guarantees:
-        A handler is called only with what its route describes, from a caller who may. Every write leaves an audit
-        line, whatever becomes of it. All refusals are in the envelope: on unknown routes as well, and of what is no
-        request at all. Every answer to a write names its operationID, refusals included once it is known.
+        A handler is called only with a valid request, by a caller who has the scope. Every write is in the audit log,
+        whatever its outcome. All errors are in the envelope, on unknown routes and for bytes that are not HTTP, too.
+        Every response to a write has its operationID, errors included once it is known.
     """
     app.middlewares.append(enveloped)
-    app.on_response_prepare.append(stamp)
-    app[UNREADABLE] = Unreadable(unreadable)
-    side = SideThread()
-    app.on_cleanup.append(side.close)
+    app.on_response_prepare.append(add_request_id)
+    app[UNREADABLE] = Unreadable(bad_request_response)
+    thread = BodyThread()
+    app.on_cleanup.append(thread.close)
     for path, together in groupby(sorted(routes, key=lambda route: route.path), key=lambda route: route.path):
         resource = app.router.add_resource(PREFIX + path)
         methods = ["OPTIONS"]
@@ -58,12 +61,14 @@ def mount(app: web.Application, routes: Sequence[Route], gate: AccessControl) ->
             served = ("GET", "HEAD") if route.method == "GET" else (route.method,)
             methods += served
             for method in served:
-                resource.add_route(method, _handler(_Endpoint(route, gate, side)), expect_handler=expecting)
+                resource.add_route(
+                    method, _handler(_Endpoint(route, access, thread)), expect_handler=reject_expectation
+                )
         resource.add_route("OPTIONS", _Options(",".join(sorted(methods))).serve)
 
 
 def _handler(endpoint: "_Endpoint") -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-    # With the name and the docstring of the handler inside: pages that list routes show them.
+    # Keeps the name and the docstring of the route's handler: the page that lists all routes shows them.
     @wraps(endpoint.route.handler)
     async def serve(request: web.Request) -> web.StreamResponse:
         return await endpoint.serve(request)
@@ -76,58 +81,58 @@ class _Options:
     allowed: str
 
     async def serve(self, _request: web.Request) -> web.Response:
-        """Which methods there are. Nothing is said about other sites: their pages may not call."""
+        """The methods of a path. There are no CORS headers: pages of other sites may not call the API."""
         return web.Response(status=204, headers={"Allow": self.allowed})
 
 
 @frozen
 class _Endpoint:
     route: Route
-    gate: AccessControl
-    side: SideThread
+    access: AccessControl
+    thread: BodyThread
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
-        attempt = Attempt(current_request_id.get())
+        record = AuditRecord(current_request_id.get())
         try:
-            response = await self._answer(request, attempt)
-            attempt.status = response.status
-        except Exception as error:
-            refusal = self._own_words(refusal_of(error), attempt.operation_id)
-            attempt.status, attempt.code = refusal.status, refusal.code
-            raise refusal from error
+            response = await self._respond(request, record)
+            record.status = response.status
+        except Exception as raised:
+            error = self._for_route(as_api_error(raised), record.operation_id)
+            record.status, record.code = error.status, error.code
+            raise error from raised
         finally:
-            # Also when the caller went away and the handler was cancelled.
-            audit(request, attempt)
+            # Also when the caller disconnected and the handler was cancelled.
+            audit(request, record)
         return response
 
-    async def _answer(self, request: web.Request, attempt: Attempt) -> web.StreamResponse:
-        caller = attempt.caller = await self.gate.admit(request)
+    async def _respond(self, request: web.Request, record: AuditRecord) -> web.StreamResponse:
+        caller = record.caller = await self.access.authenticate(request)
         require(caller, self.route.scope)
-        call = await self._call(request, caller, attempt)
+        call = await self._call(request, caller, record)
         reply = await self.route.handler(call)
         if isinstance(reply, web.StreamResponse):
             return reply
-        response = response_of(reply, request)
-        if attempt.operation_id:
-            response.headers[IDEMPOTENCY_KEY] = attempt.operation_id
+        response = success_response(reply, request)
+        if record.operation_id:
+            response.headers[IDEMPOTENCY_KEY] = record.operation_id
         return response
 
-    async def _call(self, request: web.Request, caller: Caller, attempt: Attempt) -> Call:
+    async def _call(self, request: web.Request, caller: Caller, record: AuditRecord) -> Call:
         route, headers, faults = self.route, request.headers, Faults()
-        names = {name: _name(text) for name, text in request.match_info.items()}
+        path_params = {name: _path_param(text) for name, text in request.match_info.items()}
         fields, size = ({}, 0) if request.method in _BODILESS else await self._fields(request)
-        refuse_long_query(request.rel_url.raw_query_string)
-        asked = MultiDict(request.query)
+        check_query_length(request.rel_url.raw_query_string)
+        params = MultiDict(request.query)
         if route.idempotency is not Idempotency.NONE:
             in_body = fields.pop(OPERATION_ID, None)
-            in_query = asked.popall(OPERATION_ID, []) if route.takes_query_id else []
+            in_query = params.popall(OPERATION_ID, []) if route.takes_query_id else []
             with faults:
-                attempt.operation_id = operation_id(headers, in_body, route.idempotency, in_query)
-                current_operation_id.set(attempt.operation_id)
+                record.operation_id = operation_id(headers, in_body, route.idempotency, in_query)
+                current_operation_id.set(record.operation_id)
         body = query = match = version = None
-        if asked or route.query is not None:
+        if params or route.query is not None:
             with faults:
-                query = parse_query(asked, route.query or NoQuery)
+                query = parse_query(params, route.query or NoQuery)
         if route.takes_if_match:
             with faults:
                 match = if_match(headers)
@@ -135,40 +140,40 @@ class _Endpoint:
             version = at_least(headers)
         if (kind := route.body) is not None:
             with faults:
-                body = await self.side.run(lambda: decoded(fields, kind), size)
-        faults.refuse()
+                body = await self.thread.run_in_thread(lambda: decoded(fields, kind), size)
+        faults.raise_if_any()
         return Call(
             caller=caller,
-            request_id=attempt.request_id,
+            request_id=record.request_id,
             request=request,
-            names=names,
+            path_params=path_params,
             body=body,
             query=None if route.query is None else query,
-            operation_id=attempt.operation_id,
+            operation_id=record.operation_id,
             if_match=match,
             at_least=version or "",
         )
 
     async def _fields(self, request: web.Request) -> tuple[dict[str, Any], int]:
-        """What the body says, and how long it is."""
+        """The fields of the body, and its size."""
         if self.route.body is None:
             if request.body_exists and request.content_length != 0:
                 raise invalid(Fault("$", _NO_BODY))
             return {}, 0
         check_media_type(request)
         data = await read_body(request)
-        return await self.side.run(lambda: parse_object(data), len(data)), len(data)
+        return await self.thread.run_in_thread(lambda: parse_object(data), len(data)), len(data)
 
-    def _own_words(self, refusal: ApiError, operation_id: str) -> ApiError:
-        """What is not found has a code of its own on each route, and who may send a write again is told its name."""
-        missing = next((code for status, code in self.route.refusals if status == 404), CODES[404])
-        code = missing if refusal.code == CODES[404] else refusal.code
-        named = {IDEMPOTENCY_KEY: operation_id} if operation_id else EMPTY
-        return ApiError(refusal.status, code, refusal.message, refusal.details, refusal.headers | named)
+    def _for_route(self, error: ApiError, operation_id: str) -> ApiError:
+        """The error with the route's own 404 code, and with the operationID to retry a write with."""
+        missing = next((code for status, code in self.route.errors if status == 404), CODES[404])
+        code = missing if error.code == CODES[404] else error.code
+        headers = {IDEMPOTENCY_KEY: operation_id} if operation_id else EMPTY
+        return ApiError(error.status, code, error.message, error.details, error.headers | headers)
 
 
-def _name(text: str) -> str:
-    """A variable part of the path. What cannot be a name of anything is nowhere found."""
-    if len(text) > _LONGEST_NAME or not text.isascii() or not text.isprintable():
+def _path_param(text: str) -> str:
+    """A variable part of the path. A text that no object can have as its name is 404."""
+    if len(text) > _LONGEST_PARAM or not text.isascii() or not text.isprintable():
         raise ApiError(404, CODES[404], "the name in the path: expected at most 253 visible ASCII characters")
     return text

@@ -1,7 +1,7 @@
-"""What goes wrong, as answers: one table from the errors of `service` and `kube` to statuses and codes.
+"""Error responses: one table from the errors of `service` and `kube` to HTTP statuses and codes.
 
-Every refusal has the shape `{"error": {"code", "message", "details"}}`. `code` is one word for programs, `message` a
-sentence for people, and `details`, where there are any, say which parts of the request are at fault.
+Every error response is `{"error": {"code", "message", "details"}}`. `code` is a stable identifier for programs,
+`message` a sentence for people. `details`, if present, lists the invalid parts of the request.
 """
 
 import math
@@ -28,10 +28,10 @@ from gpuruntime.meta import EMPTY, FrozenDict, Struct
 from gpuruntime.service.errors import InvalidRequestError, ServiceError
 from gpuruntime.service.objects.admission import is_denied
 
-__all__ = ["CODES", "MOST_FAULTS_SHOWN", "ApiError", "Fault", "Faults", "error_body", "invalid", "refusal_of"]
+__all__ = ["CODES", "MOST_FAULTS_SHOWN", "ApiError", "Fault", "Faults", "as_api_error", "error_body", "invalid"]
 
 MOST_FAULTS_SHOWN: Final = 100
-"""How many faults of a request an answer lists; its message says if there are more."""
+"""The most faults that a response lists; its message says if there are more."""
 _PATH_SHOWN: Final = 200
 _RETRY_SECONDS: Final = 2.0
 _LONGEST_RETRY_SECONDS: Final = 60.0
@@ -50,7 +50,7 @@ CODES: Final[Mapping[int, str]] = {
     500: "internal_error",
     503: "service_unavailable",
 }
-"""The code of a status that the frame itself answers."""
+"""The default code of each status."""
 
 _SERVICE_STATUS: Final[Mapping[str, int]] = {
     "invalid_request": 400,
@@ -68,18 +68,18 @@ _SERVICE_STATUS: Final[Mapping[str, int]] = {
 
 @frozen
 class Fault(Struct):
-    """One part of a request that is at fault."""
+    """One invalid part of a request."""
 
     path: str
-    """Where it is: the JSON path in the body, such as $.template.ports[0].port, or ?name of a query parameter."""
+    """JSON path in the body, such as $.template.ports[0].port, or ?NAME for a query parameter."""
     message: str
-    """What was found and what was expected."""
+    """What was expected, and what was found."""
     rule: str | None = None
-    """The keyword of the schema that it breaks, such as maximum, required or unknown."""
+    """The schema keyword that the value violates, such as maximum, required or unknown."""
 
 
 class ApiError(Exception):
-    """A refusal as the caller sees it; the message is for people and holds no secret."""
+    """An error response. The message is shown to the caller, so it contains no secrets."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class ApiError(Exception):
 
 
 def invalid(*faults: Fault) -> ApiError:
-    """The refusal of a request with these faults, all at once."""
+    """A 400 response that lists all these faults."""
     shown = "; ".join(f"{_clipped(fault.path)}: {fault.message}" for fault in faults[:3])
     more = f"; and {len(faults) - 3} more, see details" if len(faults) > 3 else ""
     if len(faults) > MOST_FAULTS_SHOWN:
@@ -107,7 +107,7 @@ def invalid(*faults: Fault) -> ApiError:
 
 
 class Faults:
-    """Collects the faults that blocks refuse a request for, so that the caller hears of all of them at once."""
+    """Collects the faults of 400 errors that are raised inside `with` blocks, to report all of them in one response."""
 
     def __init__(self) -> None:
         self._found: list[Fault] = []
@@ -121,18 +121,18 @@ class Faults:
         self._found += error.details
         return True
 
-    def refuse(self) -> None:
-        """Pass if there was none.
+    def raise_if_any(self) -> None:
+        """Report the collected faults.
 
         Raises:
-            ApiError: 400.
+            ApiError: 400, if there are any.
         """
         if self._found:
             raise invalid(*self._found)
 
 
-def refusal_of(error: Exception) -> ApiError:
-    """The answer that an error stands for. One that is nobody's refusal is a 500, which tells nothing of the inside."""
+def as_api_error(error: Exception) -> ApiError:
+    """The error response for an exception. An unexpected exception is a 500 that reveals no internals."""
     match error:
         case ApiError():
             return error
@@ -145,27 +145,31 @@ def refusal_of(error: Exception) -> ApiError:
         case web.HTTPException():
             return _of_http(error)
         case _:
-            return ApiError(500, CODES[500], "the request failed on our side; the log of the process says why")
+            return ApiError(
+                500,
+                CODES[500],
+                "internal error; the log of the process has the cause, under this request's X-Request-ID",
+            )
 
 
-def error_body(refusal: ApiError) -> bytes:
-    """The JSON of a refusal. It lists the first hundred faults, and the message says if there are more.
+def error_body(error: ApiError) -> bytes:
+    """The JSON of an error response. It lists the first hundred faults; the message says if there are more.
 
-    A byte of the request that was no text is told as an escape.
+    Bytes of the request that are not UTF-8 are shown as escapes.
     """
-    error: dict[str, Any] = {"code": refusal.code, "message": _told(refusal.message)}
-    if refusal.details:
-        error["details"] = [_plain(fault) for fault in refusal.details[:MOST_FAULTS_SHOWN]]
-    return orjson.dumps({"error": error})
+    body: dict[str, Any] = {"code": error.code, "message": _escaped(error.message)}
+    if error.details:
+        body["details"] = [_fault_json(fault) for fault in error.details[:MOST_FAULTS_SHOWN]]
+    return orjson.dumps({"error": body})
 
 
-def _plain(fault: Fault) -> dict[str, str]:
+def _fault_json(fault: Fault) -> dict[str, str]:
     rule = {} if fault.rule is None else {"rule": fault.rule}
-    return {"path": _told(_clipped(fault.path)), **rule, "message": _told(fault.message)}
+    return {"path": _escaped(_clipped(fault.path)), **rule, "message": _escaped(fault.message)}
 
 
-def _told(text: str) -> str:
-    # Bytes of headers and paths that are not UTF-8 come as lone surrogates, which no JSON can hold.
+def _escaped(text: str) -> str:
+    # aiohttp decodes bytes that are not UTF-8 as lone surrogates, which JSON cannot represent.
     return text.encode(errors="backslashreplace").decode()
 
 
@@ -174,7 +178,7 @@ def _clipped(path: str) -> str:
 
 
 def _fault(problem: str) -> Fault:
-    """The services name the field before a colon."""
+    """A problem that a service reports as "field: message"."""
     named = _PROBLEM.fullmatch(problem)
     return Fault(f"$.{named[1]}", named[2]) if named else Fault("$", problem)
 
@@ -186,48 +190,47 @@ def _of_service(code: str, message: str) -> ApiError:
 
 def _of_kube(error: KubeError) -> ApiError:
     if is_denied(error):
-        return _away(error)
-    for kind, answer in _KUBE:
+        return _unavailable(error)
+    for kind, response in _KUBE:
         if isinstance(error, kind):
-            return answer(error)
-    return _away(error)
+            return response(error)
+    return _unavailable(error)
 
 
 def _of_status(status: int, code: str) -> Callable[[Any], ApiError]:
-    return lambda error: ApiError(status, code, f"the cluster refused: {error.message or error}")
+    return lambda error: ApiError(status, code, f"the cluster rejected the request: {error.message or error}")
 
 
-def _of_rules(error: StatusError) -> ApiError:
-    message = f"the cluster refused: {error.message or error}"
+def _of_causes(error: StatusError) -> ApiError:
+    message = f"the cluster rejected the request: {error.message or error}"
     faults = tuple(Fault(f"$.{cause.field}" if cause.field else "$", cause.message) for cause in error.causes)
     return ApiError(400, CODES[400], message, faults)
 
 
-def _away(error: KubeError) -> ApiError:
-    told = getattr(error, "retry_after", None)
-    uncertain = "; it may have been carried out, send it again with the same operationID" * error.outcome_unknown
-    message = f"the cluster cannot be asked now{uncertain}"
-    return ApiError(503, CODES[503], message, headers=_retry(told))
+def _unavailable(error: KubeError) -> ApiError:
+    unknown = "; the write may have been carried out: send it again with the same operationID" * error.outcome_unknown
+    message = f"the Kubernetes API server is not available{unknown}"
+    return ApiError(503, CODES[503], message, headers=_retry(getattr(error, "retry_after", None)))
 
 
-# The first line that fits. What is in none of them says nothing about the request: the cluster is away, or not ours.
+# The first match counts. Any other error says nothing about the request: the API server is away or misconfigured.
 _KUBE: Final[tuple[tuple[type[KubeError], Callable[[Any], ApiError]], ...]] = (
-    (UnavailableError, _away),
-    (TooManyRequestsError, _away),
-    (BadRequestError, _of_rules),
-    (InvalidError, _of_rules),
+    (UnavailableError, _unavailable),
+    (TooManyRequestsError, _unavailable),
+    (BadRequestError, _of_causes),
+    (InvalidError, _of_causes),
     (ForbiddenError, _of_status(409, "refused")),
     (NotFoundError, _of_status(404, CODES[404])),
     (ConflictError, _of_status(409, "conflict")),
 )
 
 
-def _of_http(refusal: web.HTTPException) -> ApiError:
-    code = CODES.get(refusal.status, CODES[400] if refusal.status < 500 else CODES[500])
-    headers = {"Allow": refusal.headers["Allow"]} if "Allow" in refusal.headers else {}
-    return ApiError(refusal.status, code, refusal.reason.lower(), headers=headers)
+def _of_http(error: web.HTTPException) -> ApiError:
+    code = CODES.get(error.status, CODES[400] if error.status < 500 else CODES[500])
+    headers = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
+    return ApiError(error.status, code, error.reason.lower(), headers=headers)
 
 
 def _retry(seconds: float | None) -> Mapping[str, str]:
-    waited = min(seconds or _RETRY_SECONDS, _LONGEST_RETRY_SECONDS)
-    return {"Retry-After": str(math.ceil(waited))}
+    wait = min(seconds or _RETRY_SECONDS, _LONGEST_RETRY_SECONDS)
+    return {"Retry-After": str(math.ceil(wait))}

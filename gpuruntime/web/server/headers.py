@@ -1,65 +1,86 @@
-"""What the headers of a request say: which operation it is, and which state of an object it knows."""
+"""Headers: the operationID and versions of a request, the versions and the location of a response."""
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
+from urllib.parse import quote
 from uuid import uuid4
 
 from multidict import MultiMapping
 
+from gpuruntime.meta import EMPTY, FrozenDict, ObjectKey, Struct, TypedObject
+from gpuruntime.service.reads.paging import cursor_of
+from gpuruntime.service.reads.reader import ReadPage, ReadResult, Reads
 from gpuruntime.web.server.errors import CODES, ApiError, Fault, invalid
-from gpuruntime.web.server.route import NOT_OLDER_THAN, Idempotency
+from gpuruntime.web.server.route import NOT_OLDER_THAN, PREFIX, Idempotency, Page, Reply
 
-__all__ = ["IDEMPOTENCY_KEY", "OPERATION_ID", "at_least", "if_match", "matches_any", "operation_id"]
+__all__ = [
+    "IDEMPOTENCY_KEY",
+    "OPERATION_ID",
+    "at_least",
+    "deletion_headers",
+    "if_match",
+    "location_header",
+    "matches_any",
+    "operation_id",
+    "page_headers",
+    "page_reply",
+    "read_headers",
+    "version_header",
+    "write_headers",
+]
+
+K = TypeVar("K", bound=TypedObject)
 
 IDEMPOTENCY_KEY: Final = "Idempotency-Key"
 OPERATION_ID: Final = "operationID"
-"""The field of a body, or the query parameter of a DELETE, that says the same."""
+"""The body field, or the query parameter of a DELETE, that means the same as header Idempotency-Key."""
 
-# As the Operation that records it has it.
+# The same rules as those of the Operation that records it.
 _ID: Final = re.compile(r"[!-~]{1,253}")
 _VERSION: Final = re.compile(r"[1-9][0-9]{0,39}")
 _STRONG_TAG: Final = re.compile(r'"([!#-~]{1,253})"')
 _TAGS: Final = re.compile(r'(?:W/)?"([!#-~]*)"')
+_DELETION_SECONDS: Final = 2.0
 
 
 def operation_id(
     headers: MultiMapping[str], in_body: Any, idempotency: Idempotency, in_query: Sequence[str] = ()
 ) -> str:
-    """The operationID of a write, from its header, its query or its body; a new one if none has to be there.
+    """The operationID of a write, from its header, its query or its body; a generated one if it may be absent.
 
     Raises:
-        ApiError: they differ, it is not one, or none is there that has to be.
+        ApiError: it is required and absent, it is malformed, or two of them differ.
     """
     if len(in_query) > 1:
         raise invalid(Fault(f"?{OPERATION_ID}", f"expected it once, got it {len(in_query)} times"))
-    places = {
+    sources = {
         f"header {IDEMPOTENCY_KEY}": _single(headers, IDEMPOTENCY_KEY),
         f"?{OPERATION_ID}": in_query[0] if in_query else None,
         f"$.{OPERATION_ID}": in_body,
     }
-    given = {place: found for place, found in places.items() if found is not None}
+    given = {source: value for source, value in sources.items() if value is not None}
     if not given and idempotency is Idempotency.REQUIRED:
-        message = f"expected one, here or in the header {IDEMPOTENCY_KEY}, so that the request can be sent again safely"
+        message = f"expected one, here or in header {IDEMPOTENCY_KEY}, so that the request can be retried safely"
         raise invalid(Fault(f"$.{OPERATION_ID}", message, "required"))
-    wrong = [place for place, found in given.items() if not (isinstance(found, str) and _ID.fullmatch(found))]
+    wrong = [source for source, value in given.items() if not (isinstance(value, str) and _ID.fullmatch(value))]
     if wrong:
-        raise invalid(*(Fault(place, "expected 1 to 253 visible ASCII characters, as a string") for place in wrong))
-    (first, named), *others = given.items() or [("", f"auto-{uuid4()}")]
-    differing = [place for place, found in others if found != named]
+        raise invalid(*(Fault(source, "expected a string of 1 to 253 visible ASCII characters") for source in wrong))
+    (first, chosen), *others = given.items() or [("", f"auto-{uuid4()}")]
+    differing = [source for source, value in others if value != chosen]
     if differing:
-        raise invalid(*(Fault(place, f"expected the same as in {first}, or only one of them") for place in differing))
-    return str(named)
+        raise invalid(*(Fault(source, f"expected the same as in {first}, or only one of them") for source in differing))
+    return str(chosen)
 
 
 def if_match(headers: MultiMapping[str]) -> str | None:
-    """The version that a write is about; None for any.
+    """The version in header If-Match; None for any version.
 
     Raises:
-        ApiError: 400 if it names several, 412 if it can match none.
+        ApiError: 400 if it is not exactly one ETag, 412 if the ETag is weak and so can match nothing.
     """
-    named = _single(headers, "If-Match")
-    wanted = "*" if named is None else named.strip()
+    value = _single(headers, "If-Match")
+    wanted = "*" if value is None else value.strip()
     if wanted == "*":
         return None
     if wanted.startswith("W/"):
@@ -71,16 +92,16 @@ def if_match(headers: MultiMapping[str]) -> str | None:
 
 
 def matches_any(headers: Mapping[str, str], etag: str) -> bool:
-    """Whether the reader has this state already (If-None-Match)."""
+    """Whether header If-None-Match has this ETag."""
     known = headers.get("If-None-Match", "")
     return known.strip() == "*" or etag.removeprefix("W/").strip('"') in _TAGS.findall(known)
 
 
 def at_least(headers: MultiMapping[str]) -> str:
-    """The resourceVersion that an answer must not be older than; "" if any will do.
+    """The oldest resourceVersion that the response may show; "" for any.
 
     Raises:
-        ApiError: it is none.
+        ApiError: it is malformed.
     """
     version = _single(headers, NOT_OLDER_THAN)
     if version is not None and _VERSION.fullmatch(version) is None:
@@ -88,11 +109,49 @@ def at_least(headers: MultiMapping[str]) -> str:
     return version or ""
 
 
+def version_header(version: str) -> Mapping[str, str]:
+    """The version that a response shows; a read that sends it back sees no older state."""
+    return {NOT_OLDER_THAN: version} if version else {}
+
+
+def write_headers(written: TypedObject) -> FrozenDict[str, str]:
+    """The headers for an object that was just written, or read live."""
+    version = written.metadata.resource_version
+    return FrozenDict({"ETag": f'"{version}"', **version_header(version)})
+
+
+def read_headers(found: ReadResult[K]) -> FrozenDict[str, str]:
+    """The headers for an object that may come from the cache. Age is the time since the API server last responded."""
+    return write_headers(found.object) | {"Age": str(int(found.age))}
+
+
+def page_headers(page: ReadPage[K]) -> FrozenDict[str, str]:
+    """The headers for a page of a list."""
+    return FrozenDict({"Age": str(int(page.age)), **version_header(page.version)})
+
+
+def page_reply(page: ReadPage[K], view: Callable[[K], Struct]) -> Reply:
+    """The reply with a page of a list, each object as its view."""
+    views = tuple(map(view, page.items))
+    return Reply(200, Page(views, "" if page.next is None else cursor_of(page.next)), page_headers(page))
+
+
+async def deletion_headers(reads: Reads[K], key: ObjectKey, uid: str | None) -> FrozenDict[str, str]:
+    """The headers for a deletion: the version that shows it, if the cache shows it in time."""
+    is_shown = await reads.gone(key, uid or "", _DELETION_SECONDS)
+    return FrozenDict(version_header(reads.informer.store.version_in(key.namespace)) if is_shown else EMPTY)
+
+
+def location_header(path: str, key: ObjectKey) -> Mapping[str, str]:
+    """The URL of a new object; `path` is that of its collection."""
+    return {"Location": f"{PREFIX}{path}/{quote(key.name)}?namespace={quote(key.namespace)}"}
+
+
 def _single(headers: MultiMapping[str], name: str) -> str | None:
-    """The header of this name; None if there is none.
+    """The value of a header; None if it is absent.
 
     Raises:
-        ApiError: there are several, of which only one can be meant.
+        ApiError: the header is repeated.
     """
     found = headers.getall(name, [])
     if len(found) > 1:

@@ -1,4 +1,4 @@
-"""The metrics of requests: how long they take by route and answer, how many there are now, how many are streams."""
+"""Request metrics: latency by route and status, requests in flight, open streams and dropped streams."""
 
 import time
 from collections import Counter
@@ -13,23 +13,23 @@ from prometheus_client.registry import Collector
 
 from gpuruntime.control.histogram import REQUEST_BUCKETS, Histogram
 
-__all__ = ["TRAFFIC", "Traffic", "TrafficCollector", "measure"]
+__all__ = ["REQUEST_METRICS", "RequestMetrics", "RequestMetricsCollector", "instrument"]
 
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _OTHER: Final = "other"
 _UNMATCHED: Final = "unmatched"
-# As nginx has it: the caller was gone before there was an answer.
-_GONE: Final = 499
+# The status that nginx logs for it.
+_CLIENT_CLOSED_REQUEST: Final = 499
 _STREAM: Final = "text/event-stream"
-# When the request that is being answered came; None if there is none, or it became a stream.
-_BEGAN: Final[ContextVar[float | None]] = ContextVar("began", default=None)
+# Start of the current request; None if there is none, or if it has become a stream.
+_STARTED: Final[ContextVar[float | None]] = ContextVar("request_started", default=None)
 
 
-class Traffic:
-    """What a process counts of the requests that it serves.
+class RequestMetrics:
+    """Counters of the requests that a process serves.
 
     Guarantees:
-        The number of figures is bounded by the routes there are, whatever callers send.
+        The number of series is bounded by the number of routes, whatever callers send.
     """
 
     __slots__ = ("drops", "durations", "in_flight", "streams")
@@ -38,71 +38,71 @@ class Traffic:
         self.durations: dict[tuple[str, str, int], Histogram] = {}
         """By method, route and status."""
         self.in_flight = 0
-        """Requests that are being answered, streams that have begun not among them."""
+        """Requests without a response yet; streams that have begun are not counted."""
         self.streams = 0
         self.drops: Counter[str] = Counter(stalled=0)
-        """Streams that this side ended because of their follower, by reason."""
+        """Streams that the server ended because of their client, by reason."""
 
     def dropped(self, reason: str) -> None:
-        """Count a stream that is ended because of its follower."""
+        """Count a stream that the server ended because of its client."""
         self.drops[reason] += 1
 
-    def answered(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count an answer, or that a stream began."""
+    def responded(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count a response, or the start of a stream."""
         durations = self.durations.get((method, route, status))
         if durations is None:
             durations = self.durations[method, route, status] = Histogram(REQUEST_BUCKETS)
         durations.observe(seconds)
 
 
-TRAFFIC: Final = web.AppKey("traffic", Traffic)
-"""Where an application that is measured has its traffic."""
+REQUEST_METRICS: Final = web.AppKey("request_metrics", RequestMetrics)
+"""The key of an instrumented application's metrics."""
 
 
-def measure(app: web.Application, traffic: Traffic, clock: Callable[[], float] = time.perf_counter) -> None:
-    """Count the requests to an application. Before its other middlewares, so that it sees what callers see.
+def instrument(app: web.Application, metrics: RequestMetrics, clock: Callable[[], float] = time.perf_counter) -> None:
+    """Count the requests to an application. Call it before other middlewares are added, to measure what clients see.
 
-    A stream counts as answered when it begins; from then on it is one of the `streams`.
+    The latency of a stream ends when the stream begins; from then on it counts as an open stream.
     """
 
-    def end(request: web.Request, status: int, began: float) -> None:
-        _BEGAN.set(None)
-        traffic.in_flight -= 1
-        traffic.answered(_method(request), _route(request), status, clock() - began)
+    def finish(request: web.Request, status: int, started: float) -> None:
+        _STARTED.set(None)
+        metrics.in_flight -= 1
+        metrics.responded(_method(request), _route(request), status, clock() - started)
 
     @web.middleware
     async def measured(
         request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        _BEGAN.set(clock())
-        traffic.in_flight += 1
-        status = _GONE
+        _STARTED.set(clock())
+        metrics.in_flight += 1
+        status = _CLIENT_CLOSED_REQUEST
         try:
             response = await handler(request)
             status = response.status
-        except web.HTTPException as answer:
-            status = answer.status
+        except web.HTTPException as error:
+            status = error.status
             raise
         except Exception:
             status = 500
             raise
         finally:
-            began = _BEGAN.get()
-            if began is None:
-                traffic.streams -= 1
+            started = _STARTED.get()
+            if started is None:
+                metrics.streams -= 1
             else:
-                end(request, status, began)
+                finish(request, status, started)
         return response
 
-    async def begun(request: web.Request, response: web.StreamResponse) -> None:
-        began = _BEGAN.get()
-        if began is not None and response.content_type == _STREAM:
-            end(request, response.status, began)
-            traffic.streams += 1
+    async def stream_started(request: web.Request, response: web.StreamResponse) -> None:
+        started = _STARTED.get()
+        if started is not None and response.content_type == _STREAM:
+            finish(request, response.status, started)
+            metrics.streams += 1
 
-    app[TRAFFIC] = traffic
+    app[REQUEST_METRICS] = metrics
     app.middlewares.append(measured)
-    app.on_response_prepare.append(begun)
+    app.on_response_prepare.append(stream_started)
 
 
 def _method(request: web.Request) -> str:
@@ -114,36 +114,36 @@ def _route(request: web.Request) -> str:
     return _UNMATCHED if resource is None else resource.canonical
 
 
-class TrafficCollector(Collector):
-    """Shows traffic in a registry. The series of a route begin with its first request."""
+class RequestMetricsCollector(Collector):
+    """Exports request metrics to a registry. The series of a route appear with its first request."""
 
-    def __init__(self, registry: CollectorRegistry, traffic: Traffic) -> None:
-        self._traffic = traffic
+    def __init__(self, registry: CollectorRegistry, metrics: RequestMetrics) -> None:
+        self._metrics = metrics
         registry.register(self)
 
     def collect(self) -> Iterable[Metric]:
         seconds = HistogramMetricFamily(
             "gpuruntime_http_request_seconds",
-            "Seconds from a request to its answer, by method, template of the route (unmatched if there is none) and"
-            " status (499 if the caller was gone first). A stream is answered when it begins.",
+            "HTTP request latency in seconds, by method, route template (unmatched if there is none) and status code"
+            " (499 if the client disconnected first). For a stream, the time until it begins.",
             labels=("method", "route", "code"),
         )
-        for (method, route, status), durations in self._traffic.durations.items():
+        for (method, route, status), durations in self._metrics.durations.items():
             seconds.add_metric((method, route, str(status)), durations.cumulative(), durations.total)
         dropped = CounterMetricFamily(
             "gpuruntime_http_streams_dropped",
-            "Streams that were ended because of their follower, by reason: stalled (it did not read).",
+            "Event streams that the server ended because of the client, by reason: stalled (the client did not read).",
             labels=("reason",),
         )
-        for reason, number in self._traffic.drops.items():
+        for reason, number in self._metrics.drops.items():
             dropped.add_metric((reason,), number)
         return (
             seconds,
             GaugeMetricFamily(
                 "gpuruntime_http_requests_in_flight",
-                "Requests that are being answered now, streams that have begun not among them.",
-                self._traffic.in_flight,
+                "HTTP requests without a response yet, event streams that have begun not included.",
+                self._metrics.in_flight,
             ),
-            GaugeMetricFamily("gpuruntime_http_streams", "Streams that are followed now.", self._traffic.streams),
+            GaugeMetricFamily("gpuruntime_http_streams", "Open event streams.", self._metrics.streams),
             dropped,
         )

@@ -1,4 +1,4 @@
-"""Query parameters as values of a flat Struct, as strict as a body."""
+"""Query parameters, decoded into a flat Struct as strictly as a body."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ from gpuruntime.meta import Struct
 from gpuruntime.web.server.body import decoded
 from gpuruntime.web.server.errors import Fault, invalid
 
-__all__ = ["NoQuery", "parse_query", "refuse_long_query"]
+__all__ = ["NoQuery", "check_query_length", "parse_query"]
 
 S = TypeVar("S", bound=Struct)
 
@@ -25,30 +25,30 @@ _NUMBER: Final = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
 
 @frozen
 class NoQuery(Struct):
-    """The query of a route that takes none."""
+    """The query of a route that takes no parameters."""
 
 
-def refuse_long_query(raw: str) -> None:
-    """Pass if a query is one that can be looked at in no time; none that a route takes has more.
+def check_query_length(raw: str) -> None:
+    """Check the number of parameters before any is parsed.
 
     Raises:
-        ApiError: 400.
+        ApiError: 400, if there are more than any route takes.
     """
     if raw.count("&") >= _MOST_PARAMETERS:
         raise invalid(Fault("?", f"expected at most {_MOST_PARAMETERS} parameters, got {raw.count('&') + 1}"))
 
 
 def parse_query(query: MultiMapping[str], cls: type[S]) -> S:
-    """The parameters of a request.
+    """The parameters of a request, decoded.
 
     Raises:
-        ApiError: 400 with all that are unknown, given twice or wrong.
+        ApiError: 400 with every parameter that is unknown, repeated or invalid.
     """
     kinds = _kinds(cls)  # type: ignore[arg-type]  # mypy looks for the hash of an instance, not of the class
-    twice = [Fault(_name(key), "expected it once") for key in dict.fromkeys(query) if len(query.getall(key)) > 1]
-    if twice:
-        raise invalid(*twice)
-    return decoded({key: _value(text, kinds.get(key, "")) for key, text in query.items()}, cls, _name)
+    repeated = [Fault(_path(key), "expected it once") for key in dict.fromkeys(query) if len(query.getall(key)) > 1]
+    if repeated:
+        raise invalid(*repeated)
+    return decoded({key: _value(text, kinds.get(key, "")) for key, text in query.items()}, cls, _path)
 
 
 @cache
@@ -58,17 +58,17 @@ def _kinds(cls: type[Struct]) -> Mapping[str, str]:
 
 
 def _value(text: str, kind: str) -> Any:
-    """What a text stands for; the text itself if it is no such thing, for the rules of the type to refuse."""
-    read: Callable[[str], Any] = _READERS.get(kind, str)
-    return read(text)
+    """The value of a text. A text that does not parse stays as it is: validation rejects it."""
+    parse: Callable[[str], Any] = _PARSERS.get(kind, str)
+    return parse(text)
 
 
-_READERS: Final[Mapping[str, Callable[[str], Any]]] = {
+_PARSERS: Final[Mapping[str, Callable[[str], Any]]] = {
     "boolean": lambda text: _BOOLEANS.get(text.lower(), text),
     "integer": lambda text: int(text) if _INTEGER.fullmatch(text) else text,
     "number": lambda text: float(text) if _NUMBER.fullmatch(text) else text,
 }
 
 
-def _name(path: str) -> str:
-    return f"?{path}"
+def _path(name: str) -> str:
+    return f"?{name}"

@@ -1,16 +1,15 @@
-"""Routes as values: what a route takes, what it gives, who may call it. The frame serves them, OpenAPI describes them.
+"""Routes as values: what a route takes, what it returns, and which scope it needs.
 
-A handler gets a `Call`, in which everything is decoded and checked, and gives a `Reply`. It knows nothing of JSON, of
-headers or of credentials::
+`endpoint` serves routes, and `openapi` describes them. A handler gets a `Call`, which is decoded and validated, and
+returns a `Reply`. It deals with no JSON, no headers and no credentials::
 
     Route(
         *("GET", "/gpu-units/{name}", self.get, "Get a unit", Scope.READ),
         name="getGpuUnit",
-        answers=(Answer(200, UnitView, "The unit."),),
+        responses=(Response(200, UnitView, "The unit."),),
     )
 
-What it cannot do it says with an exception: those of `service` and `kube` as they are, `ApiError` of `web.errors` for
-the rest.
+A handler fails by raising: errors of `service` and `kube` as they are, `ApiError` of `server.errors` for the rest.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -29,7 +28,6 @@ __all__ = [
     "PREFIX",
     "REFUSED",
     "STALE",
-    "Answer",
     "Call",
     "Caller",
     "Events",
@@ -37,26 +35,27 @@ __all__ = [
     "Idempotency",
     "Page",
     "Reply",
+    "Response",
     "Route",
     "Scope",
 ]
 
 PREFIX: Final = "/api/v1"
 NOT_OLDER_THAN: Final = "X-Resource-Version"
-"""Header of answers: what they show. Header of reads: what their answer must not be older than."""
+"""In a response: the version that it shows. In a read: the oldest version that the response may show."""
 
 CONFLICT: Final = (409, "operation_conflict")
-"""The refusal of an operationID, or of a name, that belongs to something else."""
+"""The operationID or the name is already in use by another request."""
 NO_CAPACITY: Final = (409, "insufficient_capacity")
-"""The refusal for want of stock."""
+"""No ready stock unit of the flavour is left."""
 REFUSED: Final = (409, "refused")
-"""The refusal of the cluster."""
+"""The cluster rejected the write: a quota, an admission policy."""
 STALE: Final = (412, "conflict")
-"""The refusal of a write that knows an older state of its object."""
+"""If-Match names another version of the object than the current one."""
 
 
 class Scope(IntEnum):
-    """What a caller may do; each includes those before it."""
+    """What a caller may do. Each scope includes those before it."""
 
     NONE = 0
     READ = 1
@@ -65,43 +64,43 @@ class Scope(IntEnum):
 
 
 class Idempotency(Enum):
-    """Whether a route takes an operationID: as header Idempotency-Key, in the body, or in the query of a DELETE."""
+    """Whether a route takes an operationID: in header Idempotency-Key, in the body, or in the query of a DELETE."""
 
     NONE = "none"
     ACCEPTED = "accepted"
-    """One is made and returned if the caller sends none."""
+    """Optional. One is generated and returned if the caller sends none."""
     REQUIRED = "required"
 
 
 @frozen
 class Caller:
-    """Who sent a request."""
+    """The authenticated sender of a request."""
 
     name: str
     scope: Scope
 
     @property
-    def sees_values(self) -> bool:
-        """Whether values that may be secrets are shown: to those who may write them."""
+    def may_see_secrets(self) -> bool:
+        """Whether values that may be secrets are shown: to callers who may write them."""
         return self.scope >= Scope.WRITE
 
 
 @frozen
 class Call:
-    """A request, decoded and checked.
+    """A request, decoded and validated.
 
     Args:
-        names: the variable parts of the path.
+        path_params: the variable parts of the path.
         operation_id: the operationID of a route that takes one; "" otherwise.
-        if_match: the resourceVersion that the caller's If-Match asks for, or None.
-        at_least: the resourceVersion that the answer must not be older than, or "".
-        request: for streams; nothing else should need it.
+        if_match: the resourceVersion in header If-Match; None for any.
+        at_least: the oldest resourceVersion that the response may show; "" for any.
+        request: for streams only.
     """
 
     caller: Caller
     request_id: str
     request: web.Request = field(repr=False)
-    names: Mapping[str, str] = EMPTY
+    path_params: Mapping[str, str] = EMPTY
     body: Any = None
     query: Any = None
     operation_id: str = ""
@@ -111,7 +110,7 @@ class Call:
 
 @frozen
 class Page:
-    """A part of a list: `{"data": [...], "next": "cursor"}`. `next` is the cursor of what follows, "" at the end."""
+    """A page of a list: `{"data": [...], "next": "cursor"}`. `next` is the cursor of the next page, "" on the last."""
 
     items: tuple[Struct, ...]
     next: str = ""
@@ -119,9 +118,9 @@ class Page:
 
 @frozen
 class Reply:
-    """What a handler answers. `data` becomes the envelope's data; None is an answer without a body.
+    """What a handler returns. `data` becomes the `data` of the envelope; None is a response without a body.
 
-    A header ETag makes the answer one that a reader with If-None-Match need not get again.
+    With header ETag, a read whose If-None-Match has that ETag is answered with 304.
     """
 
     status: int
@@ -130,15 +129,15 @@ class Reply:
 
 
 Events = Mapping[str, type[Struct]]
-"""What the data of server-sent events is, by their names."""
+"""The type of the data of each server-sent event, by event name."""
 
 
 @frozen
-class Answer:
-    """An answer that a route can give, for OpenAPI. `type` None is an answer without a JSON body.
+class Response:
+    """A successful response of a route, for OpenAPI. `type` None is a response without a JSON body.
 
     Args:
-        events: the events of a stream, which the answer is if there are any.
+        events: the events of a stream; the response is a stream if there are any.
     """
 
     status: int
@@ -157,13 +156,14 @@ class Route:
 
     Args:
         path: such as "/gpu-units/{name}".
-        summary: one line; the docstring of the handler says the rest.
-        name: what clients made from the description call it: a verb and a noun in camel case, such as getGpuUnit.
-        body: what the JSON body must be: a Struct with rules, decoded strictly. `operationID` is none of its fields:
-            the frame takes it out, and adds it to what OpenAPI says. A route without one refuses any body.
-        query: what the query may have: a flat Struct of optional scalars.
-        answers: what it gives when all goes well; refusals that every route knows are added by the frame.
-        refusals: further refusals, as status and code. One of 404 is the code of what is not found here.
+        summary: one line; the docstring of the handler is the description.
+        name: the operationId for generated clients: a verb and a noun in camel case, such as getGpuUnit.
+        body: type of the JSON body: a Struct with validation rules, decoded strictly. `operationID` is not one of its
+            fields: the endpoint handles it, and OpenAPI adds it. A route without a body type rejects any body.
+        query: type of the query: a flat Struct of optional scalars.
+        responses: the successful responses.
+        errors: further error responses, as status and code; those that every route has are added. One with status 404
+            replaces the code `not_found` on this route.
     """
 
     method: str
@@ -174,21 +174,21 @@ class Route:
     name: str = field(kw_only=True)
     body: type[Struct] | None = None
     query: type[Struct] | None = None
-    answers: tuple[Answer, ...] = ()
-    refusals: tuple[tuple[int, str], ...] = ()
+    responses: tuple[Response, ...] = ()
+    errors: tuple[tuple[int, str], ...] = ()
     idempotency: Idempotency = Idempotency.NONE
 
     @property
     def takes_query_id(self) -> bool:
-        """Whether an operationID may be in the query: a DELETE should have no body that it could be in."""
+        """Whether the operationID may be in the query: most DELETE requests have no body."""
         return self.method == "DELETE" and self.idempotency is not Idempotency.NONE
 
     @property
     def takes_if_match(self) -> bool:
-        """Whether it writes one object, so that a caller can say which state of it is meant."""
+        """Whether it writes one object, so that If-Match can name its version."""
         return self.method != "GET" and "{" in self.path
 
     @property
     def gives_etag(self) -> bool:
-        """Whether it shows one object, so that a reader who has its state already need not get it again."""
-        return self.method == "GET" and "{" in self.path and any(answer.type is not None for answer in self.answers)
+        """Whether it shows one object, so that its response has an ETag."""
+        return self.method == "GET" and "{" in self.path and any(one.type is not None for one in self.responses)

@@ -1,1 +1,1 @@
-"""Server-sent events: live streams of units."""
+"""Server-sent events: watches of units."""

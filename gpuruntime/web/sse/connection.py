@@ -1,4 +1,4 @@
-"""The way to one follower, on which little waits to be read."""
+"""The connection of an event stream, with small buffers and detection of stalled clients."""
 
 import asyncio
 import socket
@@ -7,25 +7,25 @@ from typing import Final
 
 from aiohttp import web
 
-__all__ = ["Connection", "StalledError"]
+__all__ = ["StalledError", "StreamConnection"]
 
-# What waits for a follower, in this process and in the kernel: it is held as often as there are followers.
-_WAITING_BYTES: Final = 16 * 1024
+# Buffered bytes for one client, in this process and in the kernel. There may be thousands of clients.
+_BUFFERED_BYTES: Final = 16 * 1024
 _KERNEL_BYTES: Final = 64 * 1024
-_LEAST_TAKEN: Final = 2 * 1024
+_LEAST_PROGRESS: Final = 2 * 1024
 _FAREWELL_SECONDS: Final = 1.0
 
 
 class StalledError(Exception):
-    """The follower does not read."""
+    """The client does not read."""
 
 
-class Connection:
-    """Writes a stream to its follower.
+class StreamConnection:
+    """Writes an event stream to its client, with backpressure.
 
     Guarantees:
-        Nothing is written while more than a few kilobytes wait. A follower who takes next to nothing of what waits in
-        `stalled` seconds is not waited for; one who reads slowly is.
+        Nothing is written while more than a few kilobytes are buffered. A client that reads almost nothing within
+        `stalled` seconds is given up; a client that reads slowly is not.
     """
 
     def __init__(self, request: web.Request, response: web.StreamResponse, stalled: float) -> None:
@@ -34,7 +34,7 @@ class Connection:
         self._stalled = stalled
         self._sending: asyncio.Task[None] | None = None
         if request.transport is not None:
-            request.transport.set_write_buffer_limits(high=_WAITING_BYTES, low=0)
+            request.transport.set_write_buffer_limits(high=_BUFFERED_BYTES, low=0)
             wire = request.transport.get_extra_info("socket")
             with suppress(OSError):
                 wire.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _KERNEL_BYTES)
@@ -43,17 +43,17 @@ class Connection:
         """Write, and return when there is room for more.
 
         Raises:
-            StalledError: the follower does not read.
-            ConnectionError: it is gone.
+            StalledError: the client does not read.
+            ConnectionError: the client disconnected.
         """
-        # Not a timeout: all who wait for room wait for one future of aiohttp, and who is cancelled cancels it for good.
+        # No asyncio.timeout here: all writers wait for one future of aiohttp, and cancelling one cancels that future.
         self._sending = asyncio.create_task(self._send(chunk))
-        waiting = self.waiting + len(chunk)
+        buffered = self.buffered + len(chunk)
         try:
             while not (await asyncio.wait((self._sending,), timeout=self._stalled))[0]:
-                if waiting - self.waiting < _LEAST_TAKEN:
+                if buffered - self.buffered < _LEAST_PROGRESS:
                     raise StalledError
-                waiting = self.waiting
+                buffered = self.buffered
             self._sending.result()
         except asyncio.CancelledError:
             self._sending.cancel()
@@ -64,24 +64,24 @@ class Connection:
         await self._request.writer.drain()
 
     @property
-    def waiting(self) -> int:
-        """How many bytes wait to be taken by the kernel."""
+    def buffered(self) -> int:
+        """Bytes that the kernel has not accepted yet."""
         transport = self._request.transport
         return 0 if transport is None else transport.get_write_buffer_size()
 
-    async def drop(self, words: str) -> None:
-        """End the connection, with a last comment if there is room for it within a moment."""
+    async def drop(self, reason: str) -> None:
+        """Close the connection, with the reason as a last comment if there is room for it within a moment."""
         if self._sending is not None:
             done, _ = await asyncio.wait((self._sending,), timeout=_FAREWELL_SECONDS)
             if done and self._sending.exception() is None:
-                await self._response.write(f": {words}\n\n".encode())
+                await self._response.write(f": {reason}\n\n".encode())
             self._sending.cancel()
-        self.end()
+        self.close()
 
-    def end(self) -> None:
-        """End the connection; what waits is thrown away."""
+    def close(self) -> None:
+        """Close the connection, and discard what is buffered."""
         if self._request.transport is not None:
-            if self.waiting:
+            if self.buffered:
                 self._request.transport.abort()
             else:
                 self._request.transport.close()

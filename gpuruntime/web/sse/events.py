@@ -1,51 +1,60 @@
-"""Steps of objects as server-sent events: what a follower is told, and how it is written."""
+"""Server-sent events: the events of a watch, and their encoding."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import orjson
 from attrs import frozen
 
-from gpuruntime.meta import Struct, TypedObject, encode
+from gpuruntime.meta import FrozenDict, Struct, TypedObject, encode
 from gpuruntime.service.reads.reader import is_at_least
 from gpuruntime.service.reads.watch_log import Step
+from gpuruntime.web.resources.unit_models import UnitView
+from gpuruntime.web.server.route import Events
 
-__all__ = ["LiveEvents", "ResetView", "event_bytes", "heartbeat"]
+__all__ = ["UNIT_EVENTS", "EventEncoder", "ResetView", "event_bytes", "heartbeat"]
 
 K = TypeVar("K", bound=TypedObject)
 
 
 @frozen
 class ResetView(Struct):
-    """What the events `reset` and `synced` say: the version of the full state between them, and how much it is."""
+    """Data of the events `reset` and `synced`: the version of the full state between them, and its size."""
 
     resource_version: str
     """The version of the state."""
     count: int
-    """How many objects there are."""
+    """Number of objects."""
+
+
+UNIT_EVENTS: Final[Events] = FrozenDict(
+    {"reset": ResetView, "added": UnitView, "modified": UnitView, "deleted": UnitView, "synced": ResetView}
+)
+"""The events of a watch of units, and the type of their data."""
 
 
 def event_bytes(name: str, data: bytes, version: str | None = None) -> bytes:
-    """One event on the wire, with the JSON of its data. Without a version it is no place to come back to; "" takes back
-    the places before it.
+    """One event on the wire, with JSON as its data.
+
+    `version` is the id to resume from. None sends no id, so the client keeps the id of an earlier event; "" clears it.
     """
-    place = b"" if version is None else f"id: {version}\n".encode() if version else b"id:\n"
-    return b"event: %b\n%bdata: %b\n\n" % (name.encode(), place, data)
+    event_id = b"" if version is None else f"id: {version}\n".encode() if version else b"id:\n"
+    return b"event: %b\n%bdata: %b\n\n" % (name.encode(), event_id, data)
 
 
 def heartbeat(age: float) -> bytes:
-    """A sign of life, which says how long ago the cluster gave one."""
-    return f": heard of the cluster {age:.0f} s ago\n\n".encode()
+    """A comment that keeps the connection alive, with the age of the cache."""
+    return f": last response of the API server {age:.0f} s ago\n\n".encode()
 
 
 @frozen
-class LiveEvents(Generic[K]):
-    """What one follower is told.
+class EventEncoder(Generic[K]):
+    """Encodes the events of one watch.
 
     Args:
-        matches: which objects it follows. One that begins to match is told as added, one that ceases to as deleted.
-        data: the JSON of what it sees of an object.
-        with_ids: whether it can come back to where it was.
+        matches: the objects that are watched. An object that starts to match is `added`, one that stops is `deleted`.
+        data: the JSON of an object.
+        with_ids: whether the client can resume.
     """
 
     matches: Callable[[K], bool]
@@ -53,10 +62,10 @@ class LiveEvents(Generic[K]):
     with_ids: bool
 
     def of_state(self, matching: Sequence[K], version: str) -> Iterator[bytes]:
-        """The full state: `reset`, all that match as added, `synced`. Only after the last one is it all there.
+        """The full state: `reset`, one `added` for each matching object, and `synced`, which completes it.
 
-        `reset` takes back the id that the follower had: who drops before `synced` has only a part of the state, and
-        must begin anew.
+        `reset` clears the client's last event id: a client that disconnects before `synced` has only a part of the
+        state, and must start over.
         """
         summary = orjson.dumps(encode(ResetView(version, len(matching))))
         yield event_bytes("reset", summary, "" if self.with_ids else None)
@@ -64,9 +73,9 @@ class LiveEvents(Generic[K]):
             yield event_bytes("added", self.data(item))
         yield event_bytes("synced", summary, version if self.with_ids else None)
 
-    def of_step(self, step: Step[K], beyond: str) -> bytes:
-        """One step; b"" if it is none for this follower, or is in what it has seen up to version `beyond`."""
-        if beyond and is_at_least(beyond, step.version):
+    def of_step(self, step: Step[K], seen: str) -> bytes:
+        """The event of one change; b"" if it does not match, or if the client has seen it, with all up to `seen`."""
+        if seen and is_at_least(seen, step.version):
             return b""
         version = step.version if self.with_ids else None
         before = step.before if step.before is not None and self.matches(step.before) else None

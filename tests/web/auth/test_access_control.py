@@ -1,11 +1,11 @@
-"""Who gets in, and who is told why not."""
+"""Which callers have access, and the errors of the others."""
 
 import pytest
 
 from gpuruntime.control.serving.site import HttpAddress
 from gpuruntime.web.auth.access_control import Access, UnguardedAddressError, decide_access
 from gpuruntime.web.server.route import Scope
-from tests.web.frame_scenes import Widgets, bearer, serving_widgets
+from tests.web.endpoint_scenes import Widgets, bearer, serving_widgets
 
 CREATE = {"operationID": "op-1", "name": "a"}
 
@@ -22,14 +22,16 @@ CREATE = {"operationID": "op-1", "name": "a"}
         ("10.0.0.1", False, True, Access.OPEN),
     ],
 )
-def test_the_address_and_what_is_set_up_decide(host: str, authenticated: bool, allowed: bool, access: Access) -> None:
+def test_the_access_mode_follows_from_address_and_configuration(
+    host: str, authenticated: bool, allowed: bool, access: Access
+) -> None:
     address = HttpAddress(host, 8080)
 
     assert decide_access(address, authenticated=authenticated, allow_unauthenticated=allowed) is access
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.1", "api.example", ""])
-def test_an_open_door_to_other_machines_is_refused(host: str) -> None:
+def test_an_address_that_other_machines_reach_needs_authentication(host: str) -> None:
     with pytest.raises(UnguardedAddressError, match=r"listen on 127\.0\.0\.1"):
         decide_access(HttpAddress(host, 80), authenticated=False, allow_unauthenticated=False)
 
@@ -43,7 +45,7 @@ def test_an_open_door_to_other_machines_is_refused(host: str) -> None:
         ({"Authorization": "Bearer "}, 'Bearer realm="gpuruntime", error="invalid_request"'),
     ],
 )
-async def test_who_is_not_known_is_told_how_to_be(headers: dict[str, str], challenge: str) -> None:
+async def test_a_request_without_valid_credentials_gets_a_challenge(headers: dict[str, str], challenge: str) -> None:
     async with serving_widgets(Widgets()) as client:
         response = await client.get("/api/v1/widgets", headers=headers)
         error = (await response.json())["error"]
@@ -65,16 +67,16 @@ async def test_a_scope_includes_those_before_it(scope: Scope) -> None:
     assert refused == [scope < needed for needed in (Scope.READ, Scope.WRITE, Scope.OPERATOR)]
 
 
-async def test_who_may_not_is_told_which_scope_is_missing() -> None:
+async def test_an_error_for_a_missing_scope_names_it() -> None:
     async with serving_widgets(Widgets()) as client:
         response = await client.post("/api/v1/widgets", json=CREATE, headers=bearer("read"))
         error = (await response.json())["error"]
 
-    assert error["message"] == "caller the-read has scope read, expected write for this"
+    assert error["message"] == "caller the-read: expected scope write for this request, got read"
     assert 'error="insufficient_scope", scope="write"' in response.headers["WWW-Authenticate"]
 
 
-async def test_in_development_a_request_without_credentials_is_the_development_operators() -> None:
+async def test_in_development_a_request_without_credentials_has_scope_operator() -> None:
     widgets = Widgets()
 
     async with serving_widgets(widgets, Access.DEVELOPMENT) as client:
@@ -84,7 +86,7 @@ async def test_in_development_a_request_without_credentials_is_the_development_o
     assert (widgets.calls[0].caller.name, widgets.calls[0].caller.scope) == ("development", Scope.OPERATOR)
 
 
-async def test_in_development_credentials_count_if_they_are_there() -> None:
+async def test_in_development_credentials_count_if_present() -> None:
     async with serving_widgets(Widgets(), Access.DEVELOPMENT) as client:
         lesser = await client.delete("/api/v1/widgets/a", headers=bearer("read"))
         unknown = await client.delete("/api/v1/widgets/a", headers=bearer("guess"))
@@ -103,7 +105,9 @@ async def test_in_development_credentials_count_if_they_are_there() -> None:
         {"Sec-Fetch-Site": "same-site"},
     ],
 )
-async def test_a_page_of_somebody_else_gets_nothing_through_a_browser(access: Access, headers: dict[str, str]) -> None:
+async def test_a_page_of_another_web_site_gets_nothing_through_a_browser(
+    access: Access, headers: dict[str, str]
+) -> None:
     widgets = Widgets()
 
     async with serving_widgets(widgets, access) as client:
@@ -112,7 +116,7 @@ async def test_a_page_of_somebody_else_gets_nothing_through_a_browser(access: Ac
     assert (response.status, widgets.calls) == (403, [])
 
 
-async def test_a_page_of_ours_may_ask() -> None:
+async def test_a_page_of_the_api_itself_has_access() -> None:
     async with serving_widgets(Widgets(), Access.DEVELOPMENT) as client:
         origin = f"http://{client.host}:{client.port}"
         response = await client.get("/api/v1/widgets", headers={"Origin": origin, "Sec-Fetch-Site": "same-origin"})
@@ -121,7 +125,7 @@ async def test_a_page_of_ours_may_ask() -> None:
 
 
 @pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "192.168.0.1:80", "[broken"])
-async def test_in_development_a_name_that_was_given_our_address_is_not_ours(host: str) -> None:
+async def test_in_development_dns_rebinding_does_not_work(host: str) -> None:
     async with serving_widgets(Widgets(), Access.DEVELOPMENT) as client:
         response = await client.get("/api/v1/widgets", headers={"Host": host})
 
@@ -129,18 +133,18 @@ async def test_in_development_a_name_that_was_given_our_address_is_not_ours(host
 
 
 @pytest.mark.parametrize("header", ["Forwarded", "X-Forwarded-For", "X-Forwarded-Host"])
-async def test_in_development_a_proxy_lets_nobody_in(header: str) -> None:
+async def test_in_development_requests_through_a_proxy_are_rejected(header: str) -> None:
     async with serving_widgets(Widgets(), Access.DEVELOPMENT) as client:
         response = await client.get("/api/v1/widgets", headers={header: "10.0.0.7"})
 
     assert response.status == 403
 
 
-async def test_an_open_api_takes_everybody_under_any_name_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_open_api_accepts_every_caller_and_logs_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     widgets = Widgets()
 
     async with serving_widgets(widgets, Access.OPEN) as client:
         response = await client.get("/api/v1/widgets", headers={"Host": "runtime.example"})
 
     assert (response.status, widgets.calls[0].caller.name) == (200, "anonymous")
-    assert "whoever reaches the API may do everything" in caplog.text
+    assert "authentication is off" in caplog.text

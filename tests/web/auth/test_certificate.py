@@ -1,4 +1,4 @@
-"""HTTPS with certificates that are exchanged while the process runs."""
+"""HTTPS with certificates that are reloaded while the process runs."""
 
 import asyncio
 import ssl
@@ -14,7 +14,7 @@ from gpuruntime.web.auth.certificate import CertificateError, server_tls
 
 
 async def common_name(bound: HttpAddress, authority: Authority) -> str:
-    """Whom a server says to be, to a client who believes the authority."""
+    """The common name in the certificate of a server, for a client that trusts the authority."""
     trusting = ssl.create_default_context(cafile=str(authority.files.certificate))
     _, writer = await asyncio.open_connection(bound.host, bound.port, ssl=trusting, server_hostname="localhost")
     subject = writer.get_extra_info("peercert")["subject"]
@@ -24,29 +24,29 @@ async def common_name(bound: HttpAddress, authority: Authority) -> str:
     return names["commonName"]
 
 
-def install(pair: KeyPair, place: KeyPair) -> None:
-    place.key.write_bytes(pair.key.read_bytes())
-    place.certificate.write_bytes(pair.certificate.read_bytes())
+def install(pair: KeyPair, target: KeyPair) -> None:
+    target.key.write_bytes(pair.key.read_bytes())
+    target.certificate.write_bytes(pair.certificate.read_bytes())
 
 
-async def test_a_new_certificate_serves_the_next_connection(tmp_path: Path) -> None:
+async def test_a_new_certificate_is_used_by_the_next_connection(tmp_path: Path) -> None:
     authority = Authority.create(tmp_path / "ca", "test")
     first, second = (authority.issue(name, name, hosts=("localhost",)) for name in ("first", "second"))
-    place = KeyPair(tmp_path / "tls.crt", tmp_path / "tls.key")
-    install(first, place)
+    target = KeyPair(tmp_path / "tls.crt", tmp_path / "tls.key")
+    install(first, target)
 
-    async with serving(web.Application(), HttpAddress(), tls=server_tls(place.certificate, place.key)) as bound:
+    async with serving(web.Application(), HttpAddress(), tls=server_tls(target.certificate, target.key)) as bound:
         before = await common_name(bound, authority)
-        install(second, place)
+        install(second, target)
         after = await common_name(bound, authority)
-        place.certificate.write_text("broken")
+        target.certificate.write_text("broken")
         broken = await common_name(bound, authority)
 
     assert bound.url.startswith("https://")
     assert [before, after, broken] == ["first", "second", "second"]
 
 
-def test_files_that_cannot_be_used_are_an_error_that_names_them(tmp_path: Path) -> None:
+def test_invalid_files_are_an_error_that_names_them(tmp_path: Path) -> None:
     (tmp_path / "tls.crt").write_text("nonsense")
 
     with pytest.raises(CertificateError, match=r"tls\.crt with key .*tls\.key: expected a chain and its key in PEM"):

@@ -12,7 +12,7 @@ def line(name: str, scope: str, token: str) -> str:
     return f"{name}:{scope}:{sha256(token.encode()).hexdigest()}\n"
 
 
-async def test_a_token_is_known_by_its_hash(tmp_path: Path) -> None:
+async def test_a_token_is_authenticated_by_its_hash(tmp_path: Path) -> None:
     path = tmp_path / "tokens"
     path.write_text(
         "# callers\n\n" + line("billing", "read", "one") + line("system:serviceaccount:a:b", "write", "two")
@@ -26,7 +26,7 @@ async def test_a_token_is_known_by_its_hash(tmp_path: Path) -> None:
     assert await tokens.authenticate("") is None
 
 
-async def test_a_new_token_is_known_once_its_line_is_in_the_file(tmp_path: Path) -> None:
+async def test_a_new_token_is_valid_once_its_line_is_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "tokens"
     path.write_text("")
     tokens = TokenFile(path)
@@ -39,7 +39,7 @@ async def test_a_new_token_is_known_once_its_line_is_in_the_file(tmp_path: Path)
     assert made.token not in repr(made)
 
 
-async def test_a_token_that_is_taken_out_is_unknown_at_once(tmp_path: Path) -> None:
+async def test_a_removed_token_is_invalid_at_once(tmp_path: Path) -> None:
     path = tmp_path / "tokens"
     path.write_text(line("a", "read", "one") + line("b", "read", "two"))
     tokens = TokenFile(path)
@@ -50,7 +50,7 @@ async def test_a_token_that_is_taken_out_is_unknown_at_once(tmp_path: Path) -> N
     assert await tokens.authenticate("two") == Caller("b", Scope.READ)
 
 
-async def test_a_file_that_went_wrong_leaves_the_tokens_as_they_were(
+async def test_an_invalid_change_of_the_file_keeps_the_last_valid_tokens(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "tokens"
@@ -76,9 +76,7 @@ async def test_a_file_that_went_wrong_leaves_the_tokens_as_they_were(
         (line("a", "read", "one") + line("b", "write", "one"), "expected every hash once"),
     ],
 )
-def test_a_file_that_is_wrong_from_the_start_is_an_error_that_quotes_no_token(
-    tmp_path: Path, text: str, message: str
-) -> None:
+def test_an_invalid_file_is_an_error_that_quotes_no_token(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "tokens"
     path.write_text(text)
 
@@ -88,12 +86,12 @@ def test_a_file_that_is_wrong_from_the_start_is_an_error_that_quotes_no_token(
     assert "token-in-clear" not in str(caught.value)
 
 
-def test_a_file_that_is_not_there_is_an_error_with_its_name(tmp_path: Path) -> None:
+def test_a_missing_file_is_an_error_with_its_name(tmp_path: Path) -> None:
     with pytest.raises(TokenFileError, match=r"tokens cannot be read: no such file"):
         TokenFile(tmp_path / "tokens")
 
 
 @pytest.mark.parametrize("name", ["", "two words", "#comment", "x" * 201, "new\nline"])
-def test_a_name_that_would_spoil_the_file_is_refused(name: str) -> None:
+def test_a_name_that_is_not_allowed_in_the_file_is_rejected(name: str) -> None:
     with pytest.raises(TokenFileError, match="expected 1 to 200 visible"):
         new_token(name, Scope.READ)

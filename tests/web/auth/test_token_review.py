@@ -1,4 +1,4 @@
-"""Tokens of the cluster: when the API server is asked, and what its word is worth."""
+"""Tokens of the cluster: when they are reviewed, and how long a verdict counts."""
 
 import asyncio
 
@@ -13,10 +13,10 @@ from gpuruntime.testing.virtual_time import run_virtual
 from gpuruntime.web.auth.scopes import parse_grants
 from gpuruntime.web.auth.token_review import TokenReviews
 from gpuruntime.web.server.route import Caller, Scope
-from tests.web.review_scenes import ALICE, Reviewer, reviews
+from tests.web.token_review_scenes import ALICE, Reviewer, reviews
 
 
-def test_a_token_is_reviewed_for_our_audience_once_in_ten_seconds() -> None:
+def test_a_token_is_reviewed_for_the_audience_once_in_ten_seconds() -> None:
     async def story() -> None:
         server = Reviewer()
         tokens = reviews(server)
@@ -32,7 +32,7 @@ def test_a_token_is_reviewed_for_our_audience_once_in_ten_seconds() -> None:
     run_virtual(story())
 
 
-def test_many_requests_at_once_make_one_review() -> None:
+def test_concurrent_requests_share_one_review() -> None:
     async def story() -> None:
         server = Reviewer()
         tokens = reviews(server)
@@ -44,7 +44,7 @@ def test_many_requests_at_once_make_one_review() -> None:
     run_virtual(story())
 
 
-def test_a_token_that_ended_is_unknown_after_ten_seconds() -> None:
+def test_an_expired_token_is_invalid_after_ten_seconds() -> None:
     async def story() -> None:
         server = Reviewer()
         tokens = reviews(server)
@@ -58,7 +58,7 @@ def test_a_token_that_ended_is_unknown_after_ten_seconds() -> None:
 
 
 @pytest.mark.parametrize("audiences", [[], ["https://kubernetes.default.svc"]])
-def test_a_token_for_somebody_else_is_unknown_whatever_the_server_thinks_of_it(audiences: list[str]) -> None:
+def test_a_token_for_another_audience_is_invalid(audiences: list[str]) -> None:
     async def story() -> None:
         server = Reviewer()
         server.status = {**server.status, "audiences": audiences}
@@ -68,7 +68,7 @@ def test_a_token_for_somebody_else_is_unknown_whatever_the_server_thinks_of_it(a
     run_virtual(story())
 
 
-def test_while_the_server_is_away_those_it_knew_come_in_for_two_minutes() -> None:
+def test_while_the_api_server_is_away_a_valid_verdict_counts_for_two_minutes() -> None:
     async def story() -> None:
         server = Reviewer()
         tokens = reviews(server)
@@ -78,9 +78,9 @@ def test_while_the_server_is_away_those_it_knew_come_in_for_two_minutes() -> Non
         await asyncio.sleep(60)
 
         assert await tokens.authenticate("alices") == ALICE
-        for unknown in ("bobs", "carols"):
+        for invalid in ("bobs", "carols"):
             with pytest.raises(UnavailableError):
-                await tokens.authenticate(unknown)
+                await tokens.authenticate(invalid)
         await asyncio.sleep(60)
         with pytest.raises(UnavailableError):
             await tokens.authenticate("alices")
@@ -88,7 +88,7 @@ def test_while_the_server_is_away_those_it_knew_come_in_for_two_minutes() -> Non
     run_virtual(story())
 
 
-def test_a_server_that_hangs_holds_nobody_up_for_more_than_a_second() -> None:
+def test_a_review_times_out_after_a_second() -> None:
     async def story() -> None:
         server = Reviewer()
         tokens = reviews(server)
@@ -97,17 +97,17 @@ def test_a_server_that_hangs_holds_nobody_up_for_more_than_a_second() -> None:
         await asyncio.sleep(10)
         began = asyncio.get_running_loop().time()
 
-        known = await tokens.authenticate("alices")
-        with pytest.raises(UnavailableError, match="not reviewed within 1 s"):
+        valid = await tokens.authenticate("alices")
+        with pytest.raises(UnavailableError, match="no TokenReview of a caller's token within 1 s"):
             await tokens.authenticate("bobs")
 
-        assert known == ALICE
+        assert valid == ALICE
         assert asyncio.get_running_loop().time() - began == pytest.approx(2)
 
     run_virtual(story())
 
 
-def test_a_server_that_does_not_let_us_ask_says_nothing_about_the_request() -> None:
+def test_a_forbidden_review_says_nothing_about_the_token() -> None:
     async def story() -> None:
         server = Reviewer(failure=ForbiddenError(Status(403, "Forbidden", "tokenreviews is forbidden")))
 
@@ -118,7 +118,7 @@ def test_a_server_that_does_not_let_us_ask_says_nothing_about_the_request() -> N
 
 
 @pytest.mark.parametrize("token", ["\udcff", "\xe9", "alices\udcff"])
-def test_a_token_that_no_cluster_can_have_made_is_nobodys_and_not_asked_about(token: str) -> None:
+def test_a_token_that_is_not_ascii_is_invalid_without_a_review(token: str) -> None:
     async def story() -> None:
         server = Reviewer()
 
@@ -128,7 +128,7 @@ def test_a_token_that_no_cluster_can_have_made_is_nobodys_and_not_asked_about(to
     run_virtual(story())
 
 
-def test_however_many_tokens_are_tried_few_are_under_review_at_a_time() -> None:
+def test_at_most_eight_unproven_tokens_are_reviewed_at_a_time() -> None:
     async def story() -> None:
         server = Reviewer()
         tokens = reviews(server)
@@ -140,41 +140,41 @@ def test_however_many_tokens_are_tried_few_are_under_review_at_a_time() -> None:
     run_virtual(story())
 
 
-def test_a_token_that_gets_no_place_in_time_is_as_one_that_is_not_answered() -> None:
+def test_a_token_without_a_review_slot_in_time_counts_as_not_reviewed() -> None:
     async def story() -> None:
         server = Reviewer(seconds=0.9)
         tokens = reviews(server)
         guesses = (tokens.authenticate(f"guess-{number}") for number in range(20))
-        told = await asyncio.gather(*guesses, return_exceptions=True)
+        results = await asyncio.gather(*guesses, return_exceptions=True)
 
-        assert (told.count(None), sum(isinstance(one, UnavailableError) for one in told)) == (8, 12)
+        assert (results.count(None), sum(isinstance(one, UnavailableError) for one in results)) == (8, 12)
         assert asyncio.get_running_loop().time() == pytest.approx(1)
 
     run_virtual(story())
 
 
-def test_who_is_known_waits_for_no_stranger() -> None:
+def test_valid_tokens_do_not_wait_for_unproven_ones() -> None:
     async def story() -> None:
         server = Reviewer(seconds=0.5)
         tokens = reviews(server)
         await tokens.authenticate("alices")
         await asyncio.sleep(10)
-        strangers = [asyncio.create_task(tokens.authenticate(f"guess-{number}")) for number in range(100)]
+        guesses = [asyncio.create_task(tokens.authenticate(f"guess-{number}")) for number in range(100)]
         await asyncio.sleep(0)
         began = asyncio.get_running_loop().time()
 
-        known = await tokens.authenticate("alices")
+        valid = await tokens.authenticate("alices")
         seconds = asyncio.get_running_loop().time() - began
-        await asyncio.wait(strangers)
+        await asyncio.wait(guesses)
 
-        assert (known, server.asked.count(server.asked[0])) == (ALICE, 2)
+        assert (valid, server.asked.count(server.asked[0])) == (ALICE, 2)
         assert seconds == pytest.approx(0.5)
-        assert {isinstance(stranger.exception(), UnavailableError) for stranger in strangers} == {True, False}
+        assert {isinstance(guess.exception(), UnavailableError) for guess in guesses} == {True, False}
 
     run_virtual(story())
 
 
-def test_who_is_known_is_not_forgotten_for_strangers() -> None:
+def test_unproven_tokens_do_not_evict_valid_ones_from_the_cache() -> None:
     async def story() -> None:
         server = Reviewer(seconds=0.0001)
         tokens = reviews(server)
@@ -189,7 +189,7 @@ def test_who_is_known_is_not_forgotten_for_strangers() -> None:
     run_virtual(story())
 
 
-async def test_a_real_server_knows_the_token_of_an_account_and_its_audience(
+async def test_a_real_api_server_reviews_the_token_of_a_service_account_and_its_audience(
     kube_cluster: ClusterAccess, kube_account: AccountFactory
 ) -> None:
     reviewing = {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]}
@@ -201,9 +201,9 @@ async def test_a_real_server_knows_the_token_of_an_account_and_its_audience(
 
     async with connect(from_kubeconfig(ours.kubeconfig), field_manager="test") as client:
         tokens = TokenReviews(client, grants)
-        known = await tokens.authenticate(answer["status"]["token"])
+        valid = await tokens.authenticate(answer["status"]["token"])
         for_the_server = await tokens.authenticate(caller.token)
         forged = await tokens.authenticate(answer["status"]["token"][:-6] + "forged")
 
-    assert known == Caller(caller.username, Scope.OPERATOR)
+    assert valid == Caller(caller.username, Scope.OPERATOR)
     assert (for_the_server, forged) == (None, None)

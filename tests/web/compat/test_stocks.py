@@ -22,7 +22,7 @@ async def test_stocks_are_created_once_listed_and_deleted() -> None:
     assert (too_many[0], too_many[1]["code"]) == (409, "insufficient_capacity")
 
 
-async def test_stocks_are_deleted_once_wherever_the_operation_id_is() -> None:
+async def test_a_deletion_is_carried_out_once_wherever_its_operation_id_is() -> None:
     one = {"number": 1, "specName": "g1.1"}
     async with api_without_cluster() as api:
         await api.call("POST", "/stocks", json=PAIR)
@@ -52,7 +52,7 @@ async def test_a_long_list_comes_in_pages() -> None:
     assert (wrong[0], wrong[1]["details"][0]["path"]) == (400, "?cursor")
 
 
-async def test_everything_that_is_wrong_is_told_at_once_and_nothing_is_made() -> None:
+async def test_all_faults_are_reported_at_once_and_nothing_is_created() -> None:
     async with api_without_cluster() as api:
         body = {"number": 0, "cpu": "much", "gpuNum": -1, "color": "red"}
         status, error = await api.call("POST", "/stocks", json=body)

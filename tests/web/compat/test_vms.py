@@ -1,7 +1,7 @@
 from tests.web.machine_scenes import api_without_cluster
 
 
-async def test_the_life_of_a_vm() -> None:
+async def test_the_lifecycle_of_a_vm() -> None:
     async with api_without_cluster() as api:
         early = await api.call("POST", "/vms", json={"specName": "g1.1"})
         await api.call("POST", "/stocks", json={"specName": "g1.1", "number": 1})
@@ -23,7 +23,7 @@ async def test_the_life_of_a_vm() -> None:
     assert (late[0], late[1]["id"], late[1]["status"], late[1]["deleted"]) == (200, vm, "deleted", True)
 
 
-async def test_what_cannot_be_a_label_cannot_be_a_tenant() -> None:
+async def test_a_tenant_must_be_a_valid_label_value() -> None:
     async with api_without_cluster() as api:
         status, error = await api.call("POST", "/vms", json={"tenantID": "tenant a", "specName": "g1.1"})
         nothing = await api.call("POST", "/vms", json={})
@@ -32,7 +32,7 @@ async def test_what_cannot_be_a_label_cannot_be_a_tenant() -> None:
     assert (nothing[0], nothing[1]["details"][0]["path"]) == (400, "$.specName")
 
 
-async def test_a_vm_in_another_state_than_the_one_that_is_meant_stays() -> None:
+async def test_a_vm_with_another_etag_is_not_deleted() -> None:
     async with api_without_cluster() as api:
         await api.call("POST", "/stocks", json={"specName": "g1.1", "number": 1})
         made = await api.call("POST", "/vms", json={"specName": "g1.1"})
@@ -42,7 +42,7 @@ async def test_a_vm_in_another_state_than_the_one_that_is_meant_stays() -> None:
     assert (refused[0], refused[1]["code"], found[0]) == (412, "conflict", 200)
 
 
-async def test_other_methods_are_refused_with_those_that_there_are() -> None:
+async def test_other_methods_are_rejected() -> None:
     async with api_without_cluster() as api:
         status, error = await api.call("PATCH", "/vms")
 

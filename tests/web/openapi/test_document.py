@@ -1,4 +1,4 @@
-"""The description of the API says what the frame does."""
+"""The OpenAPI document describes what endpoints do."""
 
 from typing import Any
 
@@ -6,8 +6,8 @@ import pytest
 from attrs import evolve
 
 from gpuruntime.web.openapi.document import openapi_document
-from gpuruntime.web.server.route import Answer
-from tests.web.frame_scenes import Part, WidgetBody, Widgets, WidgetView, bearer, serving_widgets
+from gpuruntime.web.server.route import Response
+from tests.web.endpoint_scenes import Part, WidgetBody, Widgets, WidgetView, bearer, serving_widgets
 
 DOCUMENT = openapi_document(Widgets().routes())
 
@@ -24,7 +24,7 @@ def test_every_route_is_described_with_its_scope() -> None:
 
     assert described[("/widgets", "post")] == "write"
     assert set(described) == {(route.path, route.method.lower()) for route in Widgets().routes()}
-    assert operation("get", "/widgets")["description"] == "All there are.\n\nScope: read."
+    assert operation("get", "/widgets")["description"] == "List all widgets.\n\nScope: read."
     assert operation("get", "/widgets/{name}")["operationId"] == "getWidget"
 
 
@@ -35,7 +35,7 @@ def test_bodies_are_closed_and_take_an_operation_id() -> None:
     assert schema["required"] == ["name"]
     assert schema["properties"]["operationID"]["maxLength"] == 253
     assert schema["properties"]["size"] == {
-        "description": "How big it is.",
+        "description": "Its size.",
         "type": ["integer", "null"],
         "format": "int64",
         "minimum": 1,
@@ -45,12 +45,12 @@ def test_bodies_are_closed_and_take_an_operation_id() -> None:
     assert DOCUMENT["components"]["schemas"]["PartInput"]["additionalProperties"] is False
 
 
-def test_nothing_of_kubernetes_is_left_in_schemas() -> None:
+def test_schemas_have_no_kubernetes_extensions() -> None:
     assert "x-kubernetes" not in str(DOCUMENT)
     assert "nullable" not in str(DOCUMENT)
 
 
-def test_answers_are_in_the_envelope() -> None:
+def test_responses_are_in_the_envelope() -> None:
     responses = operation("get", "/widgets")["responses"]
 
     assert responses["200"]["content"]["application/json"]["schema"] == {
@@ -63,27 +63,27 @@ def test_answers_are_in_the_envelope() -> None:
     assert DOCUMENT["components"]["schemas"]["WidgetView"]["required"] == ["name", "size"]
 
 
-def test_refusals_of_the_frame_and_of_the_route_are_described() -> None:
+def test_default_errors_and_errors_of_the_route_are_described() -> None:
     responses = operation("delete", "/widgets/{name}")["responses"]
 
     assert set(responses) == {
         *("204", "400", "401", "403", "404", "409", "412", "500", "503", "504"),
     }
     assert {"408", "413", "415"} < set(operation("post", "/widgets")["responses"])
-    assert responses["404"]["description"] == "There is no such object: `widget_not_found`."
+    assert responses["404"]["description"] == "The object does not exist: `widget_not_found`."
     assert responses["503"] == {"$ref": "#/components/responses/service_unavailable"}
     assert "Retry-After" in DOCUMENT["components"]["responses"]["service_unavailable"]["headers"]
 
 
-def test_parameters_are_described_by_their_places() -> None:
-    places = {
+def test_parameters_are_described_by_location() -> None:
+    locations = {
         (method, parameter["in"], parameter["name"])
         for method in ("get", "delete")
         for parameter in operation(method, "/widgets/{name}")["parameters"]
     }
     (limit, *_) = operation("get", "/widgets")["parameters"]
 
-    assert places == {
+    assert locations == {
         ("get", "path", "name"),
         ("get", "header", "X-Resource-Version"),
         ("delete", "path", "name"),
@@ -91,14 +91,14 @@ def test_parameters_are_described_by_their_places() -> None:
         ("delete", "header", "Idempotency-Key"),
         ("delete", "header", "If-Match"),
     }
-    assert (limit["description"], limit["schema"]["maximum"]) == ("How many.", 100)
+    assert (limit["description"], limit["schema"]["maximum"]) == ("Maximum number.", 100)
 
 
-def test_two_answers_of_one_status_are_one_response_with_two_media_types() -> None:
+def test_two_responses_of_one_status_are_described_as_one_with_two_media_types() -> None:
     listing, *_ = Widgets().routes()
-    live = Answer(200, None, "Changes as they happen.", events={"changed": WidgetView})
+    live = Response(200, None, "Changes as they happen.", events={"changed": WidgetView})
 
-    document = openapi_document([evolve(listing, answers=(*listing.answers, live))])
+    document = openapi_document([evolve(listing, responses=(*listing.responses, live))])
 
     response = document["paths"]["/widgets"]["get"]["responses"]["200"]
     assert set(response["content"]) == {"application/json", "text/event-stream"}
@@ -108,7 +108,7 @@ def test_two_answers_of_one_status_are_one_response_with_two_media_types() -> No
 def test_the_events_of_a_stream_have_schemas() -> None:
     _, _, getting, *_ = Widgets().routes()
     events = {"added": WidgetView, "removed": WidgetView, "moved": Part}
-    watching = evolve(getting, answers=(Answer(200, None, "Changes as they happen.", events=events),))
+    watching = evolve(getting, responses=(Response(200, None, "Changes as they happen.", events=events),))
 
     document = openapi_document([watching])
 
@@ -126,40 +126,40 @@ def test_the_events_of_a_stream_have_schemas() -> None:
     assert "Last-Event-ID" in {parameter["name"] for parameter in operation["parameters"]}
 
 
-def test_a_part_of_a_request_has_no_default_that_a_client_would_send_with_an_update() -> None:
+def test_a_nested_type_of_a_request_has_no_default_that_a_client_would_send_with_an_update() -> None:
     schemas = DOCUMENT["components"]["schemas"]
 
     assert "default" not in schemas["PartInput"]["properties"]["color"]
-    assert schemas["PartInput"]["properties"]["color"]["description"] == 'Its color. A new one has "red" unless given.'
+    assert schemas["PartInput"]["properties"]["color"]["description"] == 'Its color. New objects default to "red".'
     assert "default" not in schemas["WidgetBody"]["properties"]["lid"]
 
 
-def test_a_map_is_a_schema_of_its_own() -> None:
+def test_a_map_is_a_component() -> None:
     schemas = DOCUMENT["components"]["schemas"]
 
     assert schemas["WidgetBody"]["properties"]["marks"] == {
-        "description": "What it is marked with.",
+        "description": "Its marks.",
         "anyOf": [{"$ref": "#/components/schemas/MarksInput"}, {"type": "null"}],
     }
     assert schemas["MarksInput"] == {"type": "object", "additionalProperties": {"type": "string"}}
 
 
-def test_one_name_has_one_meaning() -> None:
+def test_names_of_types_and_routes_are_unique() -> None:
     _, creating, *_ = Widgets().routes()
 
-    with pytest.raises(ValueError, match="type WidgetBody: expected one meaning"):
-        openapi_document([evolve(creating, answers=(Answer(201, WidgetBody, "Its own body."),))])
+    with pytest.raises(ValueError, match="type WidgetBody: expected one schema"):
+        openapi_document([evolve(creating, responses=(Response(201, WidgetBody, "Its own body."),))])
     with pytest.raises(ValueError, match="route POST /widgets: expected one, got two"):
         openapi_document([creating, creating])
-    with pytest.raises(ValueError, match="route createWidget: expected a name of its own"):
+    with pytest.raises(ValueError, match="route createWidget: expected a unique name"):
         openapi_document([creating, evolve(creating, path="/other-widgets")])
 
 
-def test_who_shows_one_object_may_answer_that_the_reader_has_it_already() -> None:
+def test_a_route_that_shows_one_object_has_a_304_response() -> None:
     _, _, getting, *_ = Widgets().routes()
     waiting = evolve(getting, path="/widgets/{name}/wait", name="waitForWidget")
-    stream = (Answer(200, None, "", events={"changed": WidgetView}),)
-    watching = evolve(getting, path="/widgets/{name}/watch", name="watchWidget", answers=stream)
+    stream = (Response(200, None, "", events={"changed": WidgetView}),)
+    watching = evolve(getting, path="/widgets/{name}/watch", name="watchWidget", responses=stream)
 
     paths = openapi_document([*Widgets().routes(), waiting, watching])["paths"]
 
@@ -167,14 +167,14 @@ def test_who_shows_one_object_may_answer_that_the_reader_has_it_already() -> Non
     assert found == {"/widgets/{name}", "/widgets/{name}/wait"}
 
 
-def test_a_refusal_for_a_while_says_what_to_send_again() -> None:
+def test_a_temporary_error_has_the_headers_for_a_retry() -> None:
     headers = DOCUMENT["components"]["responses"]["service_unavailable"]["headers"]
 
     assert set(headers) == {"Retry-After", "Idempotency-Key"}
     assert set(operation("delete", "/widgets/{name}")["responses"]["504"]["headers"]) == set(headers)
 
 
-async def test_every_answer_that_a_caller_can_provoke_is_described() -> None:
+async def test_every_status_that_a_caller_can_provoke_is_described() -> None:
     create = {"operationID": "op-1", "name": "a"}
 
     async with serving_widgets(Widgets()) as client:

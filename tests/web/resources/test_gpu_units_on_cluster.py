@@ -19,7 +19,7 @@ WARM: dict[str, Any] = {
 }
 
 
-async def test_a_unit_is_created_on_stock_replayed_read_and_deleted_with_its_stock_given_back(
+async def test_a_unit_is_created_on_stock_replayed_read_and_deleted_and_its_stock_is_created_again(
     world: ServiceWorld, observer: Observer
 ) -> None:
     async with world.product() as product, serving(product, world) as api:
@@ -53,7 +53,7 @@ async def test_a_unit_is_created_on_stock_replayed_read_and_deleted_with_its_sto
     assert (late.status, late.data["deleted"], late.data["name"]) == (200, True, "demo")
 
 
-async def test_a_change_keeps_what_it_does_not_name_and_is_made_once(world: ServiceWorld, observer: Observer) -> None:
+async def test_an_update_keeps_omitted_fields_and_is_carried_out_once(world: ServiceWorld, observer: Observer) -> None:
     template = {
         "command": ["serve"],
         "envs": [{"name": "A", "value": "1"}],
@@ -91,7 +91,7 @@ async def test_a_change_keeps_what_it_does_not_name_and_is_made_once(world: Serv
     assert (bare.status, bare.data.get("labels", {})) == (200, {})
 
 
-async def test_everything_that_is_wrong_with_a_request_is_told_at_once_and_nothing_is_stored(
+async def test_all_faults_of_a_request_are_reported_at_once_and_nothing_is_stored(
     world: ServiceWorld,
 ) -> None:
     async with world.product() as product, serving(product, world) as api:
@@ -112,7 +112,7 @@ async def test_everything_that_is_wrong_with_a_request_is_told_at_once_and_nothi
     assert right.status == 201
 
 
-async def test_where_nobody_looks_after_units_none_is_made_changed_or_deleted(world: ServiceWorld) -> None:
+async def test_units_in_other_namespaces_are_not_created_updated_or_deleted(world: ServiceWorld) -> None:
     stray = f"stray-{world.active}"
     async with world.product() as product, serving(product, world) as api:
         create_unit(world.access.admin(), "default", stray)
@@ -131,7 +131,7 @@ async def test_where_nobody_looks_after_units_none_is_made_changed_or_deleted(wo
     assert await world.operations() == ()
 
 
-async def test_pages_show_every_unit_that_stays_once_while_others_come_and_go(world: ServiceWorld) -> None:
+async def test_pages_show_every_lasting_unit_once_while_others_are_created_and_deleted(world: ServiceWorld) -> None:
     async with world.product() as product, serving(product, world) as api:
         for number in range(6):
             await api.create(f"make-{number}", f"unit-{number}", labels={"half": "even" if number % 2 == 0 else "odd"})
@@ -156,7 +156,7 @@ async def test_pages_show_every_unit_that_stays_once_while_others_come_and_go(wo
     assert (bad.status, bad.paths, worse.paths) == (400, {"?cursor"}, {"?labelSelector"})
 
 
-async def test_waiting_ends_when_the_unit_is_ready_or_gone_or_the_time_is_over(world: ServiceWorld) -> None:
+async def test_a_wait_ends_when_the_unit_is_ready_or_deleted_or_the_timeout_is_over(world: ServiceWorld) -> None:
     async with world.product() as product, serving(product, world) as api:
         await api.create("impossible", "stuck", cpu="100000")
         await api.create("easy", "demo")
@@ -181,7 +181,7 @@ async def test_waiting_ends_when_the_unit_is_ready_or_gone_or_the_time_is_over(w
     assert changed.data["observedGeneration"] == changed.data["generation"] == 2
 
 
-async def test_what_is_deleted_while_its_caller_waits_was_made_and_changed_all_the_same(world: ServiceWorld) -> None:
+async def test_a_write_succeeds_although_its_unit_is_deleted_during_the_wait(world: ServiceWorld) -> None:
     async with world.product() as product, serving(product, world) as api:
         making = asyncio.create_task(api.create("make-a", "a", "?wait=Ready", cpu="100000"))
         await until_there(product, ObjectKey(world.active, "a"))
@@ -210,7 +210,7 @@ async def until_there(product: Product, key: ObjectKey, image: str = "nginx") ->
     await product.service.unit_reads.informer.until(is_there)
 
 
-async def test_what_names_no_namespace_is_where_the_process_has_its_units(world: ServiceWorld) -> None:
+async def test_the_namespace_defaults_to_that_of_the_process(world: ServiceWorld) -> None:
     async with world.product() as product, serving(product, world) as api:
         made = await api.create("make", "demo", namespace=None, stockNamespace=None)
         seeded = await api.seed("seed", 1, namespace=None)
@@ -223,7 +223,7 @@ async def test_what_names_no_namespace_is_where_the_process_has_its_units(world:
     assert missing.status == 404
 
 
-async def test_what_was_written_by_one_replica_is_read_from_another(world: ServiceWorld) -> None:
+async def test_a_write_to_one_replica_is_read_from_another(world: ServiceWorld) -> None:
     async with (
         world.product() as one,
         world.product() as other,
@@ -245,7 +245,7 @@ async def test_what_was_written_by_one_replica_is_read_from_another(world: Servi
     assert seen == [(200, "nginx:2", "nginx:2", 200)] * 5
 
 
-async def test_a_request_that_is_sent_to_everybody_at_once_is_carried_out_once(
+async def test_a_request_that_is_sent_to_all_replicas_at_once_is_carried_out_once(
     world: ServiceWorld, observer: Observer
 ) -> None:
     async with (

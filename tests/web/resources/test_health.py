@@ -10,12 +10,12 @@ from gpuruntime.service.reads.inventory import InventorySnapshot
 from gpuruntime.service.reads.node_summary import NodeSummary
 from gpuruntime.testing.virtual_time import run_virtual
 from gpuruntime.web.auth.access_control import Access, AccessControl
-from gpuruntime.web.resources.health import ClusterProbe, HealthPages, health_of
+from gpuruntime.web.resources.health import ClusterProbe, HealthRoutes, health_of
 from tests.web.machine_scenes import api_without_cluster
-from tests.web.review_scenes import ALICE, Reviewer, reviews
+from tests.web.token_review_scenes import ALICE, Reviewer, reviews
 
 STARTED = datetime(2026, 1, 1, tzinfo=UTC)
-TAKEN = InventorySnapshot(
+SNAPSHOT = InventorySnapshot(
     nodes=(
         NodeSummary(is_ready=True, product="L40S", capacity=8, allocatable=8),
         NodeSummary(is_ready=False, product="A100", capacity=4, allocatable=3),
@@ -28,8 +28,8 @@ TAKEN = InventorySnapshot(
 )
 
 
-def test_everything_is_told_under_its_name() -> None:
-    health = health_of(TAKEN, started=STARTED, now=STARTED + timedelta(seconds=90.9), kube_error="")
+def test_health_has_all_fields_under_their_names() -> None:
+    health = health_of(SNAPSHOT, started=STARTED, now=STARTED + timedelta(seconds=90.9), kube_error="")
 
     assert encode(health) == {
         "startedAt": "2026-01-01T00:00:00Z",
@@ -51,14 +51,14 @@ def test_everything_is_told_under_its_name() -> None:
     }
 
 
-def test_that_the_cluster_is_away_is_told_with_the_last_figures() -> None:
-    health = health_of(TAKEN, started=STARTED, now=STARTED, kube_error="connection refused")
+def test_while_the_api_server_is_away_health_has_the_error_and_the_last_numbers() -> None:
+    health = health_of(SNAPSHOT, started=STARTED, now=STARTED, kube_error="connection refused")
 
     assert (health.kubernetes_connected, health.kube_error) == (False, "connection refused")
     assert health.node_count == 2
 
 
-async def test_without_a_cluster_it_is_200_and_has_no_error_to_tell() -> None:
+async def test_without_a_cluster_health_is_200_and_has_no_error() -> None:
     async with api_without_cluster() as api:
         status, health = await api.call("GET", "/health")
 
@@ -82,25 +82,25 @@ class Server:
             raise UnavailableError("connection refused")
 
 
-def test_the_server_is_asked_once_a_second_however_many_want_to_know() -> None:
+def test_the_api_server_is_probed_once_a_second_for_all_callers() -> None:
     server = Server()
 
     async def story() -> list[str]:
         probe = ClusterProbe(server.reach)
         together = await asyncio.gather(*(probe.error() for _ in range(10)))
         await asyncio.sleep(0.9)
-        remembered = await probe.error()
+        cached = await probe.error()
         server.is_away = True
         await asyncio.sleep(0.2)
-        return [*together, remembered, await probe.error()]
+        return [*together, cached, await probe.error()]
 
-    told = run_virtual(story())
+    errors = run_virtual(story())
 
-    assert told == [""] * 11 + ["connection refused"]
+    assert errors == [""] * 11 + ["connection refused"]
     assert server.asked == 2
 
 
-def test_a_silent_server_holds_nobody_up_for_two_seconds() -> None:
+def test_a_probe_of_a_silent_api_server_times_out() -> None:
     server = Server()
     server.is_silent = True
 
@@ -114,23 +114,23 @@ def test_a_silent_server_holds_nobody_up_for_two_seconds() -> None:
     assert seconds < 1
 
 
-def test_a_silent_server_that_tells_callers_too_holds_nobody_up_for_two_seconds() -> None:
+def test_health_takes_less_than_two_seconds_while_probe_and_token_review_hang() -> None:
     server, reviewer = Server(), Reviewer()
     server.is_silent = True
-    pages = HealthPages(lambda: TAKEN, ClusterProbe(server.reach).error, lambda: STARTED, STARTED)
+    routes = HealthRoutes(lambda: SNAPSHOT, ClusterProbe(server.reach).error, lambda: STARTED, STARTED)
     known = make_mocked_request("GET", "/api/v1/health", headers={"Authorization": "Bearer alices"})
     unknown = make_mocked_request("GET", "/api/v1/health", headers={"Authorization": "Bearer bobs"})
 
     async def story() -> None:
-        gate = AccessControl(Access.CREDENTIALS, reviews(reviewer))
-        await gate.admit(known)
+        access = AccessControl(Access.CREDENTIALS, reviews(reviewer))
+        await access.authenticate(known)
         reviewer.seconds = 3600
         await asyncio.sleep(60)
         began = asyncio.get_running_loop().time()
-        caller, health = await gate.admit(known), await pages.health()
+        caller, health = await access.authenticate(known), await routes.health()
         between = asyncio.get_running_loop().time()
         with pytest.raises(UnavailableError):
-            await gate.admit(unknown)
+            await access.authenticate(unknown)
 
         assert (caller, health.kubernetes_connected, health.node_count) == (ALICE, False, 2)
         assert between - began < 2

@@ -1,4 +1,4 @@
-"""Which jobs a page shows, of very many."""
+"""The pages of a long list of jobs."""
 
 import asyncio
 from typing import Any
@@ -12,23 +12,23 @@ from gpuruntime.kube.errors import UnavailableError
 from gpuruntime.kube.transport.request import Request
 from gpuruntime.service.reads.reader import Reads
 from gpuruntime.testing.virtual_time import run_virtual
-from gpuruntime.web.resources.jobs import newest_of
+from gpuruntime.web.resources.jobs import newest_first
 
 MANY = 4500
 
 
 class Silent:
-    """A wire that leads nowhere."""
+    """The transport to an API server that is away."""
 
-    async def send(self, request: Request) -> Any:
-        raise UnavailableError(f"{request}: nobody is there")
+    async def request(self, method: str, path: str, **_: Any) -> Any:
+        raise UnavailableError(f"{method} {path}: connection refused")
 
     def stream(self, request: Request, *, idle_timeout: float) -> Any:
         raise NotImplementedError(request, idle_timeout)
 
 
 async def reads() -> Reads[Operation]:
-    """Very many Operations in a cache; the names of newer ones come first."""
+    """Many Operations in a cache; newer ones sort first by name."""
     informer = Cache(Silent()).informer(Operation, namespaces=["system"])
     writer = informer._writer
     listed = writer.new_indexer()
@@ -42,41 +42,41 @@ async def reads() -> Reads[Operation]:
     return Reads(informer, Client(Silent(), field_manager="test"), Operation)
 
 
-def test_the_newest_of_very_many_are_found_and_others_are_served_meanwhile() -> None:
+def test_the_newest_of_many_jobs_are_found_without_blocking_the_event_loop() -> None:
     async def story() -> None:
         known = await reads()
-        turns = 0
+        iterations = 0
 
         async def other() -> None:
-            nonlocal turns
+            nonlocal iterations
             while True:
-                turns += 1
+                iterations += 1
                 await asyncio.sleep(0)
 
         others = asyncio.create_task(other())
-        page = await newest_of(known, lambda operation: operation.spec.type == "odd", 3)
+        page = await newest_first(known, lambda operation: operation.spec.type == "odd", 3)
         others.cancel()
 
         assert [operation.spec.operation_id for operation in page.items] == ["4499", "4497", "4495"]
         assert (page.version, page.next is not None) == (str(MANY), True)
-        assert turns >= MANY // 1000
+        assert iterations >= MANY // 1000
 
     run_virtual(story())
 
 
 @pytest.mark.parametrize(("limit", "found"), [(2, 2), (3, 3), (4, 3)])
-def test_a_page_that_has_all_of_them_is_the_last(limit: int, found: int) -> None:
+def test_the_last_page_has_no_cursor(limit: int, found: int) -> None:
     async def story() -> None:
-        page = await newest_of(await reads(), lambda operation: int(operation.spec.operation_id) < 3, limit)
+        page = await newest_first(await reads(), lambda operation: int(operation.spec.operation_id) < 3, limit)
 
         assert (len(page.items), page.next is None) == (found, limit >= found == 3)
 
     run_virtual(story())
 
 
-def test_what_the_cache_does_not_show_is_not_taken_from_it() -> None:
+def test_a_version_that_the_cache_does_not_show_is_read_live() -> None:
     async def story() -> None:
         with pytest.raises(UnavailableError):
-            await newest_of(await reads(), lambda _: True, 10, at_least=str(MANY + 1))
+            await newest_first(await reads(), lambda _: True, 10, at_least=str(MANY + 1))
 
     run_virtual(story())

@@ -1,4 +1,4 @@
-"""The security profile of units over HTTP: whoever claims stock chooses it, and it goes when the unit goes."""
+"""The security profile of units over HTTP: a claim chooses it."""
 
 from typing import Any
 
@@ -10,9 +10,7 @@ from tests.web.resource_scenes import serving
 WARM: dict[str, Any] = {"coldStart": None, "cpu": None, "memory": None}
 
 
-async def test_a_claim_chooses_the_profile_of_its_unit_and_the_stock_that_comes_back_has_none(
-    world: ServiceWorld, observer: Observer
-) -> None:
+async def test_a_claim_chooses_the_security_profile_of_its_unit(world: ServiceWorld, observer: Observer) -> None:
     for namespace in (world.active, world.stock):
         world.access.kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
     async with world.product() as product, serving(product, world) as api:

@@ -6,7 +6,7 @@ from tests.service.service_scenes import ServiceWorld
 from tests.web.resource_scenes import serving
 
 
-async def test_a_pool_is_created_changed_and_deleted(world: ServiceWorld) -> None:
+async def test_a_pool_is_created_updated_and_deleted(world: ServiceWorld) -> None:
     body = {
         "operationID": "pool-1",
         "name": "warm",
@@ -53,7 +53,7 @@ async def test_a_pool_is_created_changed_and_deleted(world: ServiceWorld) -> Non
     assert (late.status, late.data["deleted"]) == (200, True)
 
 
-async def test_a_pool_that_cannot_be_is_refused_and_where_nobody_looks_there_is_none(world: ServiceWorld) -> None:
+async def test_an_invalid_pool_is_rejected_and_pools_in_other_namespaces_are_not_found(world: ServiceWorld) -> None:
     body = {"operationID": "bad", "name": "bad", "namespace": "default", "specName": "g1.1", "replicas": 1}
     async with world.product() as product, serving(product, world) as api:
         amount = await api.call("POST", "/operator/stockpools", {**body, "memory": "not-a-quantity"})

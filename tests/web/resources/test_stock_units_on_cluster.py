@@ -10,7 +10,7 @@ from tests.service.service_scenes import ServiceWorld
 from tests.web.resource_scenes import serving
 
 
-async def test_a_batch_is_accepted_replayed_and_told_as_a_job(world: ServiceWorld) -> None:
+async def test_a_batch_is_accepted_replayed_and_shown_as_a_job(world: ServiceWorld) -> None:
     async with world.product() as product, serving(product, world) as api:
         accepted = await api.seed("stock-1", 3)
         await world.ended(product, "stock-1")
@@ -38,12 +38,12 @@ async def test_a_batch_is_accepted_replayed_and_told_as_a_job(world: ServiceWorl
     assert (faulty.status, faulty.paths) == (400, {"$.replicas", "$.image", "$.memory"})
 
 
-async def test_free_stock_is_deleted_once_and_claimed_stock_stays(world: ServiceWorld) -> None:
+async def test_free_stock_is_deleted_once_and_claimed_stock_is_not(world: ServiceWorld) -> None:
     async with world.product() as product, serving(product, world) as api:
         await api.seed("stock", 2)
         await world.ended(product, "stock")
         free, claimed = sorted(await world.units(world.stock))
-        claim = Claim("somebody", "op-somebody", ObjectKey(world.active, "demo"))
+        claim = Claim("another", "op-another", ObjectKey(world.active, "demo"))
         notes = MergePatch({"metadata": {"annotations": dict(claim.annotations(datetime.now(UTC)))}})
         await world.admin.patch(GPUUnit, claimed, world.stock, notes)
 

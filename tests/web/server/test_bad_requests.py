@@ -1,4 +1,4 @@
-"""What is no HTTP request is refused in the envelope, too; each case as bytes on a connection."""
+"""Bytes that are not an HTTP request get an error response in the envelope."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ from gpuruntime.control.serving.bad_requests import UNREADABLE
 from gpuruntime.control.serving.site import HttpAddress, serving
 from gpuruntime.web.auth.access_control import Access, AccessControl
 from gpuruntime.web.server.endpoint import mount
-from tests.web.frame_scenes import Widgets, answer_to
+from tests.web.endpoint_scenes import Widgets, answer_to
 
 POST = b"POST /api/v1/widgets HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 GET = b"GET /api/v1/widgets HTTP/1.1\r\nHost: localhost\r\n"
@@ -31,12 +31,12 @@ def api(widgets: Widgets) -> web.Application:
         pytest.param(b"GET / HTTP/9.9\r\nHost: localhost\r\n\r\n", id="another protocol"),
         pytest.param(b"GET /" + b"x" * 100_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", id="a long path"),
         pytest.param(GET + b"X-Long: " + b"x" * 100_000 + b"\r\n\r\n", id="a long header"),
-        pytest.param(GET + b"X Y: 1\r\n\r\n", id="a header that is none"),
-        pytest.param(POST + b"Content-Length: many\r\n\r\n", id="a length that is no number"),
+        pytest.param(GET + b"X Y: 1\r\n\r\n", id="a malformed header"),
+        pytest.param(POST + b"Content-Length: many\r\n\r\n", id="a length that is not a number"),
         pytest.param(POST + b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", id="two lengths"),
     ],
 )
-async def test_what_cannot_be_read_is_refused_in_the_envelope(sent: bytes) -> None:
+async def test_bytes_that_are_not_http_get_an_error_in_the_envelope(sent: bytes) -> None:
     widgets = Widgets()
 
     status, headers, body = await answer_to(sent, api(widgets))
@@ -52,7 +52,7 @@ async def test_what_cannot_be_read_is_refused_in_the_envelope(sent: bytes) -> No
 @pytest.mark.parametrize(
     "chunks", [b"zz\r\n{}\r\n0\r\n\r\n", b"-1\r\n{}\r\n", b"2\r\n{}x\r\n0\r\n\r\n"], ids=["no size", "below 0", "more"]
 )
-async def test_a_body_in_spoilt_chunks_is_refused_in_the_envelope(chunks: bytes) -> None:
+async def test_a_body_with_invalid_chunks_gets_an_error_in_the_envelope(chunks: bytes) -> None:
     widgets = Widgets()
 
     status, _, body = await answer_to(POST + b"Transfer-Encoding: chunked\r\n\r\n" + chunks, api(widgets))
@@ -65,7 +65,7 @@ async def test_a_body_in_spoilt_chunks_is_refused_in_the_envelope(chunks: bytes)
     ("expected", "length", "status"),
     [("100-continue", 2, 100), ("100-continue", 2**20 + 1, 413), ("a miracle", 2, 417)],
 )
-async def test_a_body_is_asked_for_if_it_is_wanted_and_else_refused_before_it_is_sent(
+async def test_100_continue_is_sent_or_the_body_is_rejected_before_it_is_sent(
     expected: str, length: int, status: int
 ) -> None:
     headers = f"Expect: {expected}\r\nContent-Length: {length}\r\n\r\n"
@@ -80,7 +80,7 @@ async def test_a_body_is_asked_for_if_it_is_wanted_and_else_refused_before_it_is
     assert (b"application/json" in first) == (status != 100)
 
 
-async def test_a_connection_for_which_there_is_no_room_is_refused_in_the_envelope() -> None:
+async def test_a_connection_over_the_limit_gets_an_error_in_the_envelope() -> None:
     app = web.Application()
     mount(app, Widgets().routes(), AccessControl(Access.DEVELOPMENT))
 
@@ -90,7 +90,7 @@ async def test_a_connection_for_which_there_is_no_room_is_refused_in_the_envelop
     assert json.loads(answer.body)["error"] == {"code": "service_unavailable", "message": "all connections are in use"}
 
 
-async def test_an_application_without_words_of_its_own_answers_as_before() -> None:
+async def test_an_application_without_an_own_response_sends_the_default_of_aiohttp() -> None:
     status, headers, _ = await answer_to(b"no request at all\r\n\r\n", web.Application())
 
     assert (status, headers["content-type"]) == (400, "text/plain; charset=utf-8")

@@ -1,7 +1,8 @@
-"""Bodies that are not wholly understood are refused."""
+"""Bodies are parsed strictly."""
 
 import asyncio
 import logging
+import threading
 from io import BytesIO
 from typing import Any
 
@@ -16,10 +17,10 @@ from hypothesis import strategies as st
 from gpuruntime.control.serving.site import HttpAddress, serving
 from gpuruntime.testing.virtual_time import run_virtual
 from gpuruntime.web.auth.access_control import Access, AccessControl
-from gpuruntime.web.server.body import LARGEST_BODY, check_media_type, decoded, parse_object, read_body
+from gpuruntime.web.server.body import LARGEST_BODY, BodyThread, check_media_type, decoded, parse_object, read_body
 from gpuruntime.web.server.endpoint import mount
 from gpuruntime.web.server.errors import ApiError
-from tests.web.frame_scenes import WidgetBody, Widgets, bearer, serving_widgets
+from tests.web.endpoint_scenes import WidgetBody, Widgets, bearer, serving_widgets
 
 JSON = st.recursive(
     st.none()
@@ -33,12 +34,12 @@ JSON = st.recursive(
 
 
 @given(st.dictionaries(st.text(), JSON, max_size=4))
-def test_every_object_of_json_is_read_as_it_was_written(value: dict[str, Any]) -> None:
+def test_every_json_object_is_parsed_unchanged(value: dict[str, Any]) -> None:
     assert parse_object(orjson.dumps(value)) == value
 
 
 @given(st.binary(max_size=60))
-def test_any_bytes_are_an_object_or_a_refusal(data: bytes) -> None:
+def test_any_bytes_are_either_parsed_or_rejected(data: bytes) -> None:
     try:
         found: Any = parse_object(data)
     except ApiError as error:
@@ -68,7 +69,7 @@ def test_any_bytes_are_an_object_or_a_refusal(data: bytes) -> None:
     ],
     ids=lambda value: value[:24] if isinstance(value, bytes) else None,
 )
-def test_what_could_be_misunderstood_is_refused(data: bytes, message: str) -> None:
+def test_malformed_and_ambiguous_bodies_are_rejected(data: bytes, message: str) -> None:
     with pytest.raises(ApiError) as caught:
         parse_object(data)
 
@@ -76,7 +77,7 @@ def test_what_could_be_misunderstood_is_refused(data: bytes, message: str) -> No
     assert message in caught.value.message
 
 
-def test_whole_numbers_are_written_whole() -> None:
+def test_an_integer_may_not_be_written_as_a_float() -> None:
     with pytest.raises(ApiError) as caught:
         decoded({"name": "a", "size": 3.0}, WidgetBody)
 
@@ -84,7 +85,7 @@ def test_whole_numbers_are_written_whole() -> None:
     assert (fault.path, fault.message) == ("$.size", "expected an integer, got 3.0")
 
 
-def test_a_null_is_as_good_as_nothing() -> None:
+def test_null_means_absent() -> None:
     found = decoded({"name": "a", "size": None}, WidgetBody)
 
     assert (found.name, found.size) == ("a", 1)
@@ -93,11 +94,11 @@ def test_a_null_is_as_good_as_nothing() -> None:
 @pytest.mark.parametrize(
     "media", ["application/json", "application/JSON; charset=UTF-8", "application/merge-patch+json"]
 )
-def test_json_by_any_of_its_names_is_taken(media: str) -> None:
+def test_json_media_types_are_accepted(media: str) -> None:
     check_media_type(make_mocked_request("POST", "/", headers={"Content-Type": media}))
 
 
-def test_curl_without_a_header_is_taken() -> None:
+def test_the_default_media_type_of_curl_is_accepted() -> None:
     check_media_type(make_mocked_request("POST", "/", headers={"Content-Type": "application/x-www-form-urlencoded"}))
     check_media_type(make_mocked_request("POST", "/"))
 
@@ -111,7 +112,7 @@ def test_curl_without_a_header_is_taken() -> None:
         {"Content-Type": "application/json", "Content-Encoding": "gzip"},
     ],
 )
-def test_what_says_to_be_something_else_is_not_read(headers: dict[str, str]) -> None:
+def test_other_media_types_are_rejected(headers: dict[str, str]) -> None:
     request = make_mocked_request("POST", "/", headers=headers)
 
     with pytest.raises(ApiError) as caught:
@@ -120,7 +121,7 @@ def test_what_says_to_be_something_else_is_not_read(headers: dict[str, str]) -> 
     assert (caught.value.status, caught.value.code) == (415, "unsupported_media_type")
 
 
-async def test_a_body_over_the_limit_is_refused_with_and_without_its_length() -> None:
+async def test_a_body_over_the_limit_is_rejected_with_and_without_its_length() -> None:
     widgets = Widgets()
     large = orjson.dumps({"operationID": "op-1", "name": "x" * LARGEST_BODY})
 
@@ -129,15 +130,15 @@ async def test_a_body_over_the_limit_is_refused_with_and_without_its_length() ->
             yield large[begin : begin + 2**16]
 
     async with serving_widgets(widgets) as client:
-        told = await client.post("/api/v1/widgets", data=BytesIO(large), headers=bearer("write"))
-        untold = await client.post("/api/v1/widgets", data=pieces(), headers=bearer("write"))
+        with_length = await client.post("/api/v1/widgets", data=BytesIO(large), headers=bearer("write"))
+        without_length = await client.post("/api/v1/widgets", data=pieces(), headers=bearer("write"))
 
-        assert [told.status, untold.status] == [413, 413]
-        assert (await untold.json())["error"]["code"] == "request_too_large"
+        assert [with_length.status, without_length.status] == [413, 413]
+        assert (await without_length.json())["error"]["code"] == "request_too_large"
         assert widgets.calls == []
 
 
-async def test_a_body_at_the_limit_is_read_and_judged_by_what_it_says() -> None:
+async def test_a_body_at_the_limit_is_read_and_validated() -> None:
     frame = len(orjson.dumps({"operationID": "op-1", "name": ""}))
     largest = orjson.dumps({"operationID": "op-1", "name": "x" * (LARGEST_BODY - frame)})
 
@@ -149,7 +150,7 @@ async def test_a_body_at_the_limit_is_read_and_judged_by_what_it_says() -> None:
     assert len(orjson.dumps(error)) < 2000
 
 
-def test_a_body_that_does_not_come_is_not_waited_for_for_ever() -> None:
+def test_a_body_that_does_not_arrive_times_out() -> None:
     async def story() -> int:
         loop = asyncio.get_running_loop()
         protocol = BaseProtocol(loop)
@@ -163,7 +164,7 @@ def test_a_body_that_does_not_come_is_not_waited_for_for_ever() -> None:
     assert run_virtual(story()) == 408
 
 
-async def test_a_body_that_is_garbled_on_the_way_is_refused() -> None:
+async def test_a_garbled_body_is_rejected() -> None:
     widgets = Widgets()
 
     async with serving_widgets(widgets) as client:
@@ -177,17 +178,17 @@ async def test_a_body_that_is_garbled_on_the_way_is_refused() -> None:
     assert widgets.calls == []
 
 
-async def test_a_caller_who_leaves_in_the_middle_of_a_body_is_no_failure_of_ours(
+async def test_a_caller_who_disconnects_within_a_body_is_audited_and_no_error_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO, "gpuruntime.audit")
-    noted = asyncio.Event()
+    audited = asyncio.Event()
 
-    def note(_record: logging.LogRecord) -> bool:
-        noted.set()
+    def notice(_record: logging.LogRecord) -> bool:
+        audited.set()
         return True
 
-    caplog.handler.addFilter(note)
+    caplog.handler.addFilter(notice)
     app = web.Application()
     mount(app, Widgets().routes(), AccessControl(Access.DEVELOPMENT))
 
@@ -196,15 +197,48 @@ async def test_a_caller_who_leaves_in_the_middle_of_a_body_is_no_failure_of_ours
         writer.write(b"POST /api/v1/widgets HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
         await writer.drain()
         writer.close()
-        await asyncio.wait_for(noted.wait(), 10)
+        await asyncio.wait_for(audited.wait(), 10)
 
     assert [vars(record).get("status") for record in caplog.records] == [0]
 
 
-def test_of_very_many_faults_no_more_are_looked_for_than_anybody_reads() -> None:
+def test_validation_stops_after_one_fault_more_than_is_shown() -> None:
     body = {f"k{number}": 1 for number in range(5000)}
 
     with pytest.raises(ApiError) as caught:
         decoded(body, WidgetBody)
 
     assert len(caught.value.details) == 101
+
+
+async def test_small_bodies_are_processed_at_once_and_large_ones_in_a_thread() -> None:
+    thread = BodyThread()
+
+    small = await thread.run_in_thread(threading.get_ident, 100)
+    large = await thread.run_in_thread(threading.get_ident, LARGEST_BODY)
+
+    assert small == threading.get_ident()
+    assert large != small
+    await thread.close(web.Application())
+
+
+async def test_large_bodies_are_processed_one_at_a_time_and_not_for_cancelled_requests() -> None:
+    thread, go_on, done = BodyThread(), threading.Event(), []
+
+    def work(name: str) -> None:
+        go_on.wait(30)
+        done.append((name, threading.get_ident()))
+
+    first, second, third = (
+        asyncio.create_task(thread.run_in_thread(lambda name=name: work(name), LARGEST_BODY))  # type: ignore[misc]
+        for name in ("first", "second", "third")
+    )
+    await asyncio.sleep(0)
+    second.cancel()
+    await asyncio.wait([second])
+    go_on.set()
+    await asyncio.wait([first, third])
+
+    assert [name for name, _ in done] == ["first", "third"]
+    assert len({ident for _, ident in done}) == 1
+    await thread.close(web.Application())

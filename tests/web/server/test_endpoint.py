@@ -1,4 +1,4 @@
-"""What handlers are called with, and what becomes of what they answer."""
+"""Requests as handlers get them, and replies as callers get them."""
 
 import logging
 
@@ -9,12 +9,12 @@ from yarl import URL
 from gpuruntime.kube.errors import UnavailableError
 from gpuruntime.service.errors import InsufficientCapacityError, InvalidRequestError, ObjectNotFoundError
 from gpuruntime.web.server.route import Caller, Scope
-from tests.web.frame_scenes import WidgetBody, Widgets, bearer, serving_widgets
+from tests.web.endpoint_scenes import WidgetBody, Widgets, bearer, serving_widgets
 
 CREATE = {"operationID": "op-1", "name": "a", "size": 3}
 
 
-async def test_a_handler_gets_everything_decoded_and_its_reply_comes_in_the_envelope() -> None:
+async def test_a_handler_gets_a_decoded_request_and_its_reply_is_sent_in_the_envelope() -> None:
     widgets = Widgets()
 
     async with serving_widgets(widgets) as client:
@@ -28,7 +28,7 @@ async def test_a_handler_gets_everything_decoded_and_its_reply_comes_in_the_enve
     assert call.caller == Caller("the-write", Scope.WRITE)
 
 
-async def test_a_list_has_its_items_in_data_and_the_cursor_beside_it() -> None:
+async def test_a_list_has_its_items_in_data_and_a_cursor_in_next() -> None:
     widgets = Widgets()
 
     async with serving_widgets(widgets) as client:
@@ -40,7 +40,7 @@ async def test_a_list_has_its_items_in_data_and_the_cursor_beside_it() -> None:
     assert (call.query.limit, call.query.watch, call.query.phase) == (5, True, "Ready")
 
 
-async def test_all_faults_of_a_request_are_told_at_once_and_no_handler_hears_of_it() -> None:
+async def test_all_faults_of_a_request_are_reported_at_once_and_the_handler_is_not_called() -> None:
     widgets = Widgets()
     body = {"size": 9, "color": "red", "parts": [{"name": "A"}]}
 
@@ -60,7 +60,7 @@ async def test_all_faults_of_a_request_are_told_at_once_and_no_handler_hears_of_
     }
 
 
-async def test_a_secret_in_a_body_is_never_told_back() -> None:
+async def test_an_error_never_quotes_a_secret_of_the_body() -> None:
     body = {**CREATE, "parts": [{"name": "a", "secret": ["hunter2"]}]}
 
     async with serving_widgets(Widgets()) as client:
@@ -81,7 +81,7 @@ async def test_a_secret_in_a_body_is_never_told_back() -> None:
         (RuntimeError("password is hunter2"), 500, "internal_error"),
     ],
 )
-async def test_what_a_handler_raises_is_an_answer_in_the_envelope(error: Exception, status: int, code: str) -> None:
+async def test_an_exception_of_a_handler_is_an_error_in_the_envelope(error: Exception, status: int, code: str) -> None:
     widgets = Widgets()
     widgets.error = error
 
@@ -94,7 +94,7 @@ async def test_what_a_handler_raises_is_an_answer_in_the_envelope(error: Excepti
     assert "hunter2" not in orjson.dumps(answer).decode()
 
 
-async def test_a_reader_who_has_the_state_already_gets_304() -> None:
+async def test_a_read_with_the_current_etag_gets_304() -> None:
     async with serving_widgets(Widgets()) as client:
         known = await client.get("/api/v1/widgets/a", headers={**bearer("read"), "If-None-Match": '"7"'})
         other = await client.get("/api/v1/widgets/a", headers={**bearer("read"), "If-None-Match": '"6"'})
@@ -103,7 +103,7 @@ async def test_a_reader_who_has_the_state_already_gets_304() -> None:
         assert (other.status, other.headers["ETag"]) == (200, '"7"')
 
 
-async def test_head_is_get_without_the_body_and_options_tells_the_methods() -> None:
+async def test_head_is_get_without_a_body_and_options_lists_the_methods() -> None:
     async with serving_widgets(Widgets()) as client:
         head = await client.head("/api/v1/widgets/a", headers=bearer("read"))
         options = await client.options("/api/v1/widgets/a")
@@ -126,7 +126,7 @@ async def test_headers_reach_the_handler() -> None:
     assert call.operation_id == response.headers["Idempotency-Key"] != ""
 
 
-async def test_a_delete_takes_its_operation_id_as_header_or_query() -> None:
+async def test_a_delete_takes_its_operation_id_from_the_header_or_the_query() -> None:
     widgets = Widgets()
     operator, key = bearer("operator"), {"Idempotency-Key": "op-2"}
 
@@ -141,14 +141,14 @@ async def test_a_delete_takes_its_operation_id_as_header_or_query() -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "said"),
+    ("query", "message"),
     [
         ("operationID=op-1", "?operationID: expected the same as in header Idempotency-Key, or only one of them"),
         ("operationID=op-2&operationID=op-2", "?operationID: expected it once, got it 2 times"),
-        ("operationID=", "?operationID: expected 1 to 253 visible ASCII characters"),
+        ("operationID=", "?operationID: expected a string of 1 to 253 visible ASCII characters"),
     ],
 )
-async def test_a_delete_with_operation_ids_that_cannot_be_meant_is_refused(query: str, said: str) -> None:
+async def test_a_delete_with_contradictory_or_malformed_operation_ids_is_rejected(query: str, message: str) -> None:
     widgets = Widgets()
     headers = {**bearer("operator"), "Idempotency-Key": "op-2"}
 
@@ -157,22 +157,22 @@ async def test_a_delete_with_operation_ids_that_cannot_be_meant_is_refused(query
         error = (await refused.json())["error"]
 
     assert (refused.status, widgets.calls) == (400, [])
-    assert error["message"].startswith(said)
+    assert error["message"].startswith(message)
 
 
 @pytest.mark.parametrize("body", [b'{"operationID": "op-1"}', b"{}", b"\xff"])
-async def test_a_delete_with_a_body_is_refused_and_says_where_the_operation_id_goes(body: bytes) -> None:
-    said = "$: expected no body; send the operationID as header Idempotency-Key or as query parameter operationID"
+async def test_a_delete_with_a_body_is_rejected_and_the_error_says_where_the_operation_id_goes(body: bytes) -> None:
+    message = "$: expected no body; send the operationID as header Idempotency-Key or as query parameter operationID"
 
     async with serving_widgets(Widgets()) as client:
         refused = await client.delete("/api/v1/widgets/a", data=body, headers=bearer("operator"))
         empty = await client.delete("/api/v1/widgets/a", data=b"", headers=bearer("operator"))
 
         assert (refused.status, empty.status) == (400, 204)
-        assert (await refused.json())["error"]["message"] == said
+        assert (await refused.json())["error"]["message"] == message
 
 
-async def test_only_a_delete_takes_its_operation_id_by_query() -> None:
+async def test_only_a_delete_takes_its_operation_id_from_the_query() -> None:
     async with serving_widgets(Widgets()) as client:
         made = await client.post("/api/v1/widgets?operationID=op-1", json=CREATE, headers=bearer("write"))
 
@@ -180,7 +180,7 @@ async def test_only_a_delete_takes_its_operation_id_by_query() -> None:
 
 
 @pytest.mark.parametrize("error", [UnavailableError("cut off", outcome_unknown=True), ObjectNotFoundError("none")])
-async def test_a_refusal_names_the_operation_id_to_send_the_write_again_with(error: Exception) -> None:
+async def test_an_error_of_a_write_has_the_operation_id_for_the_retry(error: Exception) -> None:
     widgets = Widgets()
     widgets.error = error
 
@@ -193,17 +193,17 @@ async def test_a_refusal_names_the_operation_id_to_send_the_write_again_with(err
     assert (given.headers["Idempotency-Key"], wrong.headers["Idempotency-Key"]) == ("op-1", "op-2")
 
 
-async def test_a_refusal_names_no_operation_id_that_nobody_knows() -> None:
+async def test_an_error_has_no_operation_id_if_none_is_known() -> None:
     async with serving_widgets(Widgets()) as client:
-        stranger = await client.post("/api/v1/widgets", json=CREATE)
+        anonymous = await client.post("/api/v1/widgets", json=CREATE)
         read = await client.get("/api/v1/widgets?limit=0", headers=bearer("read"))
         without = await client.post("/api/v1/widgets", json={"name": "a"}, headers=bearer("write"))
 
-    assert (stranger.status, read.status, without.status) == (401, 400, 400)
-    assert not any("Idempotency-Key" in answer.headers for answer in (stranger, read, without))
+    assert (anonymous.status, read.status, without.status) == (401, 400, 400)
+    assert not any("Idempotency-Key" in answer.headers for answer in (anonymous, read, without))
 
 
-async def test_a_state_counts_only_where_one_object_is_written() -> None:
+async def test_if_match_counts_only_where_one_object_is_written() -> None:
     weak = {"If-Match": 'W/"7"'}
 
     async with serving_widgets(Widgets()) as client:
@@ -214,17 +214,17 @@ async def test_a_state_counts_only_where_one_object_is_written() -> None:
     assert (read.status, made.status, gone.status) == (200, 201, 412)
 
 
-async def test_a_slash_in_a_name_is_a_part_of_it() -> None:
+async def test_an_escaped_slash_is_part_of_a_path_parameter() -> None:
     widgets = Widgets()
 
     async with serving_widgets(widgets) as client:
         response = await client.get(URL("/api/v1/widgets/a%2Fb", encoded=True), headers=bearer("read"))
 
-    assert (response.status, widgets.calls[0].names["name"]) == (200, "a/b")
+    assert (response.status, widgets.calls[0].path_params["name"]) == (200, "a/b")
 
 
 @pytest.mark.parametrize("name", ["a%0Ab", "%C3%A9", "x" * 254])
-async def test_a_name_that_nothing_can_have_is_not_found(name: str) -> None:
+async def test_a_path_parameter_that_cannot_be_a_name_is_404(name: str) -> None:
     widgets = Widgets()
 
     async with serving_widgets(widgets) as client:
@@ -234,7 +234,7 @@ async def test_a_name_that_nothing_can_have_is_not_found(name: str) -> None:
     assert (response.status, error["code"], widgets.calls) == (404, "widget_not_found", [])
 
 
-async def test_every_write_leaves_an_audit_line_and_no_read_does(caplog: pytest.LogCaptureFixture) -> None:
+async def test_every_write_is_in_the_audit_log_and_no_read_is(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "gpuruntime.audit")
 
     async with serving_widgets(Widgets()) as client:

@@ -1,4 +1,4 @@
-"""Every answer of the application has an id, and every refusal the envelope."""
+"""Every response has a request id, and every error is in the envelope."""
 
 import asyncio
 import logging
@@ -9,7 +9,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from gpuruntime.service.log_context import RequestFields
 from gpuruntime.web.server.envelope import enveloped
-from tests.web.frame_scenes import Widgets, bearer, serving_widgets
+from tests.web.endpoint_scenes import Widgets, bearer, serving_widgets
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from tests.web.frame_scenes import Widgets, bearer, serving_widgets
         ("PUT", "/swagger/index.html", 405, "method_not_allowed", "GET,HEAD"),
     ],
 )
-async def test_unknown_routes_and_methods_get_the_envelope(
+async def test_errors_of_unknown_routes_and_methods_are_in_the_envelope(
     method: str, path: str, status: int, code: str, allow: str | None
 ) -> None:
     async with serving_widgets(Widgets()) as client:
@@ -33,7 +33,7 @@ async def test_unknown_routes_and_methods_get_the_envelope(
     assert f"{method} {path}" in error["message"]
 
 
-async def test_a_request_keeps_its_id_unless_it_could_spoil_a_log() -> None:
+async def test_a_request_id_is_kept_if_it_is_safe_to_log() -> None:
     async with serving_widgets(Widgets()) as client:
         kept = await client.get("/nope", headers={"X-Request-ID": "a1-b2"})
         spoilt = await client.get("/nope", headers={"X-Request-ID": 'x" forged="1'})
@@ -60,7 +60,7 @@ async def test_log_lines_of_a_request_have_its_id(caplog: pytest.LogCaptureFixtu
     assert named["outside"] is None
 
 
-async def test_what_failed_on_our_side_is_told_in_the_log_only(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_cause_of_an_internal_error_is_only_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     async def fail(_request: web.Request) -> web.Response:
         raise RuntimeError("password is hunter2")
 
@@ -75,7 +75,7 @@ async def test_what_failed_on_our_side_is_told_in_the_log_only(caplog: pytest.Lo
         assert "hunter2" in caplog.text
 
 
-async def test_an_answer_that_fails_half_way_is_cut_off() -> None:
+async def test_a_stream_that_fails_is_cut_off() -> None:
     async with serving_widgets(Widgets()) as client:
         response = await client.get("/api/v1/stream", headers={**bearer("read"), "X-Request-ID": "mine"})
 
@@ -84,7 +84,7 @@ async def test_an_answer_that_fails_half_way_is_cut_off() -> None:
             await asyncio.wait_for(response.read(), 10)
 
 
-async def test_redirects_are_no_refusals() -> None:
+async def test_redirects_are_not_errors() -> None:
     async with serving_widgets(Widgets()) as client:
         response = await client.get("/swagger/", allow_redirects=False)
 

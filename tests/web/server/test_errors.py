@@ -1,4 +1,4 @@
-"""The table from errors to answers."""
+"""The table from exceptions to error responses."""
 
 import orjson
 import pytest
@@ -31,7 +31,7 @@ from gpuruntime.service.errors import (
     ServiceError,
     StaleVersionError,
 )
-from gpuruntime.web.server.errors import ApiError, Fault, Faults, error_body, invalid, refusal_of
+from gpuruntime.web.server.errors import ApiError, Fault, Faults, as_api_error, error_body, invalid
 
 
 @pytest.mark.parametrize(
@@ -49,11 +49,11 @@ from gpuruntime.web.server.errors import ApiError, Fault, Faults, error_body, in
         (NotFinishedError("later"), 504, "not_finished"),
     ],
 )
-def test_a_use_case_that_says_no_has_its_own_code(error: ServiceError, status: int, code: str) -> None:
-    refusal = refusal_of(error)
+def test_every_service_error_has_its_own_code(error: ServiceError, status: int, code: str) -> None:
+    response = as_api_error(error)
 
-    assert (refusal.status, refusal.code) == (status, code)
-    assert ("Retry-After" in refusal.headers) == (status >= 500)
+    assert (response.status, response.code) == (status, code)
+    assert ("Retry-After" in response.headers) == (status >= 500)
 
 
 @pytest.mark.parametrize(
@@ -72,85 +72,87 @@ def test_a_use_case_that_says_no_has_its_own_code(error: ServiceError, status: i
         (AlreadyExistsError(Status(409)), 409, "conflict"),
     ],
 )
-def test_what_the_cluster_does_is_told_from_what_it_refuses(error: KubeError, status: int, code: str) -> None:
-    refusal = refusal_of(error)
+def test_rejections_by_the_cluster_and_an_unavailable_cluster_have_different_codes(
+    error: KubeError, status: int, code: str
+) -> None:
+    response = as_api_error(error)
 
-    assert (refusal.status, refusal.code) == (status, code)
-    assert ("Retry-After" in refusal.headers) == (status == 503)
+    assert (response.status, response.code) == (status, code)
+    assert ("Retry-After" in response.headers) == (status == 503)
 
 
 @pytest.mark.parametrize("kind", ServiceError.__subclasses__())
-def test_every_refusal_of_the_services_has_a_status(kind: type[ServiceError]) -> None:
-    refusal = refusal_of(kind(("wrong",) if kind is InvalidRequestError else "wrong"))
+def test_every_service_error_has_a_status(kind: type[ServiceError]) -> None:
+    error = as_api_error(kind(("wrong",) if kind is InvalidRequestError else "wrong"))
 
-    assert (refusal.status, refusal.code) != (500, "internal_error")
+    assert (error.status, error.code) != (500, "internal_error")
 
 
 @pytest.mark.parametrize(("seconds", "header"), [(None, "2"), (0.2, "1"), (7.0, "7"), (86400.0, "60")])
-def test_callers_wait_as_long_as_the_cluster_asks_for_within_reason(seconds: float | None, header: str) -> None:
-    refusal = refusal_of(UnavailableError("away", retry_after=seconds))
+def test_retry_after_is_that_of_the_cluster_up_to_a_minute(seconds: float | None, header: str) -> None:
+    error = as_api_error(UnavailableError("away", retry_after=seconds))
 
-    assert refusal.headers["Retry-After"] == header
-
-
-def test_an_uncertain_write_says_how_to_find_out() -> None:
-    refusal = refusal_of(UnavailableError("cut off", outcome_unknown=True))
-
-    assert "send it again with the same operationID" in refusal.message
+    assert error.headers["Retry-After"] == header
 
 
-def test_problems_of_services_name_their_fields() -> None:
-    refusal = refusal_of(InvalidRequestError(("replicas: expected 1 to 9, got 0", "the moon is wrong")))
+def test_an_error_with_unknown_outcome_says_how_to_retry() -> None:
+    error = as_api_error(UnavailableError("cut off", outcome_unknown=True))
 
-    assert refusal.details == (Fault("$.replicas", "expected 1 to 9, got 0"), Fault("$", "the moon is wrong"))
+    assert "send it again with the same operationID" in error.message
 
 
-def test_rules_that_only_the_cluster_can_check_are_told_like_ours() -> None:
+def test_problems_of_services_become_faults_of_fields() -> None:
+    error = as_api_error(InvalidRequestError(("replicas: expected 1 to 9, got 0", "the moon is wrong")))
+
+    assert error.details == (Fault("$.replicas", "expected 1 to 9, got 0"), Fault("$", "the moon is wrong"))
+
+
+def test_causes_of_the_api_server_become_faults() -> None:
     causes = (Cause("FieldValueInvalid", "spec.image", "must be an image"),)
 
-    refusal = refusal_of(InvalidError(Status(422, "Invalid", "GPUUnit is invalid", causes)))
+    error = as_api_error(InvalidError(Status(422, "Invalid", "GPUUnit is invalid", causes)))
 
-    assert (refusal.status, refusal.details) == (400, (Fault("$.spec.image", "must be an image"),))
-
-
-def test_a_failure_of_ours_tells_nothing_of_the_inside() -> None:
-    refusal = refusal_of(KeyError("hunter2"))
-
-    assert (refusal.status, refusal.code) == (500, "internal_error")
-    assert b"hunter2" not in error_body(refusal)
+    assert (error.status, error.details) == (400, (Fault("$.spec.image", "must be an image"),))
 
 
-def test_a_byte_that_is_no_text_is_told_as_an_escape() -> None:
-    refusal = invalid(Fault("?\udcff", "expected a number, got \udcfe"))
+def test_an_internal_error_reveals_nothing() -> None:
+    error = as_api_error(KeyError("hunter2"))
 
-    error = orjson.loads(error_body(refusal))["error"]
+    assert (error.status, error.code) == (500, "internal_error")
+    assert b"hunter2" not in error_body(error)
+
+
+def test_invalid_utf_8_is_shown_as_an_escape() -> None:
+    error = invalid(Fault("?\udcff", "expected a number, got \udcfe"))
+
+    error = orjson.loads(error_body(error))["error"]
 
     assert error["details"] == [{"path": "?\\udcff", "message": "expected a number, got \\udcfe"}]
     assert error["message"] == "?\\udcff: expected a number, got \\udcfe"
 
 
-def test_very_many_faults_make_no_very_long_answer() -> None:
-    refusal = invalid(*(Fault(f"$.{'x' * 1000}{number}", "expected less") for number in range(5000)))
+def test_many_faults_do_not_make_a_long_response() -> None:
+    error = invalid(*(Fault(f"$.{'x' * 1000}{number}", "expected less") for number in range(5000)))
 
-    body = error_body(refusal)
+    body = error_body(error)
 
     assert len(orjson.loads(body)["error"]["details"]) == 100
     assert len(body) < 30_000
-    assert refusal.message.endswith("; and more than 97 others, see details")
+    assert error.message.endswith("; and more than 97 others, see details")
 
 
-def test_faults_of_several_steps_are_refused_together() -> None:
+def test_faults_of_several_steps_are_reported_together() -> None:
     faults = Faults()
     for path in ("$.a", "$.b"):
         with faults:
             raise invalid(Fault(path, "wrong"))
 
     with pytest.raises(ApiError) as caught:
-        faults.refuse()
+        faults.raise_if_any()
 
     assert [fault.path for fault in caught.value.details] == ["$.a", "$.b"]
 
 
-def test_what_is_no_fault_of_the_request_ends_the_collection() -> None:
+def test_an_error_other_than_400_is_not_collected() -> None:
     with pytest.raises(ApiError, match="too large"), Faults():
         raise ApiError(413, "request_too_large", "too large")

@@ -1,4 +1,4 @@
-"""What a process says of itself after it has done something that can be counted."""
+"""The metrics of a process after a claim, and the page that documents all metrics."""
 
 import re
 from collections.abc import AsyncIterator, Mapping
@@ -30,7 +30,7 @@ STAGES: Final = ("scheduled", "started", "ready")
 
 
 class Process:
-    """A process at work, and a caller of it."""
+    """A running process, and a caller of it."""
 
     def __init__(self, client: ClientSession, registry: CollectorRegistry) -> None:
         self.client = client
@@ -42,11 +42,11 @@ class Process:
             return answer.status
 
     async def counted(self, number: float, name: str, **labels: str) -> None:
-        """Returns when a figure has come to be this: what is counted after a write may lag behind what others see."""
+        """Returns when a metric has this value: metrics may lag behind the writes that they count."""
         await eventually(lambda: self._registry.get_sample_value(name, labels) == number)
 
     async def started(self, number: float, role: str) -> None:
-        """Returns when so many units have reached every stage."""
+        """Returns when this number of units has reached every stage."""
         for stage in STAGES:
             await self.counted(number, "gpuruntime_unit_stage_seconds_count", stage=stage, role=role)
 
@@ -81,7 +81,7 @@ def not_zero(found: Mapping[str, float], *beginnings: str) -> Mapping[str, float
     return {name: value for name, value in found.items() if name.startswith(beginnings) and value}
 
 
-async def test_a_claim_and_its_operations_are_counted_exactly_and_every_metric_is_on_the_page(
+async def test_a_claim_and_its_operations_are_counted_exactly_and_every_metric_is_documented(
     product: ClusterAccess, kube_namespace: str, stock_namespace: str, tmp_path: Path
 ) -> None:
     namespaces = Namespaces((kube_namespace,), (stock_namespace,), kube_namespace)

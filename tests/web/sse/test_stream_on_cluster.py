@@ -1,4 +1,4 @@
-"""Following units live, on a real control plane: nothing is missed, repeated or told out of order."""
+"""Event streams of units, on a real control plane: no event is missing, repeated or out of order."""
 
 from pathlib import Path
 
@@ -11,27 +11,27 @@ from gpuruntime.testing import ClusterAccess
 from gpuruntime.testing.faults import DieAtOnce, FailRequests, HoldEvents
 from tests.control.scenes import eventually, open_transport, proxied
 from tests.service.service_scenes import ServiceWorld
-from tests.web.live_scenes import replica
 from tests.web.resource_scenes import Event, serving
+from tests.web.stream_scenes import replica
 
 
 async def make(client: Client, namespace: str, name: str) -> str:
-    """A unit; the version of its creation."""
+    """Create a unit; returns its version."""
     unit = await client.create(GPUUnit(ObjectMeta(name=name, namespace=namespace), GPUUnitSpec("g1.1", image="one")))
     return unit.metadata.resource_version
 
 
 async def change(client: Client, namespace: str, name: str, image: str) -> str:
-    """The version of a new state of a unit."""
+    """Change the image of a unit; returns its version."""
     changed = await client.patch(GPUUnit, name, namespace, MergePatch({"spec": {"image": image}}))
     return changed.metadata.resource_version
 
 
-def told(events: list[Event]) -> list[tuple[str, str, str]]:
+def summary(events: list[Event]) -> list[tuple[str, str, str]]:
     return [(event.name, event.data.get("name", ""), event.data.get("image", "")) for event in events]
 
 
-async def test_a_follower_who_comes_back_is_told_exactly_what_was_missed(
+async def test_a_client_that_resumes_gets_exactly_the_events_it_missed(
     product: ClusterAccess, kube_namespace: str
 ) -> None:
     async with (
@@ -54,9 +54,9 @@ async def test_a_follower_who_comes_back_is_told_exactly_what_was_missed(
             missed = [await events.next() for _ in range(4)]
             also = [await elsewhere.next() for _ in range(4)]
 
-    assert told(state) == [("reset", "", ""), ("added", "a", "one"), ("synced", "", "")]
+    assert summary(state) == [("reset", "", ""), ("added", "a", "one"), ("synced", "", "")]
     assert (live.name, live.id, live.data["image"]) == ("modified", version, "two")
-    assert told(missed) == [
+    assert summary(missed) == [
         ("modified", "a", "three"),
         ("added", "b", "one"),
         ("deleted", "a", "three"),
@@ -67,7 +67,7 @@ async def test_a_follower_who_comes_back_is_told_exactly_what_was_missed(
     assert also == missed
 
 
-async def test_what_happens_in_a_namespace_that_nobody_follows_is_neither_told_nor_in_the_way(
+async def test_changes_in_other_namespaces_are_not_sent_and_do_not_fill_the_log(
     product: ClusterAccess, kube_namespace: str, stock_namespace: str
 ) -> None:
     async with (
@@ -87,12 +87,12 @@ async def test_what_happens_in_a_namespace_that_nobody_follows_is_neither_told_n
         async with process.follow(state[-1].id) as events:
             missed = await events.next()
 
-    assert told(state) == [("reset", "", ""), ("added", "a", "one"), ("synced", "", "")]
+    assert summary(state) == [("reset", "", ""), ("added", "a", "one"), ("synced", "", "")]
     assert state[-1].id == first
     assert (missed.name, missed.id, missed.data["image"]) == ("modified", last, "two")
 
 
-async def test_who_was_away_for_too_long_begins_anew(product: ClusterAccess, kube_namespace: str) -> None:
+async def test_a_client_that_was_away_too_long_gets_the_full_state(product: ClusterAccess, kube_namespace: str) -> None:
     async with (
         open_transport(product) as transport,
         replica(from_kubeconfig(product.kubeconfig), kube_namespace, kept=2) as process,
@@ -108,10 +108,10 @@ async def test_who_was_away_for_too_long_begins_anew(product: ClusterAccess, kub
             strange = await events.until("synced")
 
     anew = [("reset", "", ""), ("added", "a", "four"), ("synced", "", "")]
-    assert (told(late), told(strange)) == (anew, anew)
+    assert (summary(late), summary(strange)) == (anew, anew)
 
 
-async def test_who_comes_from_a_replica_that_knew_more_is_never_told_an_older_state(
+async def test_a_client_from_a_replica_that_was_ahead_never_sees_an_older_state(
     product: ClusterAccess, kube_namespace: str, tmp_path: Path
 ) -> None:
     async with (
@@ -132,12 +132,12 @@ async def test_who_comes_from_a_replica_that_knew_more_is_never_told_an_older_st
                 held.lift()
                 rest = await events.next()
 
-    assert told(state) == [("reset", "", ""), ("added", "a", "three"), ("synced", "", "")]
+    assert summary(state) == [("reset", "", ""), ("added", "a", "three"), ("synced", "", "")]
     assert int(behind) < int(known) <= int(state[-1].id)
-    assert told([rest]) == [("modified", "a", "four")]
+    assert summary([rest]) == [("modified", "a", "four")]
 
 
-async def test_who_drops_within_a_full_state_is_told_all_of_it_on_coming_back(
+async def test_a_client_that_disconnects_within_the_full_state_gets_all_of_it_again(
     product: ClusterAccess, kube_namespace: str
 ) -> None:
     async with (
@@ -157,12 +157,12 @@ async def test_who_drops_within_a_full_state_is_told_all_of_it_on_coming_back(
         async with other.follow(versions[0]) as events:
             missed = [await events.next() for _ in range(3)]
 
-    assert told(dropped) == [("reset", "", ""), ("added", "a", "one")]
-    assert told(state) == [("reset", "", ""), ("added", "a", "one"), ("added", "b", "one")]
-    assert told(missed) == [("added", name, "one") for name in ("b", "c", "d")]
+    assert summary(dropped) == [("reset", "", ""), ("added", "a", "one")]
+    assert summary(state) == [("reset", "", ""), ("added", "a", "one"), ("added", "b", "one")]
+    assert summary(missed) == [("added", name, "one") for name in ("b", "c", "d")]
 
 
-async def test_of_several_namespaces_a_version_that_is_named_counts_although_nobody_can_resume(
+async def test_with_several_namespaces_the_full_state_is_not_older_than_the_version_in_the_request(
     product: ClusterAccess, kube_namespace: str, stock_namespace: str, tmp_path: Path
 ) -> None:
     async with (
@@ -187,14 +187,14 @@ async def test_of_several_namespaces_a_version_that_is_named_counts_although_nob
                 gone = await events.next()
 
     full = [("reset", "", ""), ("added", "a", "one"), ("added", "b", "one"), ("synced", "", "")]
-    assert sorted(told(before)) == sorted(full)
-    assert ("added", "a", "two") in told(state)
+    assert sorted(summary(before)) == sorted(full)
+    assert ("added", "a", "two") in summary(state)
     assert min(int(event.data["resourceVersion"]) for event in (state[0], state[-1])) >= int(known)
-    assert told([gone]) == [("deleted", "b", "one")]
+    assert summary([gone]) == [("deleted", "b", "one")]
     assert {event.id for event in (*before, *state, gone)} == {""}
 
 
-async def test_a_gap_in_the_watch_begins_anew_for_everybody(
+async def test_a_gap_in_the_watch_sends_the_full_state_to_every_client(
     product: ClusterAccess, kube_namespace: str, tmp_path: Path
 ) -> None:
     async with (
@@ -214,11 +214,11 @@ async def test_a_gap_in_the_watch_begins_anew_for_everybody(
             after = await events.until("synced")
             forgotten.lift()
 
-    assert told(before) == [("reset", "", ""), ("added", "a", "one"), ("synced", "", "")]
-    assert told(after) == [("reset", "", ""), ("added", "b", "one"), ("synced", "", "")]
+    assert summary(before) == [("reset", "", ""), ("added", "a", "one"), ("synced", "", "")]
+    assert summary(after) == [("reset", "", ""), ("added", "b", "one"), ("synced", "", "")]
 
 
-async def test_the_streams_of_the_api_tell_of_active_units_and_of_one_unit(world: ServiceWorld) -> None:
+async def test_the_api_streams_active_units_and_single_units(world: ServiceWorld) -> None:
     async with world.product() as product, serving(product, world) as api:
         await api.create("make-a", "a")
         await api.create("make-b", "b", labels={"tier": "gold"})

@@ -1,17 +1,17 @@
-"""The documentation is served whole from the package."""
+"""Swagger UI is served from the package."""
 
 import json
 import re
 from pathlib import Path
 
-import gpuruntime.web.openapi.swagger_pages
+import gpuruntime.web.openapi.swagger_ui
 from gpuruntime.web.openapi.document import openapi_document
-from tests.web.frame_scenes import Widgets, serving_widgets
+from tests.web.endpoint_scenes import Widgets, serving_widgets
 
-FILES = Path(gpuruntime.web.openapi.swagger_pages.__file__).parent / "swagger"
+FILES = Path(gpuruntime.web.openapi.swagger_ui.__file__).parent / "swagger"
 
 
-async def test_the_page_and_all_that_it_loads_come_from_us_without_credentials() -> None:
+async def test_swagger_ui_is_served_from_the_package_without_credentials() -> None:
     async with serving_widgets(Widgets()) as client:
         page = await client.get("/swagger/index.html")
         names = re.findall(r'(?:src|href)="\./([^"]+)"', await page.text())
@@ -23,14 +23,14 @@ async def test_the_page_and_all_that_it_loads_come_from_us_without_credentials()
         assert "default-src 'self'" in page.headers["Content-Security-Policy"]
 
 
-def test_the_page_names_no_other_host() -> None:
+def test_swagger_ui_refers_to_no_other_host() -> None:
     own = [(FILES / name).read_text() for name in ("index.html", "start.js")]
 
     assert not any("://" in text for text in own)
     assert 'url: "../api/v1/openapi.json"' in own[1]
 
 
-async def test_the_description_is_that_of_the_routes_which_are_served() -> None:
+async def test_the_served_document_describes_the_served_routes() -> None:
     async with serving_widgets(Widgets()) as client:
         response = await client.get("/api/v1/openapi.json")
         document = await response.json()
@@ -39,7 +39,7 @@ async def test_the_description_is_that_of_the_routes_which_are_served() -> None:
     assert document == json.loads(json.dumps(openapi_document(Widgets().routes())))
 
 
-def test_version_and_licence_of_what_we_ship_are_beside_it() -> None:
+def test_version_and_licence_of_swagger_ui_are_in_the_package() -> None:
     package = json.loads((FILES / "package.json").read_text())
 
     assert (package["name"], package["license"]) == ("swagger-ui-dist", "Apache-2.0")

@@ -1,4 +1,4 @@
-"""Nothing of a body is inflated, asked for or waited for before its caller is known and its route exists."""
+"""A body is neither requested, read nor decompressed before its caller is authorized and its route exists."""
 
 import asyncio
 import gzip
@@ -15,13 +15,13 @@ from gpuruntime.control.serving.site import HttpAddress, serving
 from gpuruntime.processes.wiring.api_server import memory_api
 from gpuruntime.web.app import install
 from gpuruntime.web.auth.access_control import Access, AccessControl
-from tests.web.frame_scenes import TOKENS, answer_to
+from tests.web.endpoint_scenes import TOKENS, answer_to
 
 POST = "POST /api/v1/stocks HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-NOWHERE = "POST /api/v1/nothing HTTP/1.1\r\nHost: localhost\r\n"
+UNKNOWN_ROUTE = "POST /api/v1/nothing HTTP/1.1\r\nHost: localhost\r\n"
 WRONG_METHOD = "PATCH /api/v1/stocks HTTP/1.1\r\nHost: localhost\r\n"
-KNOWN = "Authorization: Bearer operator\r\n"
-MAY_NOT = "Authorization: Bearer read\r\n"
+OPERATOR = "Authorization: Bearer operator\r\n"
+READER = "Authorization: Bearer read\r\n"
 MOST_DRAINED = 4 * 2**20
 
 
@@ -42,7 +42,7 @@ async def connected(app: web.Application) -> AsyncIterator[tuple[asyncio.StreamR
             writer.close()
 
 
-async def test_an_application_gets_a_body_as_it_was_sent_and_not_inflated() -> None:
+async def test_a_compressed_body_is_not_decompressed() -> None:
     async def length(request: web.Request) -> web.Response:
         return web.Response(text=str(len(await request.read())))
 
@@ -62,10 +62,16 @@ async def test_an_application_gets_a_body_as_it_was_sent_and_not_inflated() -> N
 
 @pytest.mark.parametrize(
     ("request_line", "caller", "status"),
-    [(POST, "", 401), (POST, MAY_NOT, 403), (POST, KNOWN, 415), (NOWHERE, KNOWN, 404), (WRONG_METHOD, KNOWN, 405)],
+    [
+        (POST, "", 401),
+        (POST, READER, 403),
+        (POST, OPERATOR, 415),
+        (UNKNOWN_ROUTE, OPERATOR, 404),
+        (WRONG_METHOD, OPERATOR, 405),
+    ],
 )
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "zstd", "GZIP", "x-gzip", "identity, gzip", "rot13"])
-async def test_a_body_in_any_encoding_is_refused_by_what_is_known_without_it(
+async def test_a_compressed_body_is_rejected_without_being_read(
     request_line: str, caller: str, status: int, encoding: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.ERROR)
@@ -79,8 +85,8 @@ async def test_a_body_in_any_encoding_is_refused_by_what_is_known_without_it(
     assert [record.getMessage() for record in caplog.records] == []
 
 
-async def test_an_encoding_cannot_hide_behind_a_second_header() -> None:
-    head = f"{POST}{KNOWN}Content-Encoding: identity\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n"
+async def test_an_encoding_in_a_second_header_is_rejected() -> None:
+    head = f"{POST}{OPERATOR}Content-Encoding: identity\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n"
 
     status, _, body = await answer_to(head.encode() + b"{}", product())
 
@@ -89,9 +95,9 @@ async def test_an_encoding_cannot_hide_behind_a_second_header() -> None:
 
 @pytest.mark.parametrize(
     ("request_line", "caller", "status"),
-    [(POST, "", 401), (POST, MAY_NOT, 403), (NOWHERE, "", 404), (WRONG_METHOD, "", 405), (POST, KNOWN, 100)],
+    [(POST, "", 401), (POST, READER, 403), (UNKNOWN_ROUTE, "", 404), (WRONG_METHOD, "", 405), (POST, OPERATOR, 100)],
 )
-async def test_a_body_is_asked_for_only_if_its_caller_is_known_and_its_route_exists(
+async def test_100_continue_is_sent_only_for_a_known_route_and_an_authorized_caller(
     request_line: str, caller: str, status: int
 ) -> None:
     async with connected(product()) as (reader, writer):
@@ -101,9 +107,9 @@ async def test_a_body_is_asked_for_only_if_its_caller_is_known_and_its_route_exi
     assert int(first.split()[1]) == status
 
 
-async def test_a_body_that_is_asked_for_is_read() -> None:
+async def test_the_body_after_100_continue_is_read() -> None:
     async with connected(product()) as (reader, writer):
-        writer.write(f"{POST}{KNOWN}Expect: 100-Continue\r\nContent-Length: 2\r\n\r\n".encode())
+        writer.write(f"{POST}{OPERATOR}Expect: 100-Continue\r\nContent-Length: 2\r\n\r\n".encode())
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"{}")
         second = await reader.readline()
@@ -111,8 +117,8 @@ async def test_a_body_that_is_asked_for_is_read() -> None:
     assert int(second.split()[1]) == 400
 
 
-async def test_a_sender_of_http_1_0_is_asked_for_nothing() -> None:
-    head = f"{POST}{KNOWN}Expect: 100-continue\r\nContent-Length: 2\r\n\r\n".replace("HTTP/1.1", "HTTP/1.0")
+async def test_http_1_0_gets_no_100_continue() -> None:
+    head = f"{POST}{OPERATOR}Expect: 100-continue\r\nContent-Length: 2\r\n\r\n".replace("HTTP/1.1", "HTTP/1.0")
 
     status, *_ = await answer_to(head.encode() + b"{}", product())
 
@@ -120,8 +126,8 @@ async def test_a_sender_of_http_1_0_is_asked_for_nothing() -> None:
 
 
 @pytest.mark.parametrize("framing", ["Content-Length: 1099511627776", "Transfer-Encoding: chunked"])
-@pytest.mark.parametrize(("request_line", "caller"), [(POST, ""), (POST, MAY_NOT), (NOWHERE, KNOWN)])
-async def test_after_a_refusal_a_body_without_end_is_not_read_on(framing: str, request_line: str, caller: str) -> None:
+@pytest.mark.parametrize(("request_line", "caller"), [(POST, ""), (POST, READER), (UNKNOWN_ROUTE, OPERATOR)])
+async def test_an_endless_body_is_not_read_after_an_error(framing: str, request_line: str, caller: str) -> None:
     piece = b"0" * 2**16
     sent = f"{2**16:x}\r\n".encode() + piece + b"\r\n" if "chunked" in framing else piece
     taken = 0
@@ -143,8 +149,8 @@ async def test_after_a_refusal_a_body_without_end_is_not_read_on(framing: str, r
 
 
 @pytest.mark.parametrize("coding", ["gzip", "gzip, chunked", "chunked, gzip", "identity"])
-async def test_a_transfer_in_another_coding_than_chunks_is_refused(coding: str) -> None:
-    status, _, body = await answer_to(f"{POST}{KNOWN}Transfer-Encoding: {coding}\r\n\r\n".encode(), product())
+async def test_a_transfer_encoding_other_than_chunked_is_rejected(coding: str) -> None:
+    status, _, body = await answer_to(f"{POST}{OPERATOR}Transfer-Encoding: {coding}\r\n\r\n".encode(), product())
 
     assert (status, json.loads(body)["error"]["code"]) in {
         (400, "invalid_request"),
@@ -152,7 +158,7 @@ async def test_a_transfer_in_another_coding_than_chunks_is_refused(coding: str) 
     }
 
 
-async def test_an_upgrade_that_no_route_takes_is_an_ordinary_request() -> None:
+async def test_an_upgrade_request_is_handled_as_an_ordinary_one() -> None:
     head = f"{POST}Connection: Upgrade\r\nUpgrade: websocket\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\n"
 
     status, *_ = await answer_to(head.encode() + b"\x1f\x8b\x08\x00", product())

@@ -7,9 +7,8 @@ from gpuruntime.api.unit_template import EnvSource, KeyReference, UnitEnv, UnitT
 from gpuruntime.meta import Condition, FrozenDict, ObjectMeta, encode
 from gpuruntime.service.compat.cluster import vm_of
 from gpuruntime.service.errors import InvalidRequestError
-from gpuruntime.web.resources.unit_bodies import UpdateUnitBody
-from gpuruntime.web.resources.unit_views import unit_view
-from gpuruntime.web.server.masking import masked, refuse_masks
+from gpuruntime.web.resources.masking import masked, reject_masks
+from gpuruntime.web.resources.unit_models import UpdateUnitBody, unit_view
 
 
 def unit(template: UnitTemplate, message: str = "", *, generation: int = 1) -> GPUUnit:
@@ -20,7 +19,7 @@ def unit(template: UnitTemplate, message: str = "", *, generation: int = 1) -> G
     return GPUUnit(meta, GPUUnitSpec("g1", image="i", template=template), status)
 
 
-def test_values_are_masked_and_names_and_numbers_are_not() -> None:
+def test_values_are_masked_but_not_names_and_numbers() -> None:
     source = EnvSource(secret_key_ref=KeyReference("tokens", "main"))
     template = UnitTemplate(
         command=("serve",),
@@ -48,7 +47,7 @@ def test_values_are_masked_and_names_and_numbers_are_not() -> None:
     assert (view.image, view.name) == ("i", "a")
 
 
-def test_a_message_that_quotes_a_value_is_masked_there() -> None:
+def test_a_value_that_a_message_quotes_is_masked() -> None:
     template = UnitTemplate(command=("serve --key",), envs=(UnitEnv("A", "serve --key=of-mine"), UnitEnv("B", "no")))
     said = 'exec: "serve --key": not found, serve --key=of-mine'
 
@@ -57,11 +56,11 @@ def test_a_message_that_quotes_a_value_is_masked_there() -> None:
     assert view.message == 'exec: "***": not found, ***'
 
 
-def test_a_body_with_the_mask_in_place_of_a_value_is_refused_by_field() -> None:
+def test_a_body_with_the_mask_as_a_value_is_rejected_by_field() -> None:
     body = UpdateUnitBody(template=UnitTemplate(args=("a", "***"), envs=(UnitEnv("***", "b"), UnitEnv("C", "***"))))
 
     with pytest.raises(InvalidRequestError) as refusal:
-        refuse_masks(body)
+        reject_masks(body)
 
     assert [problem.partition(":")[0] for problem in refusal.value.problems] == [
         "template.args[1]",
@@ -89,7 +88,7 @@ def test_a_value_is_masked_however_a_message_quotes_it(command: str, quoted: str
     assert "***" in view.message
 
 
-def test_a_message_about_an_earlier_spec_is_hidden_because_it_may_quote_that() -> None:
+def test_a_message_about_an_earlier_spec_is_masked_whole() -> None:
     template = UnitTemplate(command=("serve --key=new",))
 
     view = masked(unit_view(unit(template, "exec: serve --key=hunter2: not found", generation=2), Namespaces()))
@@ -97,7 +96,7 @@ def test_a_message_about_an_earlier_spec_is_hidden_because_it_may_quote_that() -
     assert view.message == "***"
 
 
-def test_what_stocks_and_vms_say_quotes_no_value() -> None:
+def test_the_message_of_a_vm_is_masked() -> None:
     template = UnitTemplate(command=("serve --key=hunter2",))
     troubled = unit(template, 'exec: "serve --key=hunter2": not found')
 

@@ -1,4 +1,4 @@
-"""A byte that is no text is nobody's failure but the caller's, wherever it is in a request."""
+"""Bytes that are not UTF-8, anywhere in a request, are an error of the caller and not of the server."""
 
 import json
 
@@ -7,7 +7,7 @@ from aiohttp import web
 
 from gpuruntime.web.auth.access_control import Access, AccessControl
 from gpuruntime.web.server.endpoint import mount
-from tests.web.frame_scenes import TOKENS, Widgets, answer_to
+from tests.web.endpoint_scenes import TOKENS, Widgets, answer_to
 
 DELETE = b"DELETE /api/v1/widgets/a HTTP/1.1\r\n"
 GET = b"GET /api/v1/widgets/a HTTP/1.1\r\n"
@@ -37,7 +37,7 @@ def api(access: Access) -> web.Application:
         (b"Expect: \xff", 417),
     ],
 )
-async def test_a_header_that_is_no_text_is_refused_in_the_envelope(header: bytes, status: int) -> None:
+async def test_a_header_with_invalid_utf_8_is_an_error_in_the_envelope(header: bytes, status: int) -> None:
     answered, headers, body = await answer_to(DELETE + HOST + header + b"\r\n\r\n", api(Access.DEVELOPMENT))
 
     assert (answered, headers["content-type"]) == (status, "application/json")
@@ -48,7 +48,7 @@ async def test_a_header_that_is_no_text_is_refused_in_the_envelope(header: bytes
     "header",
     [b"Content-Type: text/\xff", b"Content-Type: application/json; charset=\xff", b"Content-Encoding: \xff"],
 )
-async def test_a_header_of_a_body_that_is_no_text_is_refused_in_the_envelope(header: bytes) -> None:
+async def test_a_content_header_with_invalid_utf_8_is_an_error_in_the_envelope(header: bytes) -> None:
     answered, headers, body = await answer_to(POST + HOST + header + b"\r\n\r\n", api(Access.DEVELOPMENT))
 
     assert (answered, headers["content-type"]) == (415, "application/json")
@@ -58,14 +58,14 @@ async def test_a_header_of_a_body_that_is_no_text_is_refused_in_the_envelope(hea
 @pytest.mark.parametrize(
     "header", [b"X-Request-ID: \xff", b"If-None-Match: \xff", b"Last-Event-ID: \xff", b"X-Y: \xff"]
 )
-async def test_a_header_from_which_nothing_is_told_back_may_be_no_text(header: bytes) -> None:
+async def test_invalid_utf_8_in_other_headers_is_ignored(header: bytes) -> None:
     status, headers, _ = await answer_to(GET + HOST + header + b"\r\n\r\n", api(Access.DEVELOPMENT))
 
     assert (status, headers["x-request-id"].isalnum()) == (200, True)
 
 
 @pytest.mark.parametrize(("access", "status"), [(Access.DEVELOPMENT, 403), (Access.OPEN, 200)])
-async def test_a_host_that_is_no_text_is_no_name_of_ours(access: Access, status: int) -> None:
+async def test_a_host_with_invalid_utf_8_is_not_a_loopback_name(access: Access, status: int) -> None:
     answered, *_ = await answer_to(GET + b"Host: \xff\r\n\r\n", api(access))
 
     assert answered == status
@@ -83,7 +83,7 @@ async def test_a_host_that_is_no_text_is_no_name_of_ours(access: Access, status:
         (b"/api/v1/widgets?watch=\xff", 400),
     ],
 )
-async def test_a_path_or_a_query_that_is_no_text_is_refused_in_the_envelope(target: bytes, status: int) -> None:
+async def test_a_path_or_query_with_invalid_utf_8_is_an_error_in_the_envelope(target: bytes, status: int) -> None:
     sent = b"GET " + target + b" HTTP/1.1\r\n" + HOST + b"\r\n"
 
     answered, headers, body = await answer_to(sent, api(Access.DEVELOPMENT))

@@ -1,4 +1,4 @@
-"""What bodies of units stand for."""
+"""Bodies of units, and the requests that they become."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from gpuruntime.meta.frozen_mapping import FrozenDict
 from gpuruntime.service.errors import InvalidRequestError
 from gpuruntime.service.operations.requests import check_create
 from gpuruntime.service.units.update import complete_unit_change
-from gpuruntime.web.resources.unit_bodies import CreateUnitBody, UpdateUnitBody
+from gpuruntime.web.resources.unit_models import CreateUnitBody, UpdateUnitBody
 from gpuruntime.web.server.body import decoded
 from gpuruntime.web.server.errors import ApiError
 
@@ -22,7 +22,7 @@ UNIT = GPUUnit(ObjectMeta(name="a", namespace="n", labels=LABELS), GPUUnitSpec("
 
 
 @pytest.mark.parametrize("labels", [None, {}])
-def test_no_labels_removes_all_but_those_of_the_product(labels: dict[str, str] | None) -> None:
+def test_empty_labels_remove_all_but_those_of_the_product(labels: dict[str, str] | None) -> None:
     body = decode(UpdateUnitBody, {"labels": labels})
 
     patch = complete_unit_change(UNIT, body.request("a", "n", "").change)
@@ -30,7 +30,7 @@ def test_no_labels_removes_all_but_those_of_the_product(labels: dict[str, str] |
     assert patch["metadata"] == {"labels": {"tier": None}}
 
 
-def test_labels_that_are_left_out_stay() -> None:
+def test_omitted_labels_are_kept() -> None:
     body = decode(UpdateUnitBody, {"image": "two"})
 
     patch = complete_unit_change(UNIT, body.request("a", "n", "").change)
@@ -39,7 +39,7 @@ def test_labels_that_are_left_out_stay() -> None:
 
 
 @pytest.mark.parametrize(("is_cold", "named"), [(False, ["cpu", "gpu"]), (True, [])])
-def test_an_envelope_is_for_a_cold_start_only(is_cold: bool, named: list[str]) -> None:
+def test_an_envelope_is_valid_for_a_cold_start_only(is_cold: bool, named: list[str]) -> None:
     plain = {"name": "a", "specName": "g1.1", "image": "one", "coldStart": is_cold}
 
     body = decode(CreateUnitBody, {**plain, "cpu": "1", "gpu": 0, "memory": None})
@@ -54,7 +54,7 @@ def test_an_envelope_is_for_a_cold_start_only(is_cold: bool, named: list[str]) -
         ({"template": {"args": ["fine", "hid\0den"]}}, "$.template.args[1]"),
     ],
 )
-def test_a_nul_is_refused_by_its_field_and_its_text_is_not_quoted(fields: dict[str, Any], path: str) -> None:
+def test_a_nul_character_is_rejected_by_field_and_the_value_is_not_quoted(fields: dict[str, Any], path: str) -> None:
     body = {"name": "a", "specName": "g1", "image": "i", **fields}
 
     with pytest.raises(ApiError) as refusal:
@@ -65,7 +65,7 @@ def test_a_nul_is_refused_by_its_field_and_its_text_is_not_quoted(fields: dict[s
 
 
 @pytest.mark.parametrize("memory", ["0.000000001", "512m", 16, "1e30"])
-def test_memory_that_makes_no_sense_is_refused_with_what_was_expected(memory: int | str) -> None:
+def test_invalid_memory_is_rejected_with_the_expected_range(memory: int | str) -> None:
     body = decoded({"name": "a", "specName": "g1", "image": "i", "coldStart": True, "memory": memory}, CreateUnitBody)
 
     with pytest.raises(InvalidRequestError) as refusal:

@@ -1,4 +1,4 @@
-"""What the lists of stocks and VMs have in common."""
+"""Paging of the lists of stocks and VMs."""
 
 from collections.abc import Callable, Sequence
 from typing import Annotated, Final, TypeVar
@@ -7,35 +7,35 @@ from attrs import frozen
 
 from gpuruntime.meta import FrozenDict, Length, ObjectKey, Range, Struct
 from gpuruntime.service.reads.paging import cursor_of
-from gpuruntime.web.resources.list_queries import after_cursor
+from gpuruntime.web.resources.object_models import after_cursor
 from gpuruntime.web.server.route import Page
 
-__all__ = ["MachineQuery", "aged", "page_of"]
+__all__ = ["MachineQuery", "age_header", "page_of"]
 
 T = TypeVar("T", bound=Struct)
-_USUAL: Final = 100
+_DEFAULT_LIMIT: Final = 100
 
 
 @frozen
 class MachineQuery(Struct):
-    """Which part of a list is wanted."""
+    """Which page of a list."""
 
-    limit: Annotated[int, Range(minimum=1, maximum=1000)] = _USUAL
-    """At most so many on a page."""
+    limit: Annotated[int, Range(minimum=1, maximum=1000)] = _DEFAULT_LIMIT
+    """Maximum number of items on a page."""
     cursor: Annotated[str | None, Length(maximum=1024)] = None
-    """What an earlier page gave as `next`."""
+    """The `next` of the previous page."""
 
 
-def aged(seconds: float) -> FrozenDict[str, str]:
-    """The header that says how long ago an answer was last known to be right."""
+def age_header(seconds: float) -> FrozenDict[str, str]:
+    """Header Age: seconds since the data was last known to be current."""
     return FrozenDict({"Age": str(int(seconds))})
 
 
 def page_of(items: Sequence[T], query: MachineQuery, name: Callable[[T], str]) -> Page:
-    """The part of a list, which is in the order of names, that a query asks for.
+    """The page that a query asks for, of items that are sorted by name.
 
     Raises:
-        ApiError: 400 for a cursor that no page gave.
+        ApiError: 400 for a malformed cursor.
     """
     after = after_cursor(query.cursor)
     rest = [item for item in items if after is None or name(item) > after.name]

@@ -1,4 +1,4 @@
-"""A server that reviews tokens."""
+"""An API server that reviews tokens."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -25,7 +25,7 @@ ALICE = Caller("alice", Scope.WRITE)
 
 @define
 class Reviewer:
-    """A wire to a server that knows one token, and the server at once."""
+    """An API server that knows one token, and the transport to it."""
 
     asked: list[dict[str, Any]] = field(factory=list)
     failure: KubeError | None = None

@@ -1,4 +1,4 @@
-"""A small API to try the frame on."""
+"""A small API to test endpoints with."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -14,9 +14,9 @@ from gpuruntime.meta.frozen_mapping import EMPTY, FrozenDict
 from gpuruntime.meta.rules import Items, Length, Pattern, Range
 from gpuruntime.meta.structs import Struct, wire
 from gpuruntime.web.auth.access_control import Access, AccessControl
-from gpuruntime.web.openapi.swagger_pages import mount_documentation
+from gpuruntime.web.openapi.swagger_ui import mount_documentation
 from gpuruntime.web.server.endpoint import mount
-from gpuruntime.web.server.route import Answer, Call, Caller, Idempotency, Page, Reply, Route, Scope
+from gpuruntime.web.server.route import Call, Caller, Idempotency, Page, Reply, Response, Route, Scope
 
 Client = TestClient[web.Request, web.Application]
 
@@ -27,29 +27,29 @@ class Part(Struct):
 
     name: Annotated[str, Pattern("^[a-z]+$"), Length(maximum=10)]
     secret: str | None = field(default=None, metadata=wire(sensitive=True))
-    """Never told."""
+    """Never quoted."""
     color: str = "red"
     """Its color."""
 
 
 @frozen
 class WidgetBody(Struct):
-    """What a widget is made of."""
+    """The spec of a widget."""
 
     name: Annotated[str, Length(minimum=1, maximum=20)]
     size: Annotated[int, Range(minimum=1, maximum=8)] = 1
-    """How big it is."""
+    """Its size."""
     parts: Annotated[tuple[Part, ...], Items(maximum=3)] = ()
     spare: Part | None = None
     lid: Part = field(default=Part("lid"))
     marks: FrozenDict[str, str] = EMPTY
-    """What it is marked with."""
+    """Its marks."""
 
 
 @frozen
 class WidgetQuery(Struct):
     limit: Annotated[int | None, Range(minimum=1, maximum=100)] = None
-    """How many."""
+    """Maximum number."""
     watch: bool | None = None
     phase: str | None = None
 
@@ -64,7 +64,7 @@ class WidgetView(Struct):
 
 @frozen
 class TokenTable:
-    """Knows tokens by heart."""
+    """A table of tokens."""
 
     owners: FrozenDict[str, Caller]
 
@@ -76,14 +76,14 @@ TOKENS = TokenTable(FrozenDict({scope.name.lower(): Caller(f"the-{scope.name.low
 
 
 class Widgets:
-    """Handlers that remember what they were called with."""
+    """Handlers that record their calls."""
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
         self.error: Exception | None = None
 
     def routes(self) -> tuple[Route, ...]:
-        one = (Answer(200, WidgetView, "The widget."),)
+        one = (Response(200, WidgetView, "The widget."),)
         return (
             Route(
                 "GET",
@@ -93,7 +93,7 @@ class Widgets:
                 Scope.READ,
                 name="listWidgets",
                 query=WidgetQuery,
-                answers=(Answer(200, WidgetView, "The widgets.", is_list=True),),
+                responses=(Response(200, WidgetView, "The widgets.", is_list=True),),
             ),
             Route(
                 "POST",
@@ -103,14 +103,14 @@ class Widgets:
                 Scope.WRITE,
                 name="createWidget",
                 body=WidgetBody,
-                answers=(Answer(201, WidgetView, "Created."),),
+                responses=(Response(201, WidgetView, "Created."),),
                 idempotency=Idempotency.REQUIRED,
             ),
             Route(
                 *("GET", "/widgets/{name}", self.get, "Get it", Scope.READ),
                 name="getWidget",
-                answers=one,
-                refusals=(_NO_WIDGET,),
+                responses=one,
+                errors=(_NO_WIDGET,),
             ),
             Route(
                 "DELETE",
@@ -119,37 +119,37 @@ class Widgets:
                 "Delete it",
                 Scope.OPERATOR,
                 name="deleteWidget",
-                answers=(Answer(204, None, "Gone."),),
+                responses=(Response(204, None, "Gone."),),
                 idempotency=Idempotency.ACCEPTED,
-                refusals=(_NO_WIDGET,),
+                errors=(_NO_WIDGET,),
             ),
-            Route("GET", "/stream", self.stream, "Break off", Scope.READ, name="getStream", answers=one),
+            Route("GET", "/stream", self.stream, "Break", Scope.READ, name="getStream", responses=one),
         )
 
-    def _note(self, call: Call) -> None:
+    def _record(self, call: Call) -> None:
         self.calls.append(call)
         if self.error is not None:
             raise self.error
 
     async def list(self, call: Call) -> Reply:
-        """All there are.
+        """List all widgets.
 
         Raises:
-            KubeError: not now.
+            KubeError: the cluster is away.
         """
-        self._note(call)
+        self._record(call)
         return Reply(200, Page((WidgetView("a", 1), WidgetView("b", 2)), next="b"))
 
     async def create(self, call: Call) -> Reply:
-        self._note(call)
+        self._record(call)
         return Reply(201, WidgetView(call.body.name, call.body.size))
 
     async def get(self, call: Call) -> Reply:
-        self._note(call)
-        return Reply(200, WidgetView(call.names["name"], 1), FrozenDict({"ETag": '"7"'}))
+        self._record(call)
+        return Reply(200, WidgetView(call.path_params["name"], 1), FrozenDict({"ETag": '"7"'}))
 
     async def delete(self, call: Call) -> Reply:
-        self._note(call)
+        self._record(call)
         return Reply(204)
 
     async def stream(self, call: Call) -> web.StreamResponse:
@@ -164,7 +164,7 @@ _NO_WIDGET = (404, "widget_not_found")
 
 @asynccontextmanager
 async def serving_widgets(widgets: Widgets, access: Access = Access.CREDENTIALS) -> AsyncIterator[Client]:
-    """A client of the API; without headers of its own it has no credentials."""
+    """A client of the API; it sends no credentials by default."""
     app = web.Application()
     mount(app, widgets.routes(), AccessControl(access, TOKENS))
     mount_documentation(app, widgets.routes())
@@ -173,7 +173,7 @@ async def serving_widgets(widgets: Widgets, access: Access = Access.CREDENTIALS)
 
 
 async def answer_to(sent: bytes, app: web.Application) -> tuple[int, dict[str, str], bytes]:
-    """The first answer on a connection that carries these bytes: its status, headers and body."""
+    """The first response on a connection that sends these bytes: its status, headers and body."""
     async with serving(app, HttpAddress()) as bound, asyncio.timeout(30):
         reader, writer = await asyncio.open_connection(bound.host, bound.port)
         writer.write(sent)

@@ -1,4 +1,4 @@
-"""Many followers at once, on a real control plane: what is written for one serves all, and nobody holds up others."""
+"""Many clients of event streams, on a real control plane: they share encoded units, and do not block each other."""
 
 import asyncio
 import logging
@@ -18,16 +18,16 @@ from gpuruntime.meta import FrozenDict, ObjectMeta
 from gpuruntime.testing import ClusterAccess
 from gpuruntime.web.sse import stream
 from tests.control.scenes import eventually, open_transport
-from tests.web.live_scenes import Replica, replica
 from tests.web.resource_scenes import Event, Events
+from tests.web.stream_scenes import Replica, replica
 
 LABELS = FrozenDict({f"label-{number}": "x" * 60 for number in range(800)})
-"""Enough of them to make a view long."""
+"""Enough labels to make a long view."""
 
 
 @frozen
-class CountingNamespaces(Namespaces):
-    """Notes each time that a role is asked for: once for each view that is made of a unit."""
+class CountingRoles(Roles):
+    """Records each lookup of a role: one for each view of a unit."""
 
     asked: list[str] = field(factory=list)
 
@@ -47,8 +47,8 @@ async def change(client: Client, namespace: str, name: str, image: str) -> str:
     return changed.metadata.resource_version
 
 
-async def told_up_to(events: Events, image: str) -> list[Event]:
-    """What is told of units, up to the first state with this image."""
+async def events_up_to(events: Events, image: str) -> list[Event]:
+    """The events of units, up to the first with this image."""
     found = [await events.next()]
     while found[-1].data.get("image") != image:
         found.append(await events.next())
@@ -56,8 +56,8 @@ async def told_up_to(events: Events, image: str) -> list[Event]:
 
 
 @asynccontextmanager
-async def deaf(process: Replica) -> AsyncIterator[None]:
-    """A follower who asks and does not read."""
+async def stalled(process: Replica) -> AsyncIterator[None]:
+    """A client that sends a request and does not read."""
     loop, server = asyncio.get_running_loop(), process.client.server
     with socket.socket() as quiet:
         quiet.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -67,10 +67,8 @@ async def deaf(process: Replica) -> AsyncIterator[None]:
         yield
 
 
-async def test_a_state_of_a_unit_is_written_once_however_many_follow(
-    product: ClusterAccess, kube_namespace: str
-) -> None:
-    namespaces = CountingNamespaces()
+async def test_a_version_of_a_unit_is_encoded_once_for_all_clients(product: ClusterAccess, kube_namespace: str) -> None:
+    roles = CountingRoles()
     async with (
         open_transport(product) as transport,
         replica(from_kubeconfig(product.kubeconfig), kube_namespace, namespaces=namespaces) as process,
@@ -79,17 +77,17 @@ async def test_a_state_of_a_unit_is_written_once_however_many_follow(
         client = Client(transport, field_manager="tests")
         await process.sees([await make(client, kube_namespace, name) for name in ("a", "b", "c")][-1])
 
-        followers = [await stack.enter_async_context(process.follow()) for _ in range(8)]
-        states = await asyncio.gather(*(events.until("synced") for events in followers))
+        clients = [await stack.enter_async_context(process.follow()) for _ in range(8)]
+        states = await asyncio.gather(*(events.until("synced") for events in clients))
         await change(client, kube_namespace, "b", "two")
-        steps = await asyncio.gather(*(events.next() for events in followers))
+        steps = await asyncio.gather(*(events.next() for events in clients))
 
     assert len(namespaces.asked) == 3 + 1
     assert [len(state) for state in states] == [5] * 8
     assert [(step.name, step.data["image"]) for step in steps] == [("modified", "two")] * 8
 
 
-async def test_a_follower_who_does_not_read_is_dropped_with_a_reason_and_others_hear_everything(
+async def test_a_client_that_does_not_read_is_dropped_and_others_get_every_event(
     product: ClusterAccess, kube_namespace: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(stream, "_STALLED_SECONDS", 0.2)
@@ -99,19 +97,19 @@ async def test_a_follower_who_does_not_read_is_dropped_with_a_reason_and_others_
         open_transport(product) as transport,
         replica(from_kubeconfig(product.kubeconfig), kube_namespace) as process,
         process.follow() as events,
-        deaf(process),
+        stalled(process),
     ):
         client = Client(transport, field_manager="tests")
-        listening = asyncio.create_task(told_up_to(events, images[-1]))
+        listening = asyncio.create_task(events_up_to(events, images[-1]))
         await make(client, kube_namespace, "a")
         for image in images:
             await change(client, kube_namespace, "a", image)
-        heard = [event.data["image"] for event in await listening]
+        received = [event.data["image"] for event in await listening]
         with suppress(TimeoutError):
             async with asyncio.timeout(10):
-                await eventually(lambda: process.traffic.streams == 1)
+                await eventually(lambda: process.metrics.streams == 1)
 
-    drops = [record for record in caplog.records if record.getMessage() == "a follower was dropped"]
-    assert heard == ["one", *images]
+    drops = [record for record in caplog.records if record.getMessage() == "event stream dropped"]
+    assert received == ["one", *images]
     assert [record.__dict__["reason"] for record in drops] == ["stalled"]
-    assert 'gpuruntime_http_streams_dropped_total{reason="stalled"} 1.0' in process.metrics()
+    assert 'gpuruntime_http_streams_dropped_total{reason="stalled"} 1.0' in process.scrape()

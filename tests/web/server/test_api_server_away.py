@@ -1,4 +1,4 @@
-"""The API while the cluster is away, or says nothing."""
+"""The API while the API server is away, or hangs."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -17,28 +17,28 @@ from tests.web.resource_scenes import Answered, Api, serving
 
 PATIENCE = 1.0
 SOON = 3 * (PATIENCE + 2)
-"""Three times what a caller is promised: the machine may be busy."""
+"""Three times the promised limit: the machine may be busy."""
 
 
 @asynccontextmanager
 async def behind_a_proxy(world: ServiceWorld, directory: Path) -> AsyncIterator[tuple[FaultProxy, Product, Api]]:
-    """A product and its API, which reach the cluster by a proxy; one unit is ready."""
+    """A product and its API, behind a proxy in front of the API server; one unit is ready."""
     async with proxied(world.access, directory) as (proxy, credentials):
         product = build_product(credentials, world.active, world.stock, patience=PATIENCE)
         async with managing(product.manager), serving(product, world) as api:
             await eventually(lambda: product.service.operations.is_accepting)
-            await at_last(lambda: api.create("make", "demo", "?wait=Ready"))
+            await retried(lambda: api.create("make", "demo", "?wait=Ready"))
             yield proxy, product, api
 
 
-async def at_last(call: Callable[[], Awaitable[Answered]]) -> Answered:
-    """What is answered to somebody who comes again when told to: a busy machine needs more patience than there is."""
+async def retried(call: Callable[[], Awaitable[Answered]]) -> Answered:
+    """The response after retries of 503 and 504: a busy machine may exceed the patience."""
     while (answer := await call()).status in {503, 504}:
         pass
     return answer
 
 
-async def test_while_the_cluster_is_away_reads_are_answered_from_the_cache_and_writes_are_not(
+async def test_while_the_api_server_is_away_reads_come_from_the_cache_and_writes_fail(
     world: ServiceWorld, tmp_path: Path
 ) -> None:
     async with behind_a_proxy(world, tmp_path) as (proxy, _, api):
@@ -47,7 +47,7 @@ async def test_while_the_cluster_is_away_reads_are_answered_from_the_cache_and_w
             listed = await api.call("GET", f"/gpu-units?namespace={world.active}")
             unknown = await api.call("GET", api.unit("nobody"))
             write = await api.call("PUT", api.unit("demo"), {"image": "nginx:2"})
-        mended = await at_last(lambda: api.call("PUT", api.unit("demo"), {"image": "nginx:2"}))
+        mended = await retried(lambda: api.call("PUT", api.unit("demo"), {"image": "nginx:2"}))
 
     assert (read.status, listed.status) == (200, 200)
     assert int(read.headers["Age"]) >= 0
@@ -56,7 +56,7 @@ async def test_while_the_cluster_is_away_reads_are_answered_from_the_cache_and_w
     assert mended.status == 200
 
 
-async def test_a_cluster_that_says_nothing_keeps_nobody_waiting_and_what_was_asked_for_happens_once(
+async def test_while_the_api_server_hangs_requests_fail_fast_and_a_retried_write_is_carried_out_once(
     world: ServiceWorld, tmp_path: Path
 ) -> None:
     async with behind_a_proxy(world, tmp_path) as (proxy, product, api):
@@ -68,9 +68,9 @@ async def test_a_cluster_that_says_nothing_keeps_nobody_waiting_and_what_was_ask
             async with asyncio.timeout(SOON):
                 deleted = await api.call("DELETE", api.unit("demo"))
             async with asyncio.timeout(SOON):
-                told = await ClusterProbe(product.manager.reach_server).error()
+                error = await ClusterProbe(product.manager.reach_server).error()
             read = await api.call("GET", api.unit("demo"))
-        again = await at_last(lambda: api.create("late", "late"))
+        again = await retried(lambda: api.create("late", "late"))
         await world.ended(product, "late")
         jobs = await api.call("GET", "/operator/jobs")
 
@@ -78,16 +78,14 @@ async def test_a_cluster_that_says_nothing_keeps_nobody_waiting_and_what_was_ask
     assert [(answer.status, answer.code) for answer in refused] == [(503, "service_unavailable")] * 3
     assert all(int(answer.headers["Retry-After"]) > 0 for answer in refused)
     assert ["may have been" in answer.json["error"]["message"] for answer in refused] == [True, False, False]
-    assert "answer within" in told
+    assert "answer within" in error
     assert (read.status, "Age" in read.headers) == (200, True)
     assert again.status in {200, 201}
     assert sorted(await world.units(world.active)) == ["demo", "late"]
     assert {job["operationID"]: job["status"] for job in jobs.data}["late"] == SUCCEEDED
 
 
-async def test_what_a_caller_who_goes_away_had_sent_is_carried_out_by_the_process_that_got_it(
-    world: ServiceWorld, tmp_path: Path
-) -> None:
+async def test_a_write_is_carried_out_after_its_caller_disconnects(world: ServiceWorld, tmp_path: Path) -> None:
     order = world.creates("late", cold_start=True, envelope=SMALL)
     async with behind_a_proxy(world, tmp_path) as (proxy, product, _):
         stalled = proxy.inject(StallRequests(), method="POST", resource="operations")
@@ -104,7 +102,7 @@ async def test_what_a_caller_who_goes_away_had_sent_is_carried_out_by_the_proces
     assert sorted(await world.units(world.active)) == ["demo", "late"]
 
 
-async def test_while_watches_say_nothing_who_follows_a_unit_is_told_no_older_state_than_asked_for(
+async def test_while_watches_hang_a_stream_shows_no_older_version_than_requested(
     world: ServiceWorld, tmp_path: Path
 ) -> None:
     async with behind_a_proxy(world, tmp_path) as (proxy, _, api):

@@ -1,4 +1,4 @@
-"""Followers of units, and a replica that they follow."""
+"""A replica that streams units, and its clients."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -17,8 +17,8 @@ from gpuruntime.kube.client import Client
 from gpuruntime.kube.transport.transport import Transport
 from gpuruntime.service.reads.reader import Reads
 from gpuruntime.service.reads.watch_log import ChangeLog
-from gpuruntime.web.server.metrics import Traffic, TrafficCollector, measure
-from gpuruntime.web.sse.stream import LiveUnits
+from gpuruntime.web.server.metrics import RequestMetrics, RequestMetricsCollector, instrument
+from gpuruntime.web.sse.stream import UnitStreams
 from tests.product_scenes import eventually
 from tests.web.resource_scenes import Events
 
@@ -27,28 +27,28 @@ __all__ = ["Replica", "replica"]
 
 @frozen
 class Replica:
-    """One process that serves live units."""
+    """One process that streams units."""
 
     log: ChangeLog[GPUUnit]
     reads: Reads[GPUUnit]
     namespace: str
     client: "TestClient[web.Request, web.Application]" = field(repr=False)
-    traffic: Traffic
+    metrics: RequestMetrics
     registry: CollectorRegistry
 
     @asynccontextmanager
     async def follow(self, last: str = "") -> AsyncIterator[Events]:
-        """The units of the namespace, from the event with this id on."""
+        """A stream of the units of the namespace, after the event with this id."""
         headers = {"Last-Event-ID": last} if last else {}
         async with self.client.get("/", headers=headers, timeout=ClientTimeout(total=None)) as response:
             yield Events(response, last)
 
-    def metrics(self) -> str:
-        """What a scrape shows of the streams."""
+    def scrape(self) -> str:
+        """The metrics in text format."""
         return generate_latest(self.registry).decode()
 
     async def sees(self, version: str) -> None:
-        """Returns when the replica has come to a version."""
+        """Returns when the cache of the replica shows a version."""
         assert await self.reads.caught_up(version, within=60)
 
 
@@ -62,32 +62,32 @@ async def replica(
     also: str = "",
     namespaces: Namespaces | None = None,
 ) -> AsyncIterator[Replica]:
-    """A replica that remembers so many steps, for the length of the block.
+    """A replica that keeps `kept` changes, for the length of the block.
 
-    It watches all namespaces at once; or this one and one `beside` it, which nobody follows; or this one and another
-    one that is followed `also`.
+    It watches all namespaces with one watch; or this one and one `beside` it, which no client follows; or this one and
+    another one, which clients follow `also`.
     """
     followed = (namespace, also) if also else (namespace,)
-    places = followed if beside or also else ()
+    namespaces = followed if beside or also else ()
     async with Transport(credentials, user_agent="replica") as transport:
         cache = Cache(transport)
-        informer = cache.informer(GPUUnit, namespaces=(*places, beside) if beside else places)
-        log = ChangeLog(informer, kept, places)
-        reads = Reads(informer, Client(transport, field_manager="replica"), GPUUnit, places)
-        live = LiveUnits(log, reads, namespaces or Namespaces())
+        informer = cache.informer(GPUUnit, namespaces=(*namespaces, beside) if beside else namespaces)
+        log = ChangeLog(informer, kept, namespaces)
+        reads = Reads(informer, Client(transport, field_manager="replica"), GPUUnit, namespaces)
+        streams = UnitStreams(log, reads, roles or Roles())
 
         async def serve(request: web.Request) -> web.StreamResponse:
-            return await live.stream(request, None, lambda unit: unit.metadata.namespace in followed)
+            return await streams.serve(request, None, lambda unit: unit.metadata.namespace in followed)
 
-        app, registry, traffic = web.Application(), CollectorRegistry(), Traffic()
-        TrafficCollector(registry, traffic)
-        measure(app, traffic)
+        app, registry, metrics = web.Application(), CollectorRegistry(), RequestMetrics()
+        RequestMetricsCollector(registry, metrics)
+        instrument(app, metrics)
         app.router.add_get("/", serve)
         tasks = [asyncio.create_task(cache.run()), asyncio.create_task(log.run())]
         try:
             await eventually(lambda: log.is_following)
             async with TestClient(TestServer(app)) as client:
-                yield Replica(log, reads, namespace, client, traffic, registry)
+                yield Replica(log, reads, namespace, client, metrics, registry)
         finally:
             for task in tasks:
                 task.cancel()

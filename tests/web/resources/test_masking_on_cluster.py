@@ -1,4 +1,4 @@
-"""What callers of scope `read` see of secrets, on a real control plane."""
+"""Masking for callers with scope read, on a real control plane."""
 
 import re
 from typing import Any
@@ -18,34 +18,34 @@ TEMPLATE: dict[str, Any] = {
     "envs": [{"name": "TOKEN", "value": "hidden-in-value"}, {"name": "EMPTY", "value": ""}],
     "readinessProbe": {"exec": {"command": ["check", "hidden-in-probe"]}},
 }
-PLACES = {"/gpu-units/{name}": "demo", "/operator/stockpools/{name}": "warm", "/operator/jobs/{operationID}": "order-1"}
+NAMES = {"/gpu-units/{name}": "demo", "/operator/stockpools/{name}": "warm", "/operator/jobs/{operationID}": "order-1"}
 
 
 @frozen
 class Tokens:
-    """Knows callers whose token is the name of their scope."""
+    """Authenticates callers whose token is the name of their scope."""
 
     async def authenticate(self, token: str) -> Caller | None:
         return Caller(token, Scope[token.upper()])
 
 
 def read_paths(api: Api, routes: tuple[Route, ...], stock: str) -> list[str]:
-    """The paths of everything that can be read, each in every form that a query gives it."""
-    names = {**PLACES, "/operator/stock-units/{name}": stock}
+    """The paths of all read routes, with each query that changes the form of the response."""
+    names = {**NAMES, "/operator/stock-units/{name}": stock}
     paths = []
     for route in routes:
         if route.method == "GET":
             item = route.path.removesuffix("/wait").removesuffix("/watch")
             path = re.sub(r"\{.*\}", names.get(item, ""), route.path)
             where = api.world.stock if path.startswith("/operator") else api.world.active
-            place = "" if "jobs" in path else f"?namespace={where}"
+            query = "" if "jobs" in path else f"?namespace={where}"
             forms = {"/gpu-units": ("", "&watch=1"), "/gpu-units/demo": ("", "&wait=Ready&timeout=0")}
-            paths += [path + place + form for form in forms.get(path, ("",))]
+            paths += [path + query + form for form in forms.get(path, ("",))]
     return paths
 
 
 async def read_bytes(api: Api, path: str, token: str) -> bytes:
-    """The body of an answer; of a stream, its full state."""
+    """The body of a response; of a stream, its full state."""
     async with api.client.get(PREFIX + path, headers={"Authorization": f"Bearer {token}"}) as response:
         assert response.status in {200, 202}, await response.text()
         if response.content_type != "text/event-stream":
@@ -56,11 +56,11 @@ async def read_bytes(api: Api, path: str, token: str) -> bytes:
         return found
 
 
-async def test_a_reader_sees_no_env_value_and_no_argument_on_any_route_and_who_may_write_sees_them(
+async def test_scope_read_sees_masks_on_every_route_and_scope_write_sees_values(
     world: ServiceWorld, observer: Observer
 ) -> None:
-    gate = AccessControl(Access.CREDENTIALS, Tokens())
-    async with world.product() as product, serving(product, world, gate) as api:
+    access = AccessControl(Access.CREDENTIALS, Tokens())
+    async with world.product() as product, serving(product, world, access) as api:
         operator = {"Authorization": "Bearer operator"}
         pool = {"specName": "g1.1", "name": "warm", "namespace": world.stock, "replicas": 1, "template": TEMPLATE}
         await api.call("POST", "/operator/stockpools", pool, **operator)
@@ -83,7 +83,7 @@ async def test_a_reader_sees_no_env_value_and_no_argument_on_any_route_and_who_m
     assert [path for path in paths if b'"TOKEN"' in reader[path]] == [path for path in paths if b"hid" in writer[path]]
 
 
-async def test_the_mask_is_refused_as_a_value_so_that_nobody_writes_back_what_a_reader_saw(world: ServiceWorld) -> None:
+async def test_the_mask_is_rejected_as_a_value(world: ServiceWorld) -> None:
     seen = {"args": ["***"], "envs": [{"name": "TOKEN", "value": "***"}]}
     async with world.product() as product, serving(product, world) as api:
         pool = {"specName": "g1.1", "name": "warm", "namespace": world.stock, "replicas": 0}

@@ -1,6 +1,6 @@
-"""What a caller sees who may read and not write: everything but the values of fields that may hold secrets.
+"""Masking: callers with scope read see a mask in place of values that may be secrets.
 
-Which fields these are is said where they are declared, with `wire(sensitive=True)`. A masked view has as many variables
+Fields that may hold secrets are declared with `wire(sensitive=True)`. A masked view has as many environment variables
 and arguments as the object, each with the mask as its value.
 """
 
@@ -12,49 +12,49 @@ from gpuruntime.meta import EMPTY, FrozenDict, Struct
 from gpuruntime.meta.structs import MASK, is_sensitive
 from gpuruntime.service.errors import InvalidRequestError
 from gpuruntime.service.objects.redaction import concealed, secret_texts
-from gpuruntime.web.resources.object_views import ObjectView
+from gpuruntime.web.resources.object_models import ObjectView
 from gpuruntime.web.server.route import Caller
 
-__all__ = ["masked", "refuse_masks", "shown_to"]
+__all__ = ["masked", "reject_masks", "view_for"]
 
 S = TypeVar("S", bound=Struct)
 V = TypeVar("V", bound=ObjectView)
 
 
-def shown_to(caller: Caller, view: V) -> V:
+def view_for(caller: Caller, view: V) -> V:
     """The view as this caller may see it."""
-    return view if caller.sees_values else masked(view)
+    return view if caller.may_see_secrets else masked(view)
 
 
 def masked(view: V) -> V:
     """The view with the mask in place of every value that may be a secret.
 
-    Guarantees: its message does not quote them either, see `concealed`.
+    Guarantees: its message does not quote such a value either, see `concealed`.
     """
     is_current = view.observed_generation == view.generation
     return evolve(_without_secrets(view), message=concealed(view.message, view, is_current=is_current))
 
 
-def refuse_masks(body: Struct) -> None:
-    """Pass if no value of a field that may be secret is the mask: somebody would write back what a reader saw.
+def reject_masks(body: Struct) -> None:
+    """Check that no value that may be a secret is the mask: the caller would write back a masked view.
 
     Raises:
-        InvalidRequestError: names all of them.
+        InvalidRequestError: names every such field.
     """
     found = [path for path, text in secret_texts(body) if text == MASK]
     if found:
-        what = f"expected the value, got the mask {MASK!r}: read the object with scope write to see it"
-        raise InvalidRequestError(tuple(f"{path}: {what}" for path in found))
+        expected = f"expected the value, got the mask {MASK!r}: read the object with scope write to see the value"
+        raise InvalidRequestError(tuple(f"{path}: {expected}" for path in found))
 
 
 def _without_secrets(struct: S) -> S:
     changes: dict[str, Any] = {}
     for attribute in fields(type(struct)):
         value = getattr(struct, attribute.name)
-        shown = _hidden(value) if is_sensitive(attribute) else _inside(value)
+        shown = _mask(value) if is_sensitive(attribute) else _inside(value)
         if shown is not value:
             changes[attribute.name] = shown
-    # What a newer version has added may be secret, too.
+    # Unknown fields come from a newer version, and may be secrets.
     return evolve(struct, **changes, extra=EMPTY) if changes or struct.extra else struct
 
 
@@ -67,9 +67,9 @@ def _inside(value: Any) -> Any:
     return value
 
 
-def _hidden(value: Any) -> Any:
+def _mask(value: Any) -> Any:
     if isinstance(value, tuple):
-        return tuple(map(_hidden, value))
+        return tuple(map(_mask, value))
     if isinstance(value, FrozenDict):
-        return FrozenDict({key: _hidden(item) for key, item in value.items()})
+        return FrozenDict({key: _mask(item) for key, item in value.items()})
     return value if value is None else MASK

@@ -1,0 +1,77 @@
+"""Waiting until a unit is ready or deleted, by the cache."""
+
+from attrs import frozen
+
+from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.reasons import READY_CONDITION
+from gpuruntime.control import WaitTimeoutError, condition_true, wait_for
+from gpuruntime.control.informers.consistent_read import has_reached
+from gpuruntime.control.informers.waiting import Predicate
+from gpuruntime.meta import ObjectKey
+from gpuruntime.service.errors import ObjectNotFoundError
+from gpuruntime.service.reads.reader import ReadResult, Reads, is_at_least
+
+__all__ = ["DeletionResult", "ReadyResult", "UnitWaiter"]
+
+_READY: Predicate[GPUUnit] = condition_true(READY_CONDITION)
+
+
+@frozen
+class ReadyResult:
+    """A unit after a wait, and whether it became ready before the timeout."""
+
+    read: ReadResult[GPUUnit]
+    is_ready: bool
+
+
+@frozen
+class DeletionResult:
+    """A unit after a wait for its deletion: the unit if it still exists, None if it is gone; and its UID if known."""
+
+    read: ReadResult[GPUUnit] | None
+    uid: str | None = None
+
+
+@frozen
+class UnitWaiter:
+    """Waits for units by watching the cache. It neither polls nor sends requests while nothing changes."""
+
+    reads: Reads[GPUUnit]
+
+    async def until_ready(self, key: ObjectKey, version: str, within: float) -> ReadyResult:
+        """The unit once it is ready at this version or a newer one, or as it is after the timeout.
+
+        Raises:
+            ObjectNotFoundError: it was deleted.
+            KubeError: the cache is behind, and the API server is unavailable.
+        """
+        store = self.reads.informer.store
+
+        def holds(unit: GPUUnit | None) -> bool:
+            if unit is None:
+                # Deleted, and not just missing from a cache that is behind.
+                return shows(store, key, version)
+            return is_at_least(unit.metadata.resource_version, version) and _READY.holds(unit)
+
+        predicate: Predicate[GPUUnit] = Predicate("it is ready, or deleted", holds)
+        try:
+            found = await wait_for(self.reads.informer, key, predicate, within=within)
+        except WaitTimeoutError:
+            return ReadyResult(await self.reads.get(key, version), is_ready=False)
+        if found is None:
+            raise ObjectNotFoundError(f"unit {key} was deleted before it became ready")
+        return ReadyResult(ReadResult(found, self.reads.age()), is_ready=True)
+
+    async def until_deleted(self, key: ObjectKey, version: str, within: float) -> DeletionResult:
+        """The result once the unit is gone, or after the timeout; from a state of this version or newer.
+
+        Raises:
+            NotRunningError, KubeError: see `Reads.get`.
+        """
+        uid = None
+        try:
+            uid = (await self.reads.get(key, version)).object.metadata.uid
+            is_gone = await self.reads.gone(key, uid, within)
+            return DeletionResult(None if is_gone else await self.reads.get(key, version), uid)
+        except ObjectNotFoundError:
+            return DeletionResult(None, uid)
