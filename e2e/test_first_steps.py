@@ -61,15 +61,15 @@ def test_up_detached_then_env_then_down(checkout: dict[str, str], tmp_path: Path
         again = hack("up", env=checkout)
         assert (again.returncode, again.stderr) == (
             1,
-            "error: the stack of this checkout is up already: ./hack/down ends it\n",
+            "error: the stack of this checkout is already running: ./hack/down stops it\n",
         )
     finally:
         down = hack("down", env=checkout)
 
-    assert (down.returncode, down.stdout) == (0, "The stack is down.\n")
+    assert (down.returncode, down.stdout) == (0, "The stack is stopped.\n")
     assert processes_of(checkout["GPURUNTIME_STATE"]) == []
-    assert hack("env", env=checkout).stderr == "error: nothing is up: start it with ./hack/up\n"
-    assert hack("down", env=checkout).stdout == "Nothing was up.\n"
+    assert hack("env", env=checkout).stderr == "error: the stack is not running: start it with ./hack/up\n"
+    assert hack("down", env=checkout).stdout == "The stack was not running.\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

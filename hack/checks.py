@@ -1,4 +1,4 @@
-"""The checks of this repository, one function each: what `hack/test`, `hack/soak`, tox and CI run."""
+"""The checks of this repository: `hack/test`, `hack/soak`, tox and CI run them."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ PYTEST = [sys.executable, "-m", "pytest"]
 
 
 def main(argv: list[str]) -> int:
-    """Run one check, or with `test` and no further arguments all of them; the first failure ends it."""
+    """Run one check, or all of them with `test` and no further arguments; stops at the first failure."""
     name, *rest = argv
     if name == "test" and not rest:
         steps = ["lint", "types", "imports", "tests"]
@@ -30,7 +30,7 @@ def main(argv: list[str]) -> int:
 
 
 def commands(step: str, rest: list[str]) -> list[list[str]]:
-    """The command lines of a check; `rest` narrows down the tests."""
+    """The command lines of a check; `rest` are arguments for pytest."""
     return {
         "lint": [
             [*RUFF, "check", "--config", "hack/ruff.toml", "."],

@@ -1,6 +1,6 @@
-"""Makes this checkout's virtual environment, or brings it up to date. Only the standard library is there yet.
+"""Creates or updates the virtual environment of this checkout, with the standard library only.
 
-Safe to run at any time and twice at once: the work is done under a lock, and recorded only when it is complete.
+Safe to run at any time and concurrently: it works under a lock, and records success only when it is complete.
 """
 
 import fcntl
@@ -17,7 +17,7 @@ INPUTS = ("setup.cfg", "pyproject.toml", "hack/constraints.txt", "gpuruntime/__i
 
 
 class SetUpError(Exception):
-    """The environment cannot be made; the message says what to do."""
+    """The environment cannot be created; the message says what to do."""
 
 
 def main() -> int:

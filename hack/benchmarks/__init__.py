@@ -1,1 +1,1 @@
-"""The bench: ours and theirs, measured alternately on one machine on the same objects."""
+"""The bench: our library, operator and API beside others, measured alternately on one machine with the same objects."""

@@ -22,9 +22,9 @@ _FAULTS = (SetUpError, ObjectsError, ClusterError, SupervisorError, BuildError, 
 
 
 def main(argv: list[str]) -> int:
-    """Measure; exit code 0 if every bar is met, 1 if one is not or something is in the way, 130 after Ctrl-C."""
+    """Run a bench; exit code 0 if every bar is met, 1 if one is not or a bench fails, 130 after Ctrl-C."""
     arguments = _parser().parse_args(argv)
-    # Whoever ends the bench politely gets the same clean end as with Ctrl-C, which a shell disables in the background.
+    # SIGTERM cleans up like Ctrl-C, which a shell disables for background jobs.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     progress = Progress(sys.stderr)

@@ -1,4 +1,4 @@
-"""Ours and theirs in turns, so that a machine that gets slower or faster does so for everybody."""
+"""Rounds in which the contenders take turns, so that a change in the machine's speed affects all of them."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
@@ -12,7 +12,7 @@ __all__ = ["Measure", "Results", "alternate"]
 
 @frozen
 class Measure:
-    """How a figure is made of readings: `value` gives None for a contender of whom it cannot be measured."""
+    """How a figure is computed from readings; `value` returns None for a contender that cannot measure it."""
 
     name: str
     unit: str
@@ -22,7 +22,7 @@ class Measure:
 
 @frozen
 class Results:
-    """The readings of each contender in the order of the rounds, and the first failure of each that failed."""
+    """The readings of each contender by round, and the first failure of each that failed."""
 
     readings: Mapping[str, Sequence[Reading]] = field(factory=dict)
     failures: Mapping[str, str] = field(factory=dict)
@@ -43,10 +43,9 @@ async def alternate(
     *,
     warm_ups: int = 0,
 ) -> Results:
-    """Let every contender run once a round, each round beginning with another one.
+    """Run every contender once per round, each round starting with a different one.
 
-    A contender that fails is not run again and keeps nobody else from running. The first `warm_ups` rounds are not
-    counted.
+    A contender that fails is not run again; the others continue. The first `warm_ups` rounds are not counted.
     """
     readings: dict[str, list[Reading]] = {contender.name: [] for contender in contenders}
     failures: dict[str, str] = {}

@@ -1,17 +1,17 @@
-"""`hack/bench api`: how long callers of the REST API wait."""
+"""`hack/bench api`: the latency of the REST API."""
 
 import argparse
 import asyncio
 
 from gpuruntime.testing.progress import Progress
-from hack.benchmarks.measuring import conditions, everybody, run_all, workshop
+from hack.benchmarks.api.claims import CLAIMS
+from hack.benchmarks.api.duplicates import DUPLICATES
+from hack.benchmarks.api.followers import FOLLOWERS
+from hack.benchmarks.api.hostile import HOSTILE
+from hack.benchmarks.api.sizes import SIZES
+from hack.benchmarks.measuring import conditions, run_all, set_up_contenders, temporary_runner
 from hack.benchmarks.options import add_options, chosen
 from hack.benchmarks.report import Report
-from hack.benchmarks.requests.claims import CLAIMS
-from hack.benchmarks.requests.duplicates import DUPLICATES
-from hack.benchmarks.requests.followers import FOLLOWERS
-from hack.benchmarks.requests.hostility import HOSTILE
-from hack.benchmarks.requests.reads import SIZES
 from hack.benchmarks.scenario import Bench
 
 __all__ = ["SCENARIOS", "add_api"]
@@ -41,8 +41,8 @@ def _measure(arguments: argparse.Namespace, progress: Progress) -> Report:
     scenarios = chosen(SCENARIOS, arguments.only)
     quick = arguments.quick
     repeat = arguments.repeat or (_QUICK_REPEAT if quick else _REPEAT)
-    contenders = everybody(scenarios, progress)
-    with workshop() as (directory, runner):
+    contenders = set_up_contenders(scenarios, progress)
+    with temporary_runner() as (directory, runner):
         bench = Bench(runner=runner, progress=progress, directory=directory, repeat=repeat, quick=quick)
         reports = asyncio.run(run_all(bench, scenarios, contenders))
         progress.step("cleaning up")

@@ -1,4 +1,4 @@
-"""Where the bench keeps what can be made again: the peers' environments and the Go program."""
+"""The cache of the bench: the environments of the peers and the Go program."""
 
 import fcntl
 import os
@@ -17,7 +17,7 @@ class SetUpError(Exception):
 
 
 def bench_cache() -> Path:
-    """The bench's part of this user's cache, which is there afterwards."""
+    """The directory of the bench in the user's cache; it is created if it does not exist."""
     directory = assets.cache_directory(os.environ) / "bench"
     directory.mkdir(parents=True, exist_ok=True)
     return directory
@@ -25,11 +25,11 @@ def bench_cache() -> Path:
 
 @contextmanager
 def exclusive(target: Path, progress: Progress) -> Iterator[None]:
-    """Be the only one who makes `target`; whoever comes second waits and finds it made."""
+    """Hold the lock of `target`; a second process waits until the first has created it."""
     with target.with_name(f"{target.name}.lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            progress.step(f"another run is making {target.name}: waiting for it to end")
+            progress.step(f"another run creates {target.name}: waiting for it")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -1,4 +1,4 @@
-"""Who takes part: ours in its variants, the Go reference, and the peers, each ready to be started."""
+"""The contenders: our variants, the Go reference, and the peers, each ready to start."""
 
 import importlib.util
 import sys
@@ -16,13 +16,13 @@ __all__ = ["GO", "Catalogue", "Variant", "loops"]
 
 GO = "go"
 _HERE = Path(__file__).resolve().parent
-# Peers get the repository for the sake of `hack.benchmarks.contending`, which needs nothing but the standard library.
+# For `hack.benchmarks.contender_program`, which needs only the standard library.
 _PYTHONPATH = {"PYTHONPATH": str(_HERE.parents[1])}
 
 
 @frozen
 class Variant:
-    """One way to run ours: what it is called beside "ours", and its arguments."""
+    """One way to run our program: its name after "ours", and its arguments."""
 
     name: str
     arguments: tuple[str, ...]
@@ -34,13 +34,13 @@ class Variant:
 
 @frozen
 class Catalogue:
-    """Makes contenders. One that cannot be set up takes part as broken, so that the others can still be measured."""
+    """Creates contenders. One that cannot be set up is marked as broken; the others are still measured."""
 
     cache: Path
     progress: Progress
 
     def ours(self, script: str, variants: tuple[Variant, ...]) -> tuple[Contender, ...]:
-        """Our script in hack/benchmarks/ours, once for each variant."""
+        """A script of hack/benchmarks/ours, once per variant."""
         path = str(_HERE / "ours" / script)
         return tuple(
             Contender(
@@ -52,7 +52,7 @@ class Catalogue:
         )
 
     def go(self, part: str = "cache") -> Contender:
-        """The program in Go; `part` names what of controller-runtime it is measured with."""
+        """The program in Go; `part` names the part of controller-runtime that is measured."""
         note = f"controller-runtime {controller_runtime_version()} {part}"
         try:
             return Contender(GO, (str(go_program(self.cache, self.progress)),), note)
@@ -60,11 +60,11 @@ class Catalogue:
             return Contender(GO, (), note, broken=str(error))
 
     def peers(self) -> tuple[Contender, ...]:
-        """Every peer with its script."""
+        """The script of every peer."""
         return tuple(self._peer(peer, peer.note, (str(peer.script),)) for peer in load_peers())
 
     def imports(self, module: str) -> tuple[Contender, ...]:
-        """The import of our `module`, and of what the users of each peer import."""
+        """The import of our `module`, and of the modules that users of each peer import."""
         probe = str(_HERE / "import_probe.py")
         ours = Contender("ours", (sys.executable, "-P", probe, module), module, _PYTHONPATH)
         peers = (self._peer(peer, ", ".join(peer.imports), (probe, *peer.imports)) for peer in load_peers())
@@ -80,7 +80,7 @@ class Catalogue:
 
 
 def loops() -> tuple[Variant, ...]:
-    """Ours on each event loop that is installed, uvloop first."""
+    """One variant per installed event loop, uvloop first."""
     plain = Variant("asyncio", ("--loop", "asyncio"))
     if importlib.util.find_spec("uvloop") is None:
         return (plain,)

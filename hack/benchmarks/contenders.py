@@ -1,7 +1,7 @@
-"""Running a contender: a process of its own that measures itself and says what it found in one JSON object.
+"""Contenders: each is a process that measures itself and prints its result as one JSON object.
 
-The object's fields are numbers, or null for what that contender cannot measure. Its last line that is such an object
-counts, whatever else it prints.
+The fields of the object are numbers, or null for what the contender cannot measure. The last line with such an object
+counts; other output is ignored.
 """
 
 import asyncio
@@ -18,13 +18,13 @@ from gpuruntime.testing.processes.supervised import ChildProcesses
 __all__ = ["Contender", "Failure", "Outcome", "Reading", "Runner"]
 
 Reading = Mapping[str, float]
-# A contender that is ended has nothing to save, and the loop must not wait for it: others are being measured.
+# A contender has nothing to save at its end, and waiting for it would block the loop while others are measured.
 _GRACE_SECONDS = 0.0
 
 
 @frozen
 class Contender:
-    """Somebody who takes part. `broken` says why it cannot even be started."""
+    """A program that is measured; `broken` is the reason why it cannot be started."""
 
     name: str
     command: tuple[str, ...]
@@ -35,7 +35,7 @@ class Contender:
 
 @frozen
 class Failure:
-    """A run without a result, and the contender's own last words where there are any."""
+    """A run without a result, with the last line of the contender's output."""
 
     reason: str
 
@@ -44,7 +44,7 @@ Outcome = Reading | Failure
 
 
 class Runner:
-    """Starts contenders in fresh processes; none of them outlives `children`. Output is kept in `directory`."""
+    """Starts contenders in fresh processes, which end with `children`. Their output is in `directory`."""
 
     def __init__(self, children: ChildProcesses, directory: Path) -> None:
         self._children = children
@@ -54,7 +54,7 @@ class Runner:
     async def run(
         self, contender: Contender, arguments: tuple[str, ...], environment: Mapping[str, str], limit: float
     ) -> Outcome:
-        """Run to the end, or to the end of `limit` seconds; whatever goes wrong with a contender is a `Failure`."""
+        """Run until the contender exits, for at most `limit` seconds; every error of the contender is a `Failure`."""
         if contender.broken is not None:
             return Failure(contender.broken)
         name = f"{next(self._numbers)}-{contender.name.replace(' ', '-')}"
@@ -75,7 +75,7 @@ class Runner:
 
 
 async def _end_of(pid: int) -> None:
-    """Wait for a process that is another process's child."""
+    """Wait for the exit of a process that is not a child of this one."""
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
     descriptor = os.pidfd_open(pid)

@@ -27,10 +27,10 @@ async def create_objects(
     count: int,
     progress: Progress,
 ) -> None:
-    """Create the objects that `make` makes of the numbers below `count`; `collection` is where they are posted to.
+    """Create the objects `make(0)` to `make(count - 1)` by POST to `collection`.
 
     Raises:
-        ObjectsError: the API server refused one, or went away.
+        ObjectsError: the API server refused one, or the connection failed.
     """
     what = collection.rpartition("/")[2]
     tls = ssl.create_default_context(cafile=str(access.authority))

@@ -1,6 +1,6 @@
-"""An API server that does one wrong thing for ever, to every watch, and counts who comes back how often.
+"""An API server with one fault for every watch, which counts the requests that follow.
 
-Discovery, the server's version and plain lists work, or nobody would get as far as a watch.
+Discovery, the version of the server and plain lists work, so that clients get as far as a watch.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ def _status(code: int, reason: str, message: str) -> dict[str, Any]:
 
 @frozen
 class Fault:
-    """The answer to every watch. `bookmark` sends one bookmark before the end to those who asked for bookmarks."""
+    """The response to every watch; with `bookmark`, clients that allow bookmarks first get one."""
 
     name: str
     status: int = 200
@@ -62,7 +62,7 @@ FAULTS = (
 
 
 class FaultyServer:
-    """One fault for one contender, plain HTTP on loopback. Leaving ends every connection."""
+    """A server with one fault for one contender: plain HTTP on loopback. Leaving the block closes all connections."""
 
     def __init__(self, fault: Fault) -> None:
         self._fault = fault
@@ -89,7 +89,7 @@ class FaultyServer:
         await self._runner.cleanup()
 
     def kubeconfig(self) -> str:
-        """A kubeconfig, in JSON, of somebody who needs no credentials."""
+        """A kubeconfig of the server, in JSON."""
         return json.dumps(
             {
                 "apiVersion": "v1",
@@ -102,12 +102,12 @@ class FaultyServer:
         )
 
     async def asked_for(self, seconds: float) -> None:
-        """Returns `seconds` after the first request for pods."""
+        """Wait until `seconds` after the first request for pods."""
         await self._asked.wait()
         await asyncio.sleep(self._requests[0] + seconds - asyncio.get_running_loop().time())
 
     def rate(self, since: float, until: float) -> float:
-        """Requests for pods, lists and watches, a second between two moments, in seconds after the first of them."""
+        """Requests for pods (lists and watches) per second, between two times in seconds after the first request."""
         ages = [moment - self._requests[0] for moment in self._requests]
         return sum(since <= age < until for age in ages) / (until - since)
 
@@ -151,7 +151,7 @@ def _resource(name: str, kind: str, *, namespaced: bool = True) -> dict[str, Any
     }
 
 
-# kopf watches nothing before it knows that namespaces and events exist.
+# kopf starts no watch before discovery shows namespaces and events.
 _RESOURCES = [
     _resource("pods", "Pod"),
     _resource("events", "Event"),

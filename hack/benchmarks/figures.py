@@ -1,4 +1,4 @@
-"""Figures and bars: what was measured of whom, and whether it is good enough. Nothing here measures."""
+"""Figures and bars: the samples of each contender, and whether they meet the limits."""
 
 import statistics
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ __all__ = ["Bar", "Figure", "Summary"]
 
 @frozen
 class Summary:
-    """The middle of some samples and how far they spread."""
+    """Median, minimum and maximum of samples."""
 
     median: float
     least: float
@@ -19,13 +19,13 @@ class Summary:
 
     @classmethod
     def of(cls, samples: tuple[float, ...]) -> "Summary":
-        """Summarise one sample or more."""
+        """Summarise at least one sample."""
         return cls(statistics.median(samples), min(samples), max(samples))
 
 
 @frozen
 class Bar:
-    """The most that a contender may take: so much, or so many times what another contender takes."""
+    """The upper limit of a contender's median: absolute, or a multiple of the median of the contender `times`."""
 
     contender: str
     limit: float
@@ -41,9 +41,9 @@ class Bar:
 
 @frozen
 class Figure:
-    """One thing that was measured: the samples of each contender, and why a contender has none.
+    """One measured quantity: the samples of each contender, and the failures.
 
-    A contender that was measured in some rounds and failed in another counts as failed.
+    A contender that failed in one round counts as failed.
     """
 
     name: str
@@ -53,17 +53,17 @@ class Figure:
     bars: tuple[Bar, ...] = ()
 
     def summary(self, contender: str) -> Summary | None:
-        """The summary of a contender that did not fail and of whom this can be measured."""
+        """The summary of a contender; None if it failed or has no samples."""
         samples = self.samples.get(contender, ())
         return Summary.of(samples) if samples and contender not in self.failures else None
 
     def ratio(self, contender: str, reference: str) -> float | None:
-        """How many times the median of `reference` a contender takes; None where that is not known."""
+        """The median of a contender divided by that of `reference`; None if one is not known."""
         mine, other = self.summary(contender), self.summary(reference)
         return mine.median / other.median if mine and other and other.median > 0 else None
 
     def met(self, bar: Bar) -> bool | None:
-        """Whether the medians keep a bar of this figure; None where they are not known."""
+        """Whether a bar is met; None if a median is not known."""
         mine = self.summary(bar.contender)
         if bar.times is None:
             return None if mine is None else mine.median <= bar.limit

@@ -1,4 +1,4 @@
-"""The contender in Go, built once from its pinned modules."""
+"""The Go contender, built once from its pinned modules."""
 
 import hashlib
 import os
@@ -19,10 +19,10 @@ _INPUTS = tuple(sorted(path.name for path in _MODULE.iterdir() if path.suffix in
 
 
 def go_program(cache: Path, progress: Progress) -> Path:
-    """The program in `cache`, made first if need be; it appears there complete or not at all.
+    """The path of the program in `cache`; it is built first if it is missing, and appears atomically.
 
     Raises:
-        SetUpError: there is no Go, or it failed.
+        SetUpError: there is no Go toolchain, or the build failed.
     """
     digest = hashlib.sha256(b"".join((_MODULE / name).read_bytes() for name in _INPUTS)).hexdigest()
     target = cache / f"controller-runtime-{digest[:12]}"
@@ -52,7 +52,7 @@ def _build(go: Go, target: Path, progress: Progress) -> None:
     }
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".build-") as draft:
         for name in _INPUTS:
-            shutil.copyfile(_MODULE / name, Path(draft, name))  # Go insists on a directory that it may write to
+            shutil.copyfile(_MODULE / name, Path(draft, name))  # Go requires a writable directory
         command = [go.command, "build", "-trimpath", "-ldflags=-s -w", "-o", "program", "."]
         done = subprocess.run(command, cwd=draft, env=environment, capture_output=True, text=True, check=False)
         if done.returncode != 0:
@@ -62,7 +62,7 @@ def _build(go: Go, target: Path, progress: Progress) -> None:
                 " its proxy (go env GOPROXY) and run again: what was compiled is kept"
             )
         Path(draft, "program").rename(target)
-    for directory in go.private:  # gigabytes that the user did not ask for
+    for directory in go.private:  # gigabytes that are not needed afterwards
         shutil.rmtree(directory, ignore_errors=True)
 
 

@@ -1,4 +1,4 @@
-"""What an import costs: `import_probe.py MODULE...`, all of the process included, the interpreter's start as well."""
+"""The cost of an import: `import_probe.py MODULE...`, with the start of the interpreter."""
 
 import importlib
 import sys
@@ -11,7 +11,7 @@ seconds = time.perf_counter() - began
 spent = time.process_time()
 with open("/proc/self/status") as status:  # noqa: PTH123 - pathlib is an import that others may do without
     memory = {line.split()[0].rstrip(":"): line.split()[1] for line in status if line.startswith("Vm")}
-# By hand, because the probe's own imports would be counted as the contender's.
+# By hand, because the probe's own imports would be count_writes as the contender's.
 print(
     f'{{"seconds": {seconds}, "cpu_seconds": {spent},'
     f' "rss_after_kb": {memory["VmRSS"]}, "peak_rss_kb": {memory["VmHWM"]}}}'

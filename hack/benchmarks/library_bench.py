@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from gpuruntime.testing import ClusterAccess, LocalCluster
 from gpuruntime.testing.progress import Progress
 from hack.benchmarks.creating import create_objects
-from hack.benchmarks.measuring import conditions, everybody, run_all, workshop
+from hack.benchmarks.measuring import conditions, run_all, set_up_contenders, temporary_runner
 from hack.benchmarks.options import add_options, chosen
 from hack.benchmarks.pods import PODS, pod
 from hack.benchmarks.report import Report, ScenarioReport
@@ -36,9 +36,9 @@ def _measure(arguments: argparse.Namespace, progress: Progress) -> Report:
     quick = arguments.quick
     objects = _QUICK_OBJECTS if quick else _OBJECTS
     repeat = arguments.repeat or (_QUICK_REPEAT if quick else _REPEAT)
-    contenders = everybody(scenarios, progress)
+    contenders = set_up_contenders(scenarios, progress)
     with ExitStack() as stack:
-        directory, runner = stack.enter_context(workshop())
+        directory, runner = stack.enter_context(temporary_runner())
         access: ClusterAccess | None = None
         if any(scenario.needs_cluster for scenario in scenarios):
             progress.step("starting a cluster")

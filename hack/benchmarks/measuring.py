@@ -1,4 +1,4 @@
-"""What every kind of bench does around its scenarios: make room, run them in turn, say under which conditions."""
+"""The steps that all benches share: set up contenders, run scenarios in turn, describe the conditions."""
 
 import importlib.util
 import os
@@ -17,21 +17,21 @@ from hack.benchmarks.contenders import Contender, Runner
 from hack.benchmarks.report import ScenarioReport
 from hack.benchmarks.scenario import Bench, Scenario
 
-__all__ = ["conditions", "everybody", "run_all", "workshop"]
+__all__ = ["conditions", "run_all", "set_up_contenders", "temporary_runner"]
 
 B = TypeVar("B", bound=Bench)
 Contenders = Mapping[str, tuple[Contender, ...]]
 
 
-def everybody(scenarios: Sequence[Scenario[B]], progress: Progress) -> Contenders:
-    """The contenders of each scenario, set up."""
+def set_up_contenders(scenarios: Sequence[Scenario[B]], progress: Progress) -> Contenders:
+    """The contenders of each scenario, ready to start."""
     catalogue = Catalogue(bench_cache(), progress)
     return {scenario.name: scenario.contenders(catalogue) for scenario in scenarios}
 
 
 @contextmanager
-def workshop() -> Iterator[tuple[Path, Runner]]:
-    """A directory that is gone afterwards, and a runner whose contenders are."""
+def temporary_runner() -> Iterator[tuple[Path, Runner]]:
+    """A temporary directory, and a runner whose contenders end with the block."""
     with tempfile.TemporaryDirectory(prefix="gpuruntime-bench-") as name:
         directory = Path(name)
         with ChildProcesses(directory / "contenders") as children:
@@ -49,7 +49,7 @@ async def run_all(bench: B, scenarios: Sequence[Scenario[B]], contenders: Conten
 
 
 def conditions(*, quick: bool, repeat: int, **more: Any) -> dict[str, Any]:
-    """What a reader of the figures has to know about the run."""
+    """The conditions of a run, for the head of its report."""
     return {
         "run:": "quick, too small to judge by" if quick else "full",
         **more,

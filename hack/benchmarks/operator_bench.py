@@ -4,12 +4,12 @@ import argparse
 import asyncio
 
 from gpuruntime.testing.progress import Progress
-from hack.benchmarks.measuring import conditions, everybody, run_all, workshop
+from hack.benchmarks.measuring import conditions, run_all, set_up_contenders, temporary_runner
+from hack.benchmarks.operator.converge import converging
+from hack.benchmarks.operator.idle import IDLING
+from hack.benchmarks.operator.unit_bench import UnitBench
 from hack.benchmarks.options import add_options, chosen, positive
 from hack.benchmarks.report import Report
-from hack.benchmarks.units.converging import converging
-from hack.benchmarks.units.idling import IDLING
-from hack.benchmarks.units.unit_bench import UnitBench
 
 __all__ = ["SCENARIOS", "add_operator"]
 
@@ -22,13 +22,14 @@ def add_operator(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser = commands.add_parser(
         "operator",
         help="the GPUUnit reconciler",
-        description="Measure the GPUUnit reconciler beside a controller-runtime controller in Go that makes the same"
+        description="Measure the GPUUnit reconciler beside a controller-runtime controller in Go that creates the same"
         " Deployments, Services and statuses of the same units, with as many workers and no rate limit. Each run has a"
-        " cluster of its own with fake nodes; the audit log of its API server tells who wrote what. Two runs whose"
-        " children differ are no comparison: the second fails and says where. Exit code 1: a bar is not met.",
-        epilog="converge-N: N units are made at once; time, CPU, writes and reconciles until all are ready and nothing"
-        " more happens. idle: a start among 5,000 ready units until the queue is empty, then minutes in which nothing"
-        " must be written. A full run takes about an hour on two cores.",
+        " cluster of its own with fake nodes; the audit log of its API server has the writes of each. Runs whose"
+        " children differ are not comparable: the second one fails and names the differences. Exit code 1: a bar is not"
+        " met.",
+        epilog="converge-N: N units are created at once; time, CPU, writes and reconciles until all are ready and the"
+        " controller is idle. idle: a restart among 5,000 ready units until the queue is empty, then an idle period"
+        " without writes. A full run takes about an hour on two cores.",
     )
     quick = f"a tenth of the units and fewer, one round, {_QUICK_IDLE_SECONDS} s of idling"
     add_options(parser, SCENARIOS, quick=quick, rounds=_REPEAT)
@@ -46,8 +47,8 @@ def _measure(arguments: argparse.Namespace, progress: Progress) -> Report:
     quick = arguments.quick
     repeat = arguments.repeat or (_QUICK_REPEAT if quick else _REPEAT)
     idle_seconds = arguments.idle_seconds or (_QUICK_IDLE_SECONDS if quick else _IDLE_SECONDS)
-    contenders = everybody(scenarios, progress)
-    with workshop() as (directory, runner):
+    contenders = set_up_contenders(scenarios, progress)
+    with temporary_runner() as (directory, runner):
         bench = UnitBench(
             runner=runner,
             progress=progress,

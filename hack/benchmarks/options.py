@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def add_options(parser: argparse.ArgumentParser, names: Mapping[str, object], *, quick: str, rounds: int) -> None:
-    """Let a person choose among the scenarios of these names; `quick` says what is left out by --quick."""
+    """Add --quick, --only, --repeat and --json; `quick` describes what --quick leaves out."""
     parser.add_argument("--quick", action="store_true", help=f"{quick}: to see that it works, not to judge by")
     parser.add_argument("--only", action="append", choices=sorted(names), help="this scenario; may be repeated")
     parser.add_argument("--repeat", type=positive, metavar="N", help=f"rounds (default: {rounds})")
@@ -19,21 +19,21 @@ def add_options(parser: argparse.ArgumentParser, names: Mapping[str, object], *,
 
 
 def chosen(known: Mapping[str, T], only: Sequence[str] | None) -> tuple[T, ...]:
-    """Those that a person named, all if none was, in their own order."""
+    """The named items in their own order; all if `only` is empty."""
     return tuple(item for name, item in known.items() if not only or name in only)
 
 
 def positive(text: str) -> int:
-    """Read a number of which less than one makes no sense."""
+    """Parse a number of at least 1."""
     number = int(text)
     if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} measures nothing: give 1 or more")
+        raise argparse.ArgumentTypeError(f"expected at least 1, got {number}")
     return number
 
 
 def _file_to_be(text: str) -> Path:
-    """Noticed now rather than after many minutes."""
+    """The path of an output file; its directory must exist before the bench starts."""
     path = Path(text)
     if not path.parent.is_dir():
-        raise argparse.ArgumentTypeError(f"{path.parent} is no directory: make it first")
+        raise argparse.ArgumentTypeError(f"{path.parent} does not exist: create it first")
     return path

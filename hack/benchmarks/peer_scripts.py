@@ -1,7 +1,7 @@
-"""The peers: a script each, which names what it needs in its own inline metadata, and an environment each.
+"""The peers: one script each, with inline metadata, and one virtual environment each.
 
-The metadata is the block `# /// script` of the packaging standards: `dependencies` pins everything, down to the last
-transitive one; `[tool.benching]` holds `imports`, what a user of the peer imports, and `note`, how it takes part.
+The metadata is the block `# /// script` of the packaging standards: `dependencies` pins all packages, transitive ones
+included; `[tool.bench]` has `imports`, the modules that users of the peer import, and `note`, how the peer takes part.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ class Peer:
 
     @property
     def version(self) -> str:
-        """The pinned version of the package that has the peer's name."""
+        """The pinned version of the package with the peer's name."""
         pins = dict(requirement.split("==", 1) for requirement in self.requirements)
         return pins[self.name]
 
@@ -46,12 +46,13 @@ def load_peers() -> tuple[Peer, ...]:
 
 
 def peer_python(peer: Peer, cache: Path, progress: Progress) -> Path:
-    """The interpreter of the peer's environment in `cache`, which is made first if need be.
+    """The interpreter of the peer's environment in `cache`; the environment is created first if it is missing.
 
-    An environment cannot be moved, so it is made in place: a stamp that is written last says that it is complete.
+    An environment cannot be moved, so it is created in place. A stamp file that is written last marks it as complete.
+
 
     Raises:
-        SetUpError: it could not be made.
+        SetUpError: it could not be created.
     """
     digest = hashlib.sha256("\n".join([sys.version, sys.base_prefix, *peer.requirements]).encode()).hexdigest()
     target = cache / f"{peer.name}-{digest[:12]}"
@@ -71,13 +72,13 @@ def _load(script: Path) -> Peer:
         raise SetUpError(f"{script} has no block '# /// script': add one with its dependencies")
     lines = match.group("content").splitlines()
     metadata = tomllib.loads("\n".join(line[2:] for line in lines))
-    benching = metadata["tool"]["benching"]
+    bench = metadata["tool"]["bench"]
     return Peer(
         name=script.stem.removeprefix(_PREFIX),
         script=script,
         requirements=tuple(metadata["dependencies"]),
-        imports=tuple(benching["imports"]),
-        note=benching["note"],
+        imports=tuple(bench["imports"]),
+        note=bench["note"],
     )
 
 

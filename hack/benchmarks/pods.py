@@ -1,4 +1,4 @@
-"""The objects that everybody is measured on: pods that nobody schedules."""
+"""The objects of the benches: pods that no scheduler handles."""
 
 from typing import Any
 
@@ -6,11 +6,11 @@ __all__ = ["PODS", "pod"]
 
 _NAMESPACE = "default"
 PODS = f"/api/v1/namespaces/{_NAMESPACE}/pods"
-"""Where they are."""
+"""The path of their collection."""
 
 
 def pod(number: int) -> dict[str, Any]:
-    """A pod as an inference service has them, with about 1.5 KB of spec."""
+    """A typical pod of an inference service, with about 1.5 KB of spec."""
     environment = [
         {"name": f"SETTING_{index}", "value": f"a value of some length, as settings have it, {number}-{index}"}
         for index in range(7)

@@ -1,4 +1,4 @@
-"""What the bench tells: a table for people, JSON for programs."""
+"""The report of a bench: a table for people, JSON for programs."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +17,7 @@ _HEADER = ("", "median", "min..max", "x go", "bar", "")
 
 @frozen
 class ScenarioReport:
-    """The figures of one scenario, and who took part in it."""
+    """The figures and contenders of one scenario."""
 
     name: str
     title: str
@@ -27,7 +27,7 @@ class ScenarioReport:
 
 @frozen
 class Report:
-    """Everything that one run of the bench found. `conditions` says on what machine and with what settings."""
+    """The results of one run; `conditions` describes the machine and the settings."""
 
     conditions: dict[str, Any]
     scenarios: tuple[ScenarioReport, ...]
@@ -71,7 +71,7 @@ def _figure(figure: Figure, contenders: Sequence[str]) -> list[str]:
         summary, ratio = figure.summary(name), figure.ratio(name, _REFERENCE)
         bars = [(bar.text(figure.unit), _VERDICTS[figure.met(bar)]) for bar in figure.bars if bar.contender == name]
         if summary is None and name not in figure.failures and not bars:
-            continue  # not something that can be measured of this contender
+            continue  # this contender cannot measure it
         first, *others = bars or [("", "")]
         if summary is None:
             notes[len(rows)] = f"failed: {figure.failures[name]}" if name in figure.failures else ""
@@ -92,7 +92,7 @@ def _figure(figure: Figure, contenders: Sequence[str]) -> list[str]:
 
 
 def _number(value: float) -> str:
-    """Three digits that matter: more are noise."""
+    """The value with three significant digits."""
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 

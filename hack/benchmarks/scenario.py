@@ -1,4 +1,4 @@
-"""What a scenario is, what it is given, and which there are of the library."""
+"""Scenarios, their input, and the list of the library's scenarios."""
 
 import importlib
 import pkgutil
@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 from attrs import frozen
 
 from gpuruntime.testing.progress import Progress
-from hack.benchmarks import scenarios
+from hack.benchmarks import library
 from hack.benchmarks.catalogue import Catalogue
 from hack.benchmarks.contenders import Contender, Runner
 from hack.benchmarks.figures import Figure
@@ -21,7 +21,7 @@ B = TypeVar("B", bound="Bench")
 
 @frozen(kw_only=True)
 class Bench:
-    """What every scenario works with. `directory` is for files that may vanish with the bench."""
+    """The input of every scenario. `directory` is temporary."""
 
     runner: Runner
     progress: Progress
@@ -35,7 +35,7 @@ class Bench:
 
 @frozen(kw_only=True)
 class LibraryBench(Bench):
-    """`kubeconfig` leads to a cluster that holds `objects` pods, if a scenario needs one."""
+    """The input of the library's scenarios: `kubeconfig` of a cluster with `objects` pods, if a scenario needs one."""
 
     kubeconfig: Path | None
     objects: int
@@ -43,9 +43,9 @@ class LibraryBench(Bench):
 
 @frozen
 class Scenario(Generic[B]):
-    """Something to measure: `contenders` sets everybody up, which may take minutes; `run` measures them.
+    """A scenario: `contenders` sets the contenders up, which may take minutes; `run` measures them.
 
-    `needs_cluster` asks for the cluster of the bench; a scenario may also make clusters of its own.
+    `needs_cluster` requests the cluster of the bench; a scenario may also start its own clusters.
     """
 
     name: str
@@ -56,9 +56,8 @@ class Scenario(Generic[B]):
 
 
 def load_scenarios() -> dict[str, Scenario[LibraryBench]]:
-    """Every scenario of the library by its name."""
+    """The scenarios of the library by name."""
     modules = [
-        importlib.import_module(f"{scenarios.__name__}.{found.name}")
-        for found in pkgutil.iter_modules(scenarios.__path__)
+        importlib.import_module(f"{library.__name__}.{found.name}") for found in pkgutil.iter_modules(library.__path__)
     ]
     return {module.SCENARIO.name: module.SCENARIO for module in modules}

@@ -1,4 +1,4 @@
-"""The command line of `hack/docs`: build the site, or build it and serve it on this machine."""
+"""`hack/docs`: build the documentation site, or build and serve it on this machine."""
 
 import argparse
 import functools
@@ -19,7 +19,7 @@ _LOADING = {"script": "src", "link": "href", "img": "src", "iframe": "src", "sou
 
 
 def main(argv: list[str]) -> int:
-    """Run one of the two commands; exit code 1 if the site cannot be built, or not as strictly as was asked for."""
+    """Run `build` or `serve`; exit code 1 if the build fails, or has warnings with --strict."""
     arguments = _parser().parse_args(argv)
     strict = arguments.command == "build" and arguments.strict
     code = _build(arguments.out, strict=strict)
@@ -29,7 +29,7 @@ def main(argv: list[str]) -> int:
 
 
 def foreign_resources(site: Path) -> list[str]:
-    """What pages of the site would load from elsewhere, each with its page. Links that a reader may follow are fine."""
+    """The resources that pages would load from the network, each with its page. Links do not count."""
     found = []
     for page in sorted(site.rglob("*.html")):
         parser = _Resources()
@@ -50,7 +50,7 @@ class _Resources(HTMLParser):
 
 
 def _build(site: Path, *, strict: bool) -> int:
-    # A strict build starts afresh, because Sphinx does not repeat the warnings of pages that it knows already.
+    # A strict build starts from nothing, because Sphinx does not repeat the warnings of cached pages.
     options = ["--fail-on-warning", "--keep-going", "--fresh-env"] if strict else []
     code = sphinx_build(["--builder", "html", "--quiet", *options, str(_SOURCE), str(site)])
     if code != 0:
@@ -65,7 +65,7 @@ def _build(site: Path, *, strict: bool) -> int:
 
 
 def _serve(site: Path, port: int) -> None:
-    # A shell disables Ctrl-C for what it runs in the background; whoever ends it politely gets the same clean end.
+    # SIGTERM stops it like Ctrl-C, which a shell disables for background jobs.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     handler = functools.partial(_QuietHandler, directory=str(site))
@@ -79,7 +79,7 @@ def _serve(site: Path, port: int) -> None:
 
 class _QuietHandler(http.server.SimpleHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is that of the base class
-        """Say nothing: the terminal shows the address."""
+        """Log nothing: the terminal shows the address."""
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -1,4 +1,4 @@
-"""What `hack/kind` does: the product in a kind cluster, as pods of an image that is built here."""
+"""`hack/kind`: the product in a kind cluster, as pods of an image that is built here."""
 
 import argparse
 import shutil
@@ -38,21 +38,21 @@ and in another
   token=$(kubectl create token gpuruntime-developer -n {_SYSTEM} --audience gpuruntime)
   curl -H "Authorization: Bearer $token" http://127.0.0.1:8080/api/v1/gpu-units
 
-After a change, ./hack/kind builds and installs again. ./hack/kind --delete ends it all."""
+After a change, run ./hack/kind again. ./hack/kind --delete deletes the cluster."""
 
 
 class KindError(Exception):
-    """It cannot be done; the message says what to do."""
+    """A step failed; the message says what to do."""
 
 
 @frozen
 class KindCluster:
-    """A kind cluster by its name."""
+    """A kind cluster."""
 
     name: str
 
     def up(self) -> None:
-        """Make the cluster if it is not there, build, load, install, wait; a second time brings it up to date.
+        """Create the cluster if it does not exist, build and load the image, install, and wait; run again to update.
 
         Raises:
             KindError: a step failed.
@@ -64,7 +64,7 @@ class KindCluster:
         self._kubectl("apply", "--kustomize", _OVERLAY)
         for process in ("controller-manager", "runtime-api"):
             deployment = f"deployment/gpuruntime-{process}"
-            # The tag of the image stays the same, so nothing but a restart brings a new one.
+            # The tag of the image stays the same, so only a restart runs a new image.
             self._kubectl("rollout", "restart", deployment, "--namespace", _SYSTEM)
             self._kubectl("rollout", "status", deployment, "--namespace", _SYSTEM, "--timeout", "180s")
         print(_NEXT.format(name=self.name))
@@ -77,15 +77,15 @@ class KindCluster:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run the command; what the user can mend is one line on standard error and exit code 1."""
+    """Run the command; a user error is one line on standard error and exit code 1."""
     parser = argparse.ArgumentParser(
         prog="hack/kind",
         description="Build the image and run the product with it in a kind cluster: the overlay dev, one pod a process."
-        " Run again, it brings the cluster up to date. The nodes have no GPUs: units that ask for some wait."
+        " Run again, it brings the cluster up to date. The nodes have no GPUs, so units with GPUs stay Pending."
         " `hack/up` needs no Docker, and has fake GPUs.",
     )
     parser.add_argument("--name", default="gpuruntime", help="name of the kind cluster (default: %(default)s)")
-    parser.add_argument("--delete", action="store_true", help="delete the cluster and all that is in it")
+    parser.add_argument("--delete", action="store_true", help="delete the cluster")
     arguments = parser.parse_args(argv)
     cluster = KindCluster(arguments.name)
     try:
@@ -111,7 +111,7 @@ def _check_programs() -> None:
 def _run(*command: str) -> None:
     print(f"+ {' '.join(command)}", flush=True)
     if subprocess.run(command, cwd=ROOT, check=False).returncode != 0:
-        raise KindError(f"`{' '.join(command)}` failed; its words are above")
+        raise KindError(f"`{' '.join(command)}` failed; see its output above")
 
 
 def _output(*command: str) -> str:

@@ -1,4 +1,4 @@
-"""What `hack/e2e` does: runs the user stories of e2e/, all or some, here or against another cluster."""
+"""`hack/e2e`: run the user stories of e2e/, all or some, locally or against another cluster."""
 
 import argparse
 import os
@@ -16,7 +16,9 @@ PYTEST: Final = [sys.executable, "-m", "pytest", "--durations=5"]
 
 
 def main(argv: list[str]) -> int:
-    """Run the stories; gives the exit code of pytest, or 1 with one line if there is nothing to run."""
+    """Run the stories; returns the exit code of pytest, or 1 with one line on standard error if there is nothing to
+    run.
+    """
     arguments = _parser().parse_args(argv)
     if arguments.list:
         for name, path in FILES.items():
@@ -32,7 +34,7 @@ def main(argv: list[str]) -> int:
         return 1
     environment = dict(os.environ)
     if kubeconfig is None:
-        # Two stories that run at the same time share one installation.
+        # Two stories run at a time and share one installation.
         chosen = [str(FILES[name]) for name in arguments.stories] or ["e2e"]
         flags = ["--numprocesses", "auto"]
     else:

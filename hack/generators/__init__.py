@@ -1,1 +1,1 @@
-"""Generated files: OpenAPI, metrics page, public surface."""
+"""Generators of checked-in files: OpenAPI, metrics page, public surface."""

@@ -1,4 +1,4 @@
-"""A Python client made from the description of the API by openapi-python-client, and the check of its types."""
+"""A Python client that openapi-python-client generates from the OpenAPI document, and the check of its types."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ __all__ = ["PACKAGE", "GeneratedClient", "generate_client"]
 
 PACKAGE: Final = "gpu_runtime_client"
 _BIN: Final = Path(sys.executable).parent
-# The generator's own client.py gives httpx arguments of type object, whatever the description says.
+# The generator's own client.py passes arguments of type object to httpx, whatever the document says.
 _MYPY: Final = f"""\
 [mypy]
 strict = True
@@ -23,19 +23,19 @@ disable_error_code = arg-type
 
 @frozen
 class GeneratedClient:
-    """A client package in a directory of its own."""
+    """A generated client package in its own directory."""
 
     directory: Path
     output: str
-    """What the generator said: one line if it had no complaint."""
+    """The output of the generator: one line if there are no warnings."""
 
     def operations(self) -> set[str]:
-        """The names of the operations that it can call, in snake case."""
+        """The names of the operations of the client, in snake case."""
         modules = (self.directory / PACKAGE / "api").glob("*/*.py")
         return {module.stem for module in modules if module.stem != "__init__"}
 
     def type_errors(self, *programs: Path) -> str:
-        """What mypy, strict, finds in the client and in programs that use it; "" if that is nothing."""
+        """The errors of mypy --strict in the client and in programs that use it; "" if there are none."""
         config = self.directory / "mypy.ini"
         config.write_text(_MYPY)
         options = ("--config-file", str(config), "--cache-dir", str(self.directory / "mypy-cache"))
@@ -52,9 +52,9 @@ class GeneratedClient:
 
 
 def generate_client(document: Path, directory: Path) -> GeneratedClient:
-    """The client of an API with this description, made in a directory."""
+    """Generate the client of an OpenAPI document in a directory."""
     command = [str(_BIN / "openapi-python-client"), "generate", "--meta", "none", "--path", str(document)]
-    # The generator formats what it writes with the ruff that it finds.
+    # The generator formats its output with the ruff on PATH.
     environment = {**os.environ, "PATH": f"{_BIN}{os.pathsep}{os.environ['PATH']}"}
     done = subprocess.run(
         [*command, "--output-path", str(directory / PACKAGE)],

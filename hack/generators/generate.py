@@ -1,4 +1,4 @@
-"""What `hack/generate` does: writes what is generated of manifests/ and docs/, or tells what of it is stale."""
+"""`hack/generate`: write the generated files of manifests/ and docs/, or report which are stale."""
 
 import argparse
 import sys
@@ -20,7 +20,7 @@ def _roles(process: str, builder: str) -> tuple[str, ...]:
     return ("rbac", builder, *account, "--out", f"manifests/access/{process}/roles.yaml")
 
 
-# One line an output: the arguments of `gpuruntime generate`. A process that gets an account of its own gets a line.
+# The arguments of `gpuruntime generate`, one line per output. A process with its own ServiceAccount needs a line.
 OUTPUTS: Final = (
     ("crds", "gpuruntime.api", "--out", "manifests/crds"),
     _roles("manager", "gpuruntime.processes.manager:build_manager"),
@@ -30,7 +30,7 @@ OUTPUTS: Final = (
 
 
 def main(argv: list[str]) -> int:
-    """Write all outputs, or with --check only look at them: 1 if one is stale or cannot be made."""
+    """Write all files, or only check them with --check; exit code 1 if one is stale or cannot be generated."""
     parser = argparse.ArgumentParser(
         prog="hack/generate",
         description="Write what is generated: definitions of our kinds, roles, OpenAPI of routes, tables of metrics.",

@@ -1,6 +1,6 @@
-"""The tables of docs/metrics.md: written from the registries of our processes, which are built, but not run.
+"""The tables of docs/metrics.md, generated from the registries of our processes, which are built but not run.
 
-A table stands between two comments; the first says which names belong into it::
+A table is between two comments; the first has the patterns of the names in it::
 
     <!-- metrics: gpuruntime_claim_* gpuruntime_operation* -->
     <!-- end of metrics -->
@@ -41,12 +41,12 @@ _EVERY: Final = "every process"
 
 
 class MetricsPageError(Exception):
-    """The page has no place for a metric, or more than one."""
+    """The page has no table for a metric, or more than one."""
 
 
 @frozen(order=True)
 class Shown:
-    """A metric as a scrape shows it."""
+    """A metric in a scrape."""
 
     name: str
     type: str
@@ -55,12 +55,12 @@ class Shown:
 
 
 def shown_in(registry: CollectorRegistry) -> set[Shown]:
-    """What a scrape shows."""
+    """The metrics in a scrape of a registry."""
     return {
         Shown(
             f"{family.name}_total" if family.type == "counter" else family.name,
             family.type,
-            # All our metrics are of the classes that have it; samples tell the labels only where there are some.
+            # All our metric classes have it; the labels of samples are not known if there are none.
             tuple(family._labelnames),  # type: ignore[attr-defined]  # noqa: SLF001 - see above
             family.documentation,
         )
@@ -69,7 +69,7 @@ def shown_in(registry: CollectorRegistry) -> set[Shown]:
 
 
 def served() -> dict[Shown, frozenset[str]]:
-    """What our processes show, and which of them do."""
+    """The metrics of our processes, each with the processes that serve it."""
 
     async def registries() -> dict[str, CollectorRegistry]:
         return {name: _complete(build()) for name, build in _PROCESSES.items()}
@@ -85,13 +85,13 @@ def filled(page: str, metrics: Mapping[Shown, frozenset[str]]) -> str:
     """The page with its tables filled.
 
     Raises:
-        MetricsPageError: the page has not exactly one place for each metric.
+        MetricsPageError: the page does not have exactly one table for each metric.
     """
     tables = [match["patterns"].split() for match in _TABLE.finditer(page)]
     for shown in sorted(metrics):
-        places = sum(_belongs(shown, patterns) for patterns in tables)
-        if places != 1:
-            raise MetricsPageError(f"{shown.name}: expected one table whose patterns match, found {places}")
+        matching = sum(_belongs(shown, patterns) for patterns in tables)
+        if matching != 1:
+            raise MetricsPageError(f"{shown.name}: expected one table whose patterns match, found {matching}")
 
     def fill(match: re.Match[str]) -> str:
         mine = [shown for shown in sorted(metrics) if _belongs(shown, match["patterns"].split())]
@@ -101,7 +101,7 @@ def filled(page: str, metrics: Mapping[Shown, frozenset[str]]) -> str:
 
 
 def update(*, check: bool) -> int:
-    """Write the tables, or with `check` only look at them: 1 if one is stale, or there is none for a metric."""
+    """Write the tables, or only check them with `check`; 1 if one is stale or a metric has no table."""
     try:
         text = filled(PAGE.read_text(encoding="utf-8"), served())
     except MetricsPageError as error:
@@ -125,7 +125,7 @@ def _with_api(server: ApiServer) -> Manager:
 
 
 def _complete(manager: Manager) -> CollectorRegistry:
-    """The registry of a manager, with what it shows of its loop once it runs."""
+    """The registry of a manager, with the metrics of the event loop that it has when it runs."""
     manager.observability.watch_loop(LoopWatchdog())
     return manager.observability.registry
 

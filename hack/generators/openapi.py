@@ -1,7 +1,7 @@
-"""The checked-in description of the API: written from the routes, and never with a break that nobody owned up to.
+"""docs/openapi.json, generated from the routes. A breaking change must be acknowledged.
 
-docs/openapi.json is what callers were promised. A change that breaks one of them is written only if its sentence is in
-docs/openapi-breaks.txt; it belongs into CHANGELOG.md as well.
+A change that breaks callers is written only if its sentence is in docs/openapi-breaks.txt. It also belongs in
+CHANGELOG.md.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from gpuruntime.processes.manager import build_manager
 from gpuruntime.web.openapi.document import openapi_document
 from hack.generators.openapi_changes import breaking_changes
 
-__all__ = ["ACCEPTED", "DOCUMENT", "described", "unmarked_breaks", "update"]
+__all__ = ["ACCEPTED", "DOCUMENT", "described", "unacknowledged_breaks", "update"]
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 DOCUMENT: Final = ROOT / "docs" / "openapi.json"
@@ -25,7 +25,7 @@ ACCEPTED: Final = ROOT / "docs" / "openapi-breaks.txt"
 
 
 def described() -> dict[str, Any]:
-    """The description of the product's API as it is now."""
+    """The OpenAPI document of the current routes."""
 
     async def describe() -> dict[str, Any]:
         return openapi_document(build_manager(OFFLINE_CREDENTIALS).api.routes)
@@ -33,22 +33,26 @@ def described() -> dict[str, Any]:
     return asyncio.run(describe())
 
 
-def unmarked_breaks(new: dict[str, Any]) -> tuple[str, ...]:
-    """What breaks callers who were written for the checked-in description, and is not marked as meant."""
+def unacknowledged_breaks(new: dict[str, Any]) -> tuple[str, ...]:
+    """The changes that break callers of the checked-in document and are not acknowledged."""
     if not DOCUMENT.exists():
         return ()
     marked = ACCEPTED.read_text(encoding="utf-8").splitlines()
-    return tuple(told for told in breaking_changes(orjson.loads(DOCUMENT.read_bytes()), new) if told not in marked)
+    changes = breaking_changes(orjson.loads(DOCUMENT.read_bytes()), new)
+    return tuple(change for change in changes if change not in marked)
 
 
 def update(*, check: bool) -> int:
-    """Write the description, or with `check` only look at it: 1 if it is stale or breaks somebody."""
+    """Write the document, or only check it with `check`; 1 if it is stale or has an unacknowledged break."""
     new = described()
-    breaks = unmarked_breaks(new)
-    for told in breaks:
-        print(f"breaking: {told}", file=sys.stderr)
+    breaks = unacknowledged_breaks(new)
+    for change in breaks:
+        print(f"breaking: {change}", file=sys.stderr)
     if breaks:
-        print(f"mend it, or put these sentences into {ACCEPTED.relative_to(ROOT)} and CHANGELOG.md", file=sys.stderr)
+        print(
+            f"revert the change, or add these sentences to {ACCEPTED.relative_to(ROOT)} and CHANGELOG.md",
+            file=sys.stderr,
+        )
         return 1
     text = orjson.dumps(new, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
     generated = Generated("", {DOCUMENT: text})

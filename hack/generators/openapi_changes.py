@@ -1,7 +1,7 @@
-"""Two descriptions of the API compared: what a newer one breaks for programs that were written for the older one.
+"""Breaking changes between two OpenAPI documents.
 
-A caller breaks where the newer API takes less (a field is gone or required, a value is no longer allowed) or gives less
-(a route, an answer or a field is gone, or not always there any more).
+A change is breaking if the newer API accepts less (a field is removed or required, a value is no longer allowed) or
+returns less (a route, a response or a field is removed, or is no longer always present).
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,9 +16,9 @@ _EXACT: Final = ("pattern", "format", "uniqueItems")
 
 
 def breaking_changes(old: dict[str, Any], new: dict[str, Any]) -> tuple[str, ...]:
-    """Every change from one document to the other that can break a caller, a sentence each, in the older one's order.
+    """Every breaking change between two documents, one sentence each, in the order of the older one.
 
-    Caveats: a changed pattern counts as broken even if it allows more. A new value of an enum in an answer does not.
+    Caveats: a changed pattern is always breaking, even if it allows more. A new enum value in a response is not.
     """
     return tuple(_Comparison(old, new).all())
 
@@ -90,7 +90,7 @@ class _Comparison:
                 yield from compare(where, content.get("schema", {}), after.get("schema", {}))
 
     def _taken(self, where: str, before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
-        """What is sent: the new schema must allow all that the old one did."""
+        """Request schemas: the new one must allow everything that the old one allowed."""
         old, new = _resolved(before, self._old), _resolved(after, self._new)
         lost = _kinds(old) - _kinds(new)
         if lost:
@@ -109,7 +109,7 @@ class _Comparison:
         yield from self._inner(where, old, new, taken=True)
 
     def _given(self, where: str, before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
-        """What is answered: the old schema must have expected all that the new one allows."""
+        """Response schemas: the old one must allow everything that the new one allows."""
         old, new = _resolved(before, self._old), _resolved(after, self._new)
         added = _kinds(new) - _kinds(old)
         if added:
@@ -152,7 +152,7 @@ def _by_name(operation: dict[str, Any]) -> dict[str, Any]:
 
 
 def _resolved(schema: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
-    """What a schema says, wherever it says so: one that is found elsewhere, or is that or null, is the other one."""
+    """The schema behind a reference, or behind a reference that may be null."""
     choices = schema.get("anyOf", ())
     reference = next((choice["$ref"] for choice in choices if "$ref" in choice), schema.get("$ref"))
     if reference is None:
@@ -163,7 +163,7 @@ def _resolved(schema: dict[str, Any], document: dict[str, Any]) -> dict[str, Any
 
 
 def _kinds(schema: dict[str, Any]) -> set[str]:
-    """The types that a value may have. An integer is a number as well; no type is any type."""
+    """The types that a value may have. An integer is also a number; a schema without a type allows all types."""
     if "anyOf" in schema:
         return set().union(*(_kinds(choice) for choice in schema["anyOf"]))
     kind = schema.get("type", ["string", "number", "integer", "boolean", "array", "object", "null"])

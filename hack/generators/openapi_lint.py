@@ -1,7 +1,6 @@
-"""Spectral, the linter of OpenAPI documents, on the description of the API.
+"""Spectral, a linter of OpenAPI documents, on our OpenAPI document.
 
-npm installs it into the cache of this user, as hack/generators/spectral/package-lock.json says. Nothing of it is left
-in the checkout.
+npm installs it in the user's cache, pinned by hack/generators/spectral/package-lock.json; the checkout stays clean.
 """
 
 import fcntl
@@ -23,14 +22,14 @@ RULES: Final = _HOME / "ruleset.yaml"
 
 
 class SpectralError(Exception):
-    """Spectral cannot be installed, or failed; the message says why."""
+    """Spectral cannot be installed, or failed; the message has the cause."""
 
 
 def lint(document: Path) -> str:
-    """What Spectral finds in a description, hints included; "" if that is nothing.
+    """The findings of Spectral in a document, hints included; "" if there are none.
 
     Raises:
-        SpectralError: it cannot be asked.
+        SpectralError: it cannot run.
     """
     program = _installed() / "node_modules" / ".bin" / "spectral"
     options = ("--ruleset", str(RULES), "--fail-severity", "hint", "--quiet")
@@ -41,7 +40,7 @@ def lint(document: Path) -> str:
 
 
 def _installed() -> Path:
-    """The directory that holds Spectral, named after everything that decides what is in it."""
+    """The directory of Spectral, named after a hash of its lock file and configuration."""
     digest = hashlib.sha256(b"".join((_HOME / name).read_bytes() for name in _PINS))
     cache = cache_directory(os.environ)
     target = cache / f"spectral-{digest.hexdigest()[:12]}"
@@ -65,7 +64,7 @@ def _install(cache: Path, target: Path) -> None:
             raise SpectralError(f"npm cannot be run ({error}): install Node.js") from error
         if done.returncode != 0:
             raise SpectralError(f"npm ci failed, check that npm reaches its registry: {done.stderr[-1000:]}")
-        # All at once: what was interrupted is never taken for complete.
+        # Atomic: an interrupted installation is never used.
         (Path(draft) / "complete").mkdir()
         (Path(draft) / "node_modules").rename(Path(draft) / "complete" / "node_modules")
         (Path(draft) / "complete").rename(target)

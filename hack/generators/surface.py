@@ -1,4 +1,4 @@
-"""The public surface: what users may import, with signatures, as text that is compared in review.
+"""The public surface: the importable names with their signatures, as text for review.
 
 It is read from the source and not from imported objects, so that it is the same on every version of Python.
 """
@@ -40,7 +40,7 @@ _PROPERTIES = {"property", "cached_property"}
 
 
 def main(argv: list[str]) -> int:
-    """Print the listing, or write it down."""
+    """Print the listing, or write it with --accept."""
     parser = argparse.ArgumentParser(
         prog="./hack/in-venv -m hack.generators.surface", description=__doc__.partition("\n")[0]
     )
@@ -77,7 +77,7 @@ def _exported(module: str) -> list[str]:
 
 
 def _found(module: str, name: str) -> list[ast.stmt]:
-    """The statements that define a name, in the module itself or where it is imported from."""
+    """The statements that define a name, in the module or in the module that it is imported from."""
     found = [node for node in _tree(module).body if name in _names(node)]
     for node in _tree(module).body:
         if not found and isinstance(node, ast.ImportFrom) and node.module is not None:
@@ -115,7 +115,7 @@ def _described(name: str, *nodes: ast.stmt) -> Iterator[str]:
 
 
 def _keywords(node: ast.ClassDef) -> str:
-    """Fields are arguments in their order, unless the class says that all of them are given by name."""
+    """The note of a class whose fields are all keyword-only."""
     options = [option for call in node.decorator_list if isinstance(call, ast.Call) for option in call.keywords]
     return ", by keyword" if any(option.arg == "kw_only" for option in options) else ""
 
@@ -138,7 +138,7 @@ def _member(node: ast.stmt) -> Iterator[str]:
 
 
 def _attributes(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
-    """What `__init__` gives an object."""
+    """The public attributes that `__init__` sets."""
     for inner in node.body if node.name == "__init__" else ():
         target = inner.targets[0] if isinstance(inner, ast.Assign) else getattr(inner, "target", None)
         if isinstance(target, ast.Attribute) and not target.attr.startswith("_"):
@@ -153,7 +153,7 @@ def _signature(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
 
 
 def _text(node: ast.AST) -> str:
-    # How f-strings are quoted differs between versions of Python, and a default that is computed is no promise.
+    # The quoting of f-strings differs between versions of Python, and a computed default is not a promise.
     return ast.unparse(_Computed().visit(node))
 
 

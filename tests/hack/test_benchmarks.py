@@ -26,7 +26,7 @@ def stand_in(name: str, script: str) -> Contender:
 
 
 def taking(name: str, seconds: float) -> Contender:
-    """A contender that burns what it says, in numbers that no machine can change."""
+    """A contender that reports a fixed number of seconds."""
     return stand_in(name, f"print({json.dumps({'seconds': seconds})!r})")
 
 
@@ -55,7 +55,7 @@ def row_of(table: str, name: str) -> str:
     return next(line for line in table.splitlines() if line.split()[:1] == [name])
 
 
-async def test_a_contender_that_is_slow_is_reported_slow_and_a_quick_one_is_not(runner: Runner) -> None:
+async def test_a_slow_contender_misses_its_bar_and_a_quick_one_meets_it(runner: Runner) -> None:
     contenders = (taking("go", 1.0), taking("slow", 2.0), taking("quick", 1.2))
 
     report = report_of((await measured(runner, *contenders)).figure(SECONDS), *contenders)
@@ -65,8 +65,8 @@ async def test_a_contender_that_is_slow_is_reported_slow_and_a_quick_one_is_not(
     assert not report.all_met
 
 
-async def test_a_contender_that_really_burns_is_slower_than_one_that_does_not(runner: Runner) -> None:
-    work = "from hack.benchmarks.contending import Meter; meter = Meter(); sum(range({})); meter.finish(0)"
+async def test_a_contender_that_uses_more_cpu_is_measured_as_slower(runner: Runner) -> None:
+    work = "from hack.benchmarks.contender_program import Meter; meter = Meter(); sum(range({})); meter.finish(0)"
     environment = {"PYTHONPATH": str(Path(__file__).parents[2])}
     quick, slow = (
         Contender(name, (sys.executable, "-c", work.format(size)), environment=environment)
@@ -79,7 +79,7 @@ async def test_a_contender_that_really_burns_is_slower_than_one_that_does_not(ru
     assert figure.met(figure.bars[0]) is False
 
 
-async def test_a_contender_that_crashes_is_reported_with_its_last_line_and_stops_nobody(runner: Runner) -> None:
+async def test_a_crashed_contender_is_reported_with_its_last_line_and_the_others_continue(runner: Runner) -> None:
     crashing = stand_in("slow", "print('starting'); raise SystemExit('no such cluster')")
     contenders = (taking("go", 1.0), crashing, taking("quick", 1.0))
 
@@ -103,13 +103,13 @@ async def test_a_contender_without_a_result_has_failed(runner: Runner, script: s
     assert await run(runner, stand_in("odd", script)) == Failure(reason)
 
 
-async def test_a_contender_that_cannot_be_set_up_has_failed_without_being_started(runner: Runner) -> None:
+async def test_a_contender_that_cannot_be_set_up_fails_without_a_start(runner: Runner) -> None:
     broken = Contender("kopf", ("/no/such/python",), broken="kopf cannot be installed")
 
     assert await run(runner, broken) == Failure("kopf cannot be installed")
 
 
-async def test_a_contender_that_never_ends_is_ended_and_has_failed(runner: Runner) -> None:
+async def test_a_contender_that_does_not_exit_is_killed_and_fails(runner: Runner) -> None:
     endless = stand_in("endless", "import time; time.sleep(600)")
 
     assert await run(runner, endless, limit=0.5) == Failure("not done after 0.5 s: it printed nothing")
@@ -141,7 +141,7 @@ print('goodbye')
     assert await run(runner, stand_in("chatty", script)) == {"seconds": 2.0}
 
 
-async def test_everybody_runs_once_a_round_and_another_begins_each_round() -> None:
+async def test_every_contender_runs_once_per_round_and_each_round_starts_with_another() -> None:
     order: list[str] = []
 
     async def once(contender: Contender) -> Outcome:
@@ -159,7 +159,7 @@ def test_a_summary_is_the_median_and_the_extremes() -> None:
     assert Summary.of((4.0, 1.0)) == Summary(median=2.5, least=1.0, most=4.0)
 
 
-def test_a_bar_compares_medians_and_is_not_known_without_them() -> None:
+def test_a_bar_compares_medians_and_is_unknown_without_them() -> None:
     figure = Figure("time", "s", {"go": (1.0, 9.0, 2.0), "ours": (3.0, 0.5, 8.0), "kopf": (1.0,)}, {"kopf": "crashed"})
 
     assert figure.ratio("ours", "go") == 1.5
@@ -170,7 +170,7 @@ def test_a_bar_compares_medians_and_is_not_known_without_them() -> None:
     assert figure.met(Bar("absent", 1.0)) is None
 
 
-def test_a_bar_says_what_it_asks_for() -> None:
+def test_a_bar_describes_its_limit() -> None:
     assert Bar("ours", 30.0).text("ms") == "at most 30 ms"
     assert Bar("ours", 1.5, "go").text("s") == "at most 1.5x go"
     assert Bar("ours", 1 / 6, "kopf").text("s") == "at most 1/6 of kopf"
@@ -195,7 +195,7 @@ def test_json_holds_every_sample_and_every_verdict() -> None:
     assert found["bars"] == [{"contender": "ours", "bar": "at most 1.5x go", "limit": 1.5, "times": "go", "met": False}]
 
 
-async def test_a_client_of_the_faulty_server_that_comes_back_at_once_is_counted_as_hot(
+async def test_a_client_that_retries_the_faulty_server_at_once_has_a_high_request_rate(
     runner: Runner, tmp_path: Path
 ) -> None:
     hot = """

@@ -7,26 +7,26 @@ import pytest
 from gpuruntime.testing.processes.supervised import ChildProcesses
 from gpuruntime.testing.progress import Progress
 from hack.benchmarks.alternating import Results
+from hack.benchmarks.api.claims import BARE_PATCH, CLAIMS, FULL, OURS, PUBLISHED, Load, measures
+from hack.benchmarks.api.duplicates import DUPLICATES
+from hack.benchmarks.api.hostile import BARE_GET, HOSTILE
+from hack.benchmarks.api.hostile import measures as hostile_measures
+from hack.benchmarks.api.latencies import Latencies, arrivals, one_by_one, sent_at
+from hack.benchmarks.api.sizes import SIZES
 from hack.benchmarks.api_bench import SCENARIOS
 from hack.benchmarks.contenders import Contender, Runner
 from hack.benchmarks.report import Report, ScenarioReport, as_table
-from hack.benchmarks.requests.claims import BARE_PATCH, CLAIMS, FULL, OURS, PUBLISHED, Load, measures
-from hack.benchmarks.requests.duplicates import DUPLICATES
-from hack.benchmarks.requests.hostility import BARE_GET, HOSTILE
-from hack.benchmarks.requests.hostility import measures as hostile_measures
-from hack.benchmarks.requests.latencies import Latencies, arrivals, one_by_one, sent_at
-from hack.benchmarks.requests.reads import SIZES
 from hack.benchmarks.scenario import Bench
 
 
 def judged(*windows: tuple[float, float]) -> str:
-    """The row of ours in the figure that has a bar, after windows of so many ms for a claim and for a bare PATCH."""
+    """Our row in the figure with a bar, for windows given as (claim ms, bare PATCH ms)."""
     ours = [{"paused rate p50": claim, "paused rate times": claim / bare} for claim, bare in windows]
     theirs = [{"paused rate p50": bare} for _, bare in windows]
     results = Results({OURS: ours, BARE_PATCH: theirs, PUBLISHED: [{"paused rate p50": 92.0}]})
     figures = [results.figure(measure) for measure in measures(FULL) if measure.bars]
-    everybody = tuple(Contender(name, ()) for name in (OURS, BARE_PATCH, PUBLISHED))
-    table = as_table(Report({}, (ScenarioReport("claims", "", everybody, (figures[0],)),)))
+    participants = tuple(Contender(name, ()) for name in (OURS, BARE_PATCH, PUBLISHED))
+    table = as_table(Report({}, (ScenarioReport("claims", "", participants, (figures[0],)),)))
     return next(line for line in table.splitlines() if line.startswith(OURS))
 
 
@@ -51,7 +51,7 @@ def test_figures_are_named_after_the_load_that_was_measured() -> None:
     assert "sent again after 503 or 504, 15 at once, reconcilers running" in names
 
 
-def test_requests_come_at_the_same_times_in_every_run_and_so_many_a_second() -> None:
+def test_arrival_times_are_the_same_in_every_run_and_have_the_given_rate() -> None:
     times = arrivals(2000, 45.0, seed=8)
 
     assert times == arrivals(2000, 45.0, seed=8)
@@ -59,7 +59,7 @@ def test_requests_come_at_the_same_times_in_every_run_and_so_many_a_second() -> 
     assert 40 < 2000 / times[-1] < 50
 
 
-def test_the_slowest_of_a_hundred_is_not_the_ninety_ninth() -> None:
+def test_the_slowest_of_a_hundred_requests_is_not_the_99th_percentile() -> None:
     some = Latencies(tuple(number / 1000 for number in range(1, 101)))
 
     assert (some.p50, some.p90, some.p99) == (50.5, 90.0, 99.0)
@@ -84,14 +84,12 @@ async def test_every_request_is_sent_once_at_each_time_without_waiting_for_the_o
     assert [len(some.seconds) for some in (*found, alone)] == [3, 3, 2]
 
 
-def test_every_scenario_of_the_api_is_known_by_its_name() -> None:
+def test_the_scenarios_of_the_api_are_listed() -> None:
     assert list(SCENARIOS) == ["claims", "duplicates", "sizes", "hostile", "followers"]
 
 
 @pytest.mark.parametrize(("attacked", "verdict"), [(300.0, "met"), (301.0, "not met")])
-def test_hostile_requests_may_add_a_quarter_of_a_second_to_the_quiet_window_of_the_round(
-    attacked: float, verdict: str
-) -> None:
+def test_hostile_requests_may_add_250_ms_to_the_quiet_window_of_the_round(attacked: float, verdict: str) -> None:
     bombs = next(measure for measure in hostile_measures() if measure.bars and "bombs without" in measure.name)
     reading = {"no request beyond": 50.0, "10 gzip bombs without a token beyond": attacked}
     figure = Results({OURS: [reading], BARE_GET: []}).figure(bombs)
@@ -103,8 +101,8 @@ def test_hostile_requests_may_add_a_quarter_of_a_second_to_the_quiet_window_of_t
 
 @pytest.mark.soak
 @pytest.mark.timeout(280)
-async def test_hostile_requests_are_measured_on_a_cluster_of_their_own(tmp_path: Path) -> None:
-    with ChildProcesses(tmp_path / "children") as children:
+async def test_the_hostile_scenario_runs_on_its_own_cluster(tmp_path: Path) -> None:
+    with Children(tmp_path / "children") as children:
         progress = Progress(io.StringIO())
         bench = Bench(runner=Runner(children, tmp_path), progress=progress, directory=tmp_path, repeat=1, quick=True)
 
@@ -116,8 +114,8 @@ async def test_hostile_requests_are_measured_on_a_cluster_of_their_own(tmp_path:
 
 @pytest.mark.soak
 @pytest.mark.timeout(280)
-async def test_all_scenarios_give_all_their_figures_on_clusters_of_their_own(tmp_path: Path) -> None:
-    with ChildProcesses(tmp_path / "children") as children:
+async def test_every_scenario_returns_all_its_figures(tmp_path: Path) -> None:
+    with Children(tmp_path / "children") as children:
         progress = Progress(io.StringIO())
         bench = Bench(runner=Runner(children, tmp_path), progress=progress, directory=tmp_path, repeat=1, quick=True)
 

@@ -12,14 +12,14 @@ from hack.benchmarks.__main__ import main
 from hack.benchmarks.alternating import Measure, Results, alternate
 from hack.benchmarks.catalogue import loops
 from hack.benchmarks.contenders import Contender, Failure, Outcome, Runner
+from hack.benchmarks.operator.audit_log import UserLog, count_writes
+from hack.benchmarks.operator.converge import measures
+from hack.benchmarks.operator.equivalence import differences
+from hack.benchmarks.operator.idle import idle_measures, restart_measures
+from hack.benchmarks.operator.readiness import is_ready
+from hack.benchmarks.operator.rendezvous import Rendezvous
 from hack.benchmarks.operator_bench import SCENARIOS
 from hack.benchmarks.report import Report, ScenarioReport, as_table
-from hack.benchmarks.units.converging import measures
-from hack.benchmarks.units.idling import idle_measures, restart_measures
-from hack.benchmarks.units.meeting import Meeting
-from hack.benchmarks.units.readiness import is_ready
-from hack.benchmarks.units.sameness import differences
-from hack.benchmarks.units.written import UserLog, counted
 
 UNITS = 100
 OURS = loops()[-1].contender
@@ -51,7 +51,7 @@ def runner(tmp_path: Path) -> Iterator[Runner]:
 
 
 def taking(name: str, reading: Mapping[str, float]) -> Contender:
-    """A contender that takes what it says, in numbers that no machine can change."""
+    """A contender that reports a fixed reading."""
     return Contender(name, (sys.executable, "-c", f"print({json.dumps(dict(reading))!r})"))
 
 
@@ -70,7 +70,7 @@ async def judged(runner: Runner, measures: tuple[Measure, ...], *contenders: Con
     return rows
 
 
-async def test_an_operator_that_is_slow_hungry_and_chatty_is_reported_as_that(runner: Runner) -> None:
+async def test_an_operator_that_is_too_slow_and_writes_too_much_misses_its_bars(runner: Runner) -> None:
     slow = {**READING, "ready_seconds": 11.5, "cpu_seconds": 1.6, "writes": 501}
 
     rows = await judged(runner, measures(UNITS), taking("go", READING), taking(OURS, slow))
@@ -80,7 +80,7 @@ async def test_an_operator_that_is_slow_hungry_and_chatty_is_reported_as_that(ru
     assert rows["writes of a unit"].endswith("1.00  at most 1x go  not met")
 
 
-async def test_an_operator_that_is_as_good_as_the_bars_ask_for_is_reported_as_that(runner: Runner) -> None:
+async def test_an_operator_at_the_limits_meets_its_bars(runner: Runner) -> None:
     good = {**READING, "ready_seconds": 10.9, "cpu_seconds": 1.49}
 
     rows = await judged(runner, measures(UNITS), taking("go", READING), taking(OURS, good))
@@ -92,7 +92,7 @@ async def test_an_operator_that_is_as_good_as_the_bars_ask_for_is_reported_as_th
 
 
 @pytest.mark.parametrize(("writes", "verdict"), [(0, "met"), (1, "not met")])
-async def test_a_single_write_among_idle_units_is_one_too_many(runner: Runner, writes: int, verdict: str) -> None:
+async def test_a_single_write_in_the_idle_period_misses_the_bar(runner: Runner, writes: int, verdict: str) -> None:
     contender = taking(OURS, {**IDLE_READING, "writes": writes})
 
     rows = await judged(runner, idle_measures(UNITS), contender)
@@ -102,7 +102,7 @@ async def test_a_single_write_among_idle_units_is_one_too_many(runner: Runner, w
 
 
 @pytest.mark.parametrize(("writes", "verdict"), [(0, "met"), (1, "not met")])
-async def test_a_single_write_of_a_restart_is_one_too_many(runner: Runner, writes: int, verdict: str) -> None:
+async def test_a_single_write_of_a_restart_misses_the_bar(runner: Runner, writes: int, verdict: str) -> None:
     reading = {"rest_seconds": 2.0, "rest_cpu_seconds": 1.5, "rest_runs": UNITS, "rest_writes": writes}
 
     rows = await judged(runner, restart_measures(UNITS), taking(OURS, reading))
@@ -110,25 +110,25 @@ async def test_a_single_write_of_a_restart_is_one_too_many(runner: Runner, write
     assert rows["writes of a restart"].endswith(f"at most 0 writes  {verdict}")
 
 
-async def test_a_contender_waits_between_ready_and_done_until_the_bench_has_seen_enough(runner: Runner) -> None:
+async def test_a_contender_waits_between_ready_and_done_until_the_bench_ends_it(runner: Runner) -> None:
     script = """
 import asyncio
-from hack.benchmarks.contending import Meter, say_ready, until_done
+from hack.benchmarks.contender_program import Meter, report_ready, wait_until_done
 async def work():
     meter = Meter()
-    await say_ready()
-    await until_done()
+    await report_ready()
+    await wait_until_done()
     meter.finish(7, rest_runs=3)
 asyncio.run(work())
 """
     environment = {"PYTHONPATH": str(Path(__file__).parents[2])}
     contender = Contender("patient", (sys.executable, "-c", script), environment=environment)
 
-    async with Meeting() as meeting:
-        running = asyncio.create_task(runner.run(contender, (), meeting.environment(), 60.0))
-        await meeting.ready()
+    async with Rendezvous() as rendezvous:
+        running = asyncio.create_task(runner.run(contender, (), rendezvous.environment(), 60.0))
+        await rendezvous.ready()
         waits = not running.done()
-        meeting.end()
+        rendezvous.end()
         outcome = await running
 
     assert waits
@@ -154,10 +154,10 @@ def test_only_answered_writes_of_the_user_between_two_positions_count(tmp_path: 
     end = log.position()
     log.path.write_text("".join([before, *asked, audit_line("delete", "services")]))
 
-    found = counted(log.between(start, end))
+    found = count_writes(log.between(start, end))
 
     assert found == {"writes": 3, "status_writes": 1, "event_writes": 1, "refused_writes": 1}
-    assert counted(log.between(0, log.position()))["writes"] == 5
+    assert count_writes(log.between(0, log.position()))["writes"] == 5
 
 
 def audit_line(
@@ -180,7 +180,7 @@ def audit_line(
     return json.dumps(line, separators=(",", ":")) + "\n"
 
 
-def test_a_difference_between_the_works_of_two_contenders_is_named() -> None:
+def test_a_difference_between_the_children_of_two_contenders_is_named() -> None:
     one = {"spec": {"ports": [{"port": 80}, {"port": 81}], "type": "ClusterIP"}, "labels": {"a": "b"}}
     other = {"spec": {"ports": [{"port": 80}, {"port": 82}], "type": "ClusterIP"}, "status": {}}
 
@@ -191,21 +191,21 @@ def test_a_difference_between_the_works_of_two_contenders_is_named() -> None:
 @pytest.mark.parametrize(
     ("status", "observed", "expected"), [("True", 2, True), ("False", 2, False), ("True", 1, False)]
 )
-def test_a_unit_is_ready_if_it_says_so_of_its_newest_spec(status: str, observed: int, expected: bool) -> None:
+def test_a_unit_is_ready_if_its_status_is_ready_for_the_current_generation(
+    status: str, observed: int, expected: bool
+) -> None:
     condition = {"type": "Ready", "status": status, "observedGeneration": observed}
 
     assert is_ready({"metadata": {"generation": 2}, "status": {"conditions": [condition]}}) is expected
     assert not is_ready({"metadata": {"generation": 2}})
 
 
-def test_every_scenario_of_the_operator_is_known_by_its_name() -> None:
+def test_the_scenarios_of_the_operator_are_listed() -> None:
     assert list(SCENARIOS) == ["converge-300", "converge-1000", "idle"]
 
 
 @pytest.mark.parametrize("kind", ["library", "operator", "api"])
-def test_the_help_of_each_kind_says_what_a_bar_that_is_not_met_means(
-    kind: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_help_of_each_bench_explains_the_exit_code(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main([kind, "--help"])
 

@@ -1,4 +1,4 @@
-"""The product's reconciler as a contender, on a cluster of the bench's own."""
+"""The product's reconciler as a contender, on its own cluster."""
 
 import io
 from collections.abc import Iterator, Mapping
@@ -10,11 +10,11 @@ from gpuruntime.testing.processes.supervised import ChildProcesses
 from gpuruntime.testing.progress import Progress
 from hack.benchmarks.catalogue import Catalogue, loops
 from hack.benchmarks.contenders import Contender, Failure, Runner
-from hack.benchmarks.units.converging import become_ready, limit_of
-from hack.benchmarks.units.operating import Operating
-from hack.benchmarks.units.sameness import differences, form_of
-from hack.benchmarks.units.unit_bench import UnitBench
-from hack.benchmarks.units.world import World, unit_world
+from hack.benchmarks.operator.converge import become_ready, limit_of
+from hack.benchmarks.operator.equivalence import differences, form_of
+from hack.benchmarks.operator.operating import Operating
+from hack.benchmarks.operator.unit_bench import UnitBench
+from hack.benchmarks.operator.world import World, unit_world
 
 UNITS = 3
 
@@ -62,7 +62,7 @@ async def test_ours_makes_units_ready_and_writes_nothing_after_a_restart(bench: 
     assert not list(differences(form_of(world), form_of(world)))
 
 
-async def test_a_contender_that_dies_before_it_is_ready_has_failed(bench: UnitBench, world: World) -> None:
+async def test_a_contender_that_exits_before_it_is_ready_fails(bench: UnitBench, world: World) -> None:
     dying = Contender("dying", ("/bin/sh", "-c", "echo no such luck; exit 3"))
 
     outcome = await Operating(bench.runner, world, limit_of(UNITS)).run(dying, nothing, units=0)

@@ -1,4 +1,4 @@
-"""The description of the API is one that generators of clients like."""
+"""A client generator accepts the OpenAPI document."""
 
 import re
 
@@ -16,7 +16,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> GeneratedClient:
     return generate_client(DOCUMENT, tmp_path_factory.mktemp("generated"))
 
 
-def test_a_generator_makes_a_client_of_every_operation_without_a_warning(client: GeneratedClient) -> None:
+def test_a_client_with_every_operation_is_generated_without_a_warning(client: GeneratedClient) -> None:
     paths = orjson.loads(DOCUMENT.read_bytes())["paths"]
     named = {operation["operationId"] for methods in paths.values() for operation in methods.values()}
 
@@ -24,11 +24,11 @@ def test_a_generator_makes_a_client_of_every_operation_without_a_warning(client:
     assert client.operations() == {snake_case(name) for name in named}
 
 
-def test_the_client_and_a_program_that_uses_it_pass_the_strictest_type_check(client: GeneratedClient) -> None:
+def test_the_client_and_a_program_that_uses_it_pass_mypy_strict(client: GeneratedClient) -> None:
     assert client.type_errors(PROGRAM) == ""
 
 
-def test_no_name_in_the_client_is_made_up_of_where_a_schema_was_found(client: GeneratedClient) -> None:
+def test_no_name_in_the_client_is_derived_from_the_location_of_a_schema(client: GeneratedClient) -> None:
     models = {path.stem for path in client.directory.glob("*/models/*.py")}
 
     assert {name for name in models if len(name) > 40 or re.search(r"_type_\d|_item$|_response_\d", name)} == set()

@@ -1,4 +1,4 @@
-"""The generated manifests are what the code gives now, and a server takes them."""
+"""The generated manifests are current, and an API server accepts them."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ def test_no_generated_manifest_is_stale() -> None:
     assert main(["--check"]) == 0, "run ./hack/generate"
 
 
-def test_the_server_takes_every_generated_manifest(kube_cluster: ClusterAccess) -> None:
+def test_an_api_server_accepts_every_generated_manifest(kube_cluster: ClusterAccess) -> None:
     outputs = [Path(output[output.index("--out") + 1]) for output in OUTPUTS]
     kube_cluster.kubectl("apply", "--filename", str(ROOT / "manifests" / "platform" / "namespaces.yaml"))
 

@@ -1,4 +1,4 @@
-"""`hack/kind` where its programs are missing, and with stand-ins that write down how they were called."""
+"""`hack/kind` without its programs, and with stand-ins that record their calls."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ PROGRAMS = ("docker", "kind", "kubectl")
 
 
 def stand_in(directory: Path, program: str, script: str = "") -> None:
-    """A program that notes its name and arguments in `calls`."""
+    """A program that appends its name and arguments to `calls`."""
     path = directory / program
     path.write_text(f'#!/bin/sh\necho "{program} $*" >> {directory}/calls\n{script}\n')
     path.chmod(0o755)
@@ -42,7 +42,7 @@ def test_a_program_that_is_missing_is_named_in_one_line_with_a_remedy(missing: s
     assert done.stderr.count("\n") == 1
 
 
-def test_an_engine_that_does_not_run_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_docker_engine_that_does_not_run_is_reported_in_one_line(tmp_path: Path) -> None:
     for program in PROGRAMS:
         stand_in(tmp_path, program, "exit 1")
 
@@ -52,7 +52,7 @@ def test_an_engine_that_does_not_run_is_told_in_one_line(tmp_path: Path) -> None
     assert "`docker info` fails: start it, or use ./hack/up" in done.stderr
 
 
-def test_it_makes_the_cluster_once_builds_loads_installs_and_waits(tmp_path: Path) -> None:
+def test_it_creates_the_cluster_once_builds_loads_installs_and_waits(tmp_path: Path) -> None:
     for program in PROGRAMS:
         stand_in(tmp_path, program)
     stand_in(tmp_path, "kind", 'if [ "$1 $2" = "get clusters" ]; then echo other; fi')
@@ -77,7 +77,7 @@ def test_it_makes_the_cluster_once_builds_loads_installs_and_waits(tmp_path: Pat
     ]
 
 
-def test_a_step_that_fails_ends_it_and_a_cluster_that_is_there_is_kept(tmp_path: Path) -> None:
+def test_a_failed_step_ends_the_command_and_keeps_an_existing_cluster(tmp_path: Path) -> None:
     for program in PROGRAMS:
         stand_in(tmp_path, program)
     stand_in(tmp_path, "kind", "echo gpuruntime")
@@ -90,7 +90,7 @@ def test_a_step_that_fails_ends_it_and_a_cluster_that_is_there_is_kept(tmp_path:
     assert "create" not in (tmp_path / "calls").read_text()
 
 
-def test_help_says_what_it_does_and_what_else_there_is(tmp_path: Path) -> None:
+def test_help_describes_the_command_and_the_alternative(tmp_path: Path) -> None:
     done = hack_kind(tmp_path, "--help")
 
     assert done.returncode == 0

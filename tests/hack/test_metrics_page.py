@@ -1,4 +1,4 @@
-"""The page of metrics lists what processes show, and nothing else."""
+"""docs/metrics.md lists the metrics of the processes and no others."""
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -13,13 +13,13 @@ PAGE = "# Metrics\n<!-- metrics: gpuruntime_claims_* -->\nold\n<!-- end of metri
 
 
 class Claims(Collector):
-    """A collector that has nothing to show yet."""
+    """A collector without samples."""
 
     def collect(self) -> list[Metric]:
         return [CounterMetricFamily("gpuruntime_claims", "Claims & more.", labels=["outcome"])]
 
 
-def test_the_page_is_what_the_processes_give_now() -> None:
+def test_the_page_is_current() -> None:
     assert metrics_page.update(check=True) == 0, "run ./hack/generate"
 
 
@@ -46,6 +46,6 @@ def test_a_table_is_written_between_its_comments_and_nothing_else_is_touched() -
 
 
 @pytest.mark.parametrize("page", ["# Metrics\n", PAGE + PAGE])
-def test_a_metric_without_a_place_or_with_two_is_refused_by_name(page: str) -> None:
+def test_a_metric_without_a_table_or_with_two_is_refused_by_name(page: str) -> None:
     with pytest.raises(MetricsPageError, match="gpuruntime_claims_total: expected one table"):
         filled(page, {CLAIMS: frozenset()})

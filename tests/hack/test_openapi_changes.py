@@ -1,4 +1,4 @@
-"""What counts as a break is what can fail a program that was written before."""
+"""A change is a break if it can fail an existing client."""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -77,9 +77,9 @@ BREAKS: dict[str, Change] = {
 }
 
 
-@pytest.mark.parametrize("told", BREAKS)
-def test_a_break_is_told_in_a_sentence(told: str) -> None:
-    assert told in breaking_changes(DOCUMENT, changed(BREAKS[told]))
+@pytest.mark.parametrize("sentence", BREAKS)
+def test_a_break_is_described_in_one_sentence(sentence: str) -> None:
+    assert sentence in breaking_changes(DOCUMENT, changed(BREAKS[sentence]))
 
 
 @pytest.mark.parametrize(
@@ -98,5 +98,5 @@ def test_a_break_is_told_in_a_sentence(told: str) -> None:
         lambda new: listing(new)["responses"].pop("503"),
     ],
 )
-def test_what_allows_more_or_gives_more_breaks_nobody(change: Change) -> None:
+def test_a_change_that_accepts_or_returns_more_is_not_a_break(change: Change) -> None:
     assert breaking_changes(DOCUMENT, changed(change)) == ()

@@ -1,4 +1,4 @@
-"""The description of the API in the eyes of a linter of the field."""
+"""The OpenAPI document passes Spectral."""
 
 import os
 import shutil
@@ -18,11 +18,11 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def test_a_linter_of_the_field_finds_nothing_in_the_description() -> None:
+def test_spectral_finds_nothing_in_the_document() -> None:
     assert lint(DOCUMENT) == ""
 
 
-def test_the_linter_finds_a_body_of_any_delete_but_that_of_stocks(tmp_path: Path) -> None:
+def test_spectral_rejects_a_request_body_of_every_delete_except_that_of_stocks(tmp_path: Path) -> None:
     document: dict[str, Any] = orjson.loads(DOCUMENT.read_bytes())
     of_stocks = document["paths"]["/stocks"]["delete"]["requestBody"]
     document["paths"]["/vms/{id}"]["delete"]["requestBody"] = deepcopy(of_stocks)

@@ -1,4 +1,4 @@
-"""`hack/e2e`: what it says to who does not know the stories, and what it hands to pytest."""
+"""`hack/e2e`: its messages, and what it passes to pytest."""
 
 import json
 from pathlib import Path
@@ -18,21 +18,21 @@ def test_every_story_of_the_product_is_listed_with_its_first_line(capsys: pytest
     assert lines["claim"] == "A user asks for a unit and gets capacity that was waiting for it."
 
 
-def test_what_the_user_can_mend_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    codes = [main(["claims"]), main(["--kubeconfig", str(tmp_path / "nowhere")])]
+def test_a_user_error_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    codes = [main(["claims"]), main(["--kubeconfig", str(tmp_path / "missing")])]
 
     assert codes == [1, 1]
     assert capsys.readouterr().err.splitlines() == [
         "error: there is no story claims: `hack/e2e --list` names all",
-        f"error: --kubeconfig {tmp_path}/nowhere: there is no such file",
+        f"error: --kubeconfig {tmp_path}/missing: there is no such file",
     ]
 
 
 def test_stories_that_cannot_run_in_another_cluster_are_skipped_before_anything_is_set_up_there(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    nowhere = kubeconfig_document("https://127.0.0.1:1", b"", {"token": "t"})
-    (tmp_path / "kubeconfig").write_text(json.dumps(nowhere))
+    unreachable = kubeconfig_document("https://127.0.0.1:1", b"", {"token": "t"})
+    (tmp_path / "kubeconfig").write_text(json.dumps(unreachable))
     stories = ["crd_upgrade", "failover", "install", "rendering_upgrade", "rolling_restart", "uninstall"]
 
     code = main(["--kubeconfig", str(tmp_path / "kubeconfig"), *stories])
@@ -41,7 +41,7 @@ def test_stories_that_cannot_run_in_another_cluster_are_skipped_before_anything_
     assert (code, summary.split(",")[0]) == (0, "7 skipped")
 
 
-def test_the_help_names_the_two_ways_to_run_the_stories(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_help_names_both_ways_to_run_the_stories(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
 

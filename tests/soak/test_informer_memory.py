@@ -1,4 +1,4 @@
-"""Ten thousand objects with churn: memory stays flat, nothing is lost."""
+"""10,000 objects with churn: memory stays flat, and no object is lost."""
 
 import asyncio
 import json
@@ -34,7 +34,7 @@ def body(number: int, turn: int) -> bytes:
 
 
 async def write_all(transport: Transport, method: str, turn: int, numbers: range, until: float) -> int:
-    """Write objects sixteen at a time until the time is over; gives how many."""
+    """Write objects, 16 at a time, until the deadline; returns the number of writes."""
     queue = iter(numbers)
     done = 0
 
@@ -55,7 +55,7 @@ async def write_all(transport: Transport, method: str, turn: int, numbers: range
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
-async def test_ten_minutes_of_churn_leave_memory_flat_and_the_store_right(tmp_path: Path) -> None:
+async def test_after_ten_minutes_of_churn_memory_is_flat_and_the_store_is_correct(tmp_path: Path) -> None:
     with LocalCluster(tmp_path, nodes=()) as cluster:
         async with open_transport(cluster.access) as writing, open_transport(cluster.access) as reading:
             await write_all(writing, "POST", 0, range(OBJECTS), float("inf"))

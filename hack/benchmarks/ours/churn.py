@@ -1,4 +1,4 @@
-"""Ours: a controller that reads each ConfigMap that changes from the store."""
+"""Our contender: a controller that reads each changed ConfigMap from the store."""
 
 import asyncio
 import os
@@ -8,13 +8,13 @@ from attrs import Factory, define
 from gpuruntime.control import Result, RunInfo, Store
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.meta import ObjectKey
-from hack.benchmarks.contending import Meter, Order, contend, say_ready
+from hack.benchmarks.contender_program import Meter, Order, report_ready, run_contender
 from hack.benchmarks.ours.following import following
 
 
 @define
 class MapReader:
-    """Knows which objects it has seen, and which in their final state."""
+    """Records which objects were seen, and which in their final state."""
 
     maps: Store[ConfigMap]
     objects: int
@@ -47,10 +47,10 @@ async def churn(order: Order) -> None:
         await reader.all_known.wait()
         before = reader.runs
         meter = Meter()
-        await say_ready()
+        await report_ready()
         await reader.all_final.wait()
         meter.finish(reader.runs - before)
 
 
 if __name__ == "__main__":
-    contend({"churn": churn})
+    run_contender({"churn": churn})

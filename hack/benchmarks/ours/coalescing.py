@@ -1,4 +1,4 @@
-"""Ours: a reconcile of 10 ms, and how often it runs for many changes that come at once."""
+"""Our contender: a reconcile of 10 ms, and the number of its runs for many simultaneous changes."""
 
 import asyncio
 import json
@@ -8,7 +8,7 @@ from attrs import Factory, define
 from gpuruntime.control import Result, RunInfo, Store
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.meta import ObjectKey
-from hack.benchmarks.contending import Order, contend, say_ready
+from hack.benchmarks.contender_program import Order, report_ready, run_contender
 from hack.benchmarks.ours.following import following
 
 _RECONCILE_SECONDS = 0.01
@@ -16,7 +16,7 @@ _RECONCILE_SECONDS = 0.01
 
 @define
 class SlowReader:
-    """Notes the state that each run begins with."""
+    """Records the state at the start of each run."""
 
     maps: Store[ConfigMap]
     final: int
@@ -37,7 +37,7 @@ class SlowReader:
 async def coalescing(order: Order) -> None:
     async with following(lambda maps: SlowReader(maps, order.objects)) as reader:
         await reader.began.wait()
-        await say_ready()
+        await report_ready()
         await reader.ended.wait()
         await asyncio.sleep(order.seconds)
     if reader.seen[-1] != order.objects:
@@ -46,4 +46,4 @@ async def coalescing(order: Order) -> None:
 
 
 if __name__ == "__main__":
-    contend({"coalescing": coalescing})
+    run_contender({"coalescing": coalescing})

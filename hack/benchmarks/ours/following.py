@@ -1,4 +1,4 @@
-"""Ours: a controller that follows ConfigMaps, for the scenarios that need one."""
+"""A controller that watches ConfigMaps, for the scenarios that need one."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -17,8 +17,8 @@ R = TypeVar("R", bound=Reconciler[ObjectKey])
 
 @asynccontextmanager
 async def following(make: Callable[[Store[ConfigMap]], R]) -> AsyncIterator[R]:
-    """The reconciler that `make` makes, at work in a manager of its own until the block ends."""
-    manager = Manager(infer(), ManagerOptions("gpuruntime-bench"))
+    """Run the reconciler that `make` creates in its own manager until the block ends."""
+    manager = Manager(find(), ManagerOptions("gpuruntime-bench"))
     maps = manager.cache.informer(ConfigMap)
     reconciler = make(maps.store)
     manager.add_controller("follower", reconciler, [Watch(maps, enqueue_object())])

@@ -1,4 +1,4 @@
-"""Ours: a cache of pods that goes on whatever the server does."""
+"""Our contender: a cache of pods that keeps running whatever the server does."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ from gpuruntime.control.informers.cache import Cache
 from gpuruntime.control.informers.storage import compact
 from gpuruntime.kube import Transport, infer
 from gpuruntime.kube.builtin.pods import Pod
-from hack.benchmarks.contending import Meter, Order, contend
+from hack.benchmarks.contender_program import Meter, Order, run_contender
 
 
 async def hotloop(order: Order) -> None:
@@ -24,4 +24,4 @@ async def hotloop(order: Order) -> None:
 
 
 if __name__ == "__main__":
-    contend({"hotloop": hotloop})
+    run_contender({"hotloop": hotloop})

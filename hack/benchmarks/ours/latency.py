@@ -1,4 +1,4 @@
-"""Ours: how old an event is when its reconcile starts. Processes of one machine share the monotonic clock."""
+"""Our contender: the age of an event when its reconcile starts. Processes of one machine share the monotonic clock."""
 
 import asyncio
 import json
@@ -10,13 +10,13 @@ from attrs import Factory, define
 from gpuruntime.control import Result, RunInfo, Store
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.meta import ObjectKey
-from hack.benchmarks.contending import Order, contend, say_ready
+from hack.benchmarks.contender_program import Order, report_ready, run_contender
 from hack.benchmarks.ours.following import following
 
 
 @define
 class AgeReader:
-    """Notes the age of each event but the first, which comes with the initial state."""
+    """Records the age of each event except the first, which is part of the initial list."""
 
     maps: Store[ConfigMap]
     events: int
@@ -40,7 +40,7 @@ class AgeReader:
 async def latency(order: Order) -> None:
     async with following(lambda maps: AgeReader(maps, order.objects)) as reader:
         await reader.began.wait()
-        await say_ready()
+        await report_ready()
         await reader.ended.wait()
     hundredths = statistics.quantiles(reader.ages, n=100, method="inclusive")
     result = {"p50_ms": hundredths[49], "p99_ms": hundredths[98], "longest_ms": max(reader.ages)}
@@ -48,4 +48,4 @@ async def latency(order: Order) -> None:
 
 
 if __name__ == "__main__":
-    contend({"latency": latency})
+    run_contender({"latency": latency})

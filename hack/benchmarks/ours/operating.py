@@ -1,4 +1,4 @@
-"""Ours: the product's GPUUnit reconciler in a manager, from its start until the bench has seen enough."""
+"""Our contender: the GPUUnit reconciler in a manager, until the bench ends it."""
 
 import asyncio
 import os
@@ -13,7 +13,7 @@ from gpuruntime.control import Controller, Manager, ManagerOptions
 from gpuruntime.desired.rendering import Rendering
 from gpuruntime.kube import infer
 from gpuruntime.reconcilers.gpuunit import GPUUnitOptions, install_gpuunit
-from hack.benchmarks.contending import Meter, Order, contend, resident_kb, say_ready, until_done
+from hack.benchmarks.contender_program import Meter, Order, report_ready, resident_kb, run_contender, wait_until_done
 
 _WORKERS = 16
 _LOOK_SECONDS = 0.05
@@ -22,7 +22,7 @@ _QUIET_SECONDS = 1.0
 
 @frozen
 class Rest:
-    """The last run before a second without any: what the process had taken by then, and when that was."""
+    """The last run before an idle second: its time, and the CPU time of the process until then."""
 
     runs: int
     cpu_seconds: float
@@ -34,7 +34,7 @@ def runs_of(controller: Controller[Any]) -> int:
 
 
 async def at_rest(controller: Controller[Any], runs: int) -> Rest:
-    """Returns when a controller that has made at least so many runs has had nothing to do for a second."""
+    """Wait until a controller has made at least `runs` runs and was idle for a second."""
     last = Rest(0, time.process_time(), time.time())
     while True:
         busy = controller.counters.active_workers or controller.queue.counters.total_depth()
@@ -56,8 +56,8 @@ async def operator(order: Order) -> None:
         await manager.cache.synced()
         rest = await at_rest(controller, order.objects)
         meter = Meter()
-        await say_ready()
-        await until_done()
+        await report_ready()
+        await wait_until_done()
         meter.finish(
             runs_of(controller) - rest.runs,
             rest_seconds=rest.at - float(os.environ["BEGAN"]),
@@ -70,4 +70,4 @@ async def operator(order: Order) -> None:
 if __name__ == "__main__":
     # As `gpuruntime manager` does.
     collect_rarely()
-    contend({"operator": operator})
+    run_contender({"operator": operator})

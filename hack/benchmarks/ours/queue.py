@@ -1,4 +1,4 @@
-"""Ours: keys that go through the queue, in a registry of metrics that is looked at in the end."""
+"""Our contender: keys that pass through a workqueue whose metrics are read at the end."""
 
 import json
 import time
@@ -8,11 +8,11 @@ from prometheus_client import CollectorRegistry
 from gpuruntime.control import WorkQueue
 from gpuruntime.control.metrics.queues import QueueCollector
 from gpuruntime.meta import ObjectKey
-from hack.benchmarks.contending import Order, contend
+from hack.benchmarks.contender_program import Order, run_contender
 
 
 async def pass_through(count: int, waiting: int) -> float:
-    """The microseconds of one add, get and done in a queue that always has so many keys."""
+    """The microseconds of one add, get and done in a queue that always holds `waiting` keys."""
     registry = CollectorRegistry()
     queue: WorkQueue[ObjectKey] = WorkQueue("bench")
     QueueCollector(registry).add(queue)
@@ -39,4 +39,4 @@ async def queue(order: Order) -> None:
 
 
 if __name__ == "__main__":
-    contend({"queue": queue})
+    run_contender({"queue": queue})

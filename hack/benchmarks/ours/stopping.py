@@ -1,4 +1,4 @@
-"""Ours: a manager in a loop that is not its own, stopped when it has nothing to do."""
+"""Our contender: an idle manager embedded in another program's loop, which is stopped."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ from gpuruntime.kube import infer
 from gpuruntime.kube.builtin.core import ConfigMap, Secret
 from gpuruntime.kube.builtin.pods import Pod
 from gpuruntime.meta import ObjectKey
-from hack.benchmarks.contending import Order, contend
+from hack.benchmarks.contender_program import Order, run_contender
 
 _TICK_SECONDS = 0.01
 _ALIVE_SECONDS = 5.0
@@ -31,21 +31,21 @@ _ALIVE_SECONDS = 5.0
 
 @frozen
 class Passive:
-    """A reconciler that has nothing to do."""
+    """A reconciler that does nothing."""
 
     async def reconcile(self, _key: ObjectKey, _context: RunInfo) -> Result:
         return Result.done()
 
 
 async def tick(ticks: asyncio.Queue[float]) -> None:
-    """A task that has nothing to do with the manager."""
+    """A task of the other program."""
     while True:
         await asyncio.sleep(_TICK_SECONDS)
         ticks.put_nowait(time.perf_counter())
 
 
 async def until_quiet(manager: Manager, pods: int, seconds: float) -> None:
-    """Everything is there, ready by its own account, and has had time to calm down."""
+    """Wait until the caches are complete, the manager is ready and leads, and some idle time has passed."""
     await manager.cache.synced()
     known = {str(informer.scope.storage.kind): len(informer.store) for informer in manager.cache.informers}
     if len(known) != 3 or max(known.values()) < pods:
@@ -69,7 +69,7 @@ async def stopping(order: Order) -> None:
         await manager.sites[0].listening()
         async with aiohttp.ClientSession(manager.sites[0].bound.url) as probes:
             await until_quiet(manager, order.objects, order.seconds)
-            # Whoever probes keeps the connection, and must not hold up the stop.
+            # A prober keeps its connection open, which must not delay the stop.
             async with probes.get("/readyz") as answer:
                 answer.raise_for_status()
             began = time.perf_counter()
@@ -86,4 +86,4 @@ async def stopping(order: Order) -> None:
 
 
 if __name__ == "__main__":
-    contend({"stopping": stopping})
+    run_contender({"stopping": stopping})

@@ -1,4 +1,4 @@
-"""Ours: a cache of pods until all are known, kept as bytes or as a projection."""
+"""Our contender: the initial sync of a cache of pods, compact or projected."""
 
 import asyncio
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ from gpuruntime.control.informers.storage import compact, projected
 from gpuruntime.kube import Transport, infer
 from gpuruntime.kube.builtin.pods import Pod
 from gpuruntime.kube.forms import as_form
-from hack.benchmarks.contending import Meter, Order, contend
+from hack.benchmarks.contender_program import Meter, Order, run_contender
 
 
 @frozen
 class Placement:
-    """What a controller that places pods would keep of them."""
+    """The fields of a pod that a scheduler would keep."""
 
     namespace: str
     name: str
@@ -61,4 +61,4 @@ async def sync(order: Order) -> None:
 
 
 if __name__ == "__main__":
-    contend({"sync": sync})
+    run_contender({"sync": sync})

@@ -20,7 +20,7 @@
 #     "typing_extensions==4.16.0",
 #     "yarl==1.25.1",
 # ]
-# [tool.benching]
+# [tool.bench]
 # imports = ["kopf"]
 # note = "event handler"
 # ///
@@ -33,7 +33,7 @@ from typing import Any
 
 import kopf  # type: ignore[import-not-found]  # it is only in the environment of this script
 
-from hack.benchmarks.contending import Meter, Order, contend, say_ready
+from hack.benchmarks.contender_program import Meter, Order, report_ready, run_contender
 
 _RECONCILE_SECONDS = 0.01
 
@@ -78,7 +78,7 @@ async def coalescing(order: Order) -> None:
     async with asyncio.TaskGroup() as group:
         operating = group.create_task(_operate("configmaps", handler))
         await began.wait()
-        await say_ready()
+        await report_ready()
         await ended.wait()
         await asyncio.sleep(order.seconds)
         operating.cancel()
@@ -112,7 +112,7 @@ async def churn(order: Order) -> None:
         await all_known.wait()
         before = calls
         meter = Meter()
-        await say_ready()
+        await report_ready()
         await all_final.wait()
         meter.finish(calls - before)
 
@@ -123,7 +123,7 @@ async def _operate(resource: str, handler: Any, *decorators: Any) -> None:
         decorator(resource, registry=registry)(handler)
     kopf.on.login(registry=registry)(_login)
     await kopf.operator(registry=registry, standalone=True, clusterwide=True)
-    raise RuntimeError("the operator ended by itself")
+    raise RuntimeError("the operator exited")
 
 
 def _login(**given: Any) -> Any:
@@ -132,4 +132,4 @@ def _login(**given: Any) -> Any:
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.ERROR)
-    contend({"sync": sync, "hotloop": hotloop, "coalescing": coalescing, "churn": churn})
+    run_contender({"sync": sync, "hotloop": hotloop, "coalescing": coalescing, "churn": churn})

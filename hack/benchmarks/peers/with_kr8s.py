@@ -22,7 +22,7 @@
 #     "typing_extensions==4.16.0",
 #     "wsproto==1.3.2",
 # ]
-# [tool.benching]
+# [tool.bench]
 # imports = ["kr8s.asyncio"]
 # note = "plain list and watch, no cache"
 # ///
@@ -31,7 +31,7 @@ import asyncio
 
 import kr8s.asyncio  # type: ignore[import-not-found]  # it is only in the environment of this script
 
-from hack.benchmarks.contending import Meter, Order, contend
+from hack.benchmarks.contender_program import Meter, Order, run_contender
 
 
 async def sync(order: Order) -> None:
@@ -57,4 +57,4 @@ async def hotloop(order: Order) -> None:
 
 
 if __name__ == "__main__":
-    contend({"sync": sync, "hotloop": hotloop})
+    run_contender({"sync": sync, "hotloop": hotloop})

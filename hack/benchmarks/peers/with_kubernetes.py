@@ -30,7 +30,7 @@
 #     "websocket-client==1.9.2",
 #     "yarl==1.25.1",
 # ]
-# [tool.benching]
+# [tool.bench]
 # imports = ["kubernetes.client", "kubernetes.config", "kubernetes.informer"]
 # note = "SharedInformer"
 # ///
@@ -42,7 +42,7 @@ from kubernetes import client, config
 from kubernetes.informer import SharedInformer
 from kubernetes.informer.informer import ADDED
 
-from hack.benchmarks.contending import Meter, Order, contend
+from hack.benchmarks.contender_program import Meter, Order, run_contender
 
 
 async def sync(order: Order) -> None:
@@ -74,4 +74,4 @@ async def hotloop(order: Order) -> None:
 
 
 if __name__ == "__main__":
-    contend({"sync": sync, "hotloop": hotloop})
+    run_contender({"sync": sync, "hotloop": hotloop})

@@ -18,7 +18,7 @@
 #     "typing_extensions==4.16.0",
 #     "wsproto==1.3.2",
 # ]
-# [tool.benching]
+# [tool.bench]
 # imports = ["lightkube", "lightkube.resources.core_v1"]
 # note = "plain list and watch, no cache"
 # ///
@@ -29,7 +29,7 @@ from lightkube import ALL_NS, AsyncClient  # type: ignore[import-not-found]  # o
 from lightkube.resources.core_v1 import Pod  # type: ignore[import-not-found]  # as above
 from lightkube.types import on_error_retry  # type: ignore[import-not-found]  # as above
 
-from hack.benchmarks.contending import Meter, Order, contend
+from hack.benchmarks.contender_program import Meter, Order, run_contender
 
 
 async def sync(order: Order) -> None:
@@ -55,4 +55,4 @@ async def hotloop(order: Order) -> None:
 
 
 if __name__ == "__main__":
-    contend({"sync": sync, "hotloop": hotloop})
+    run_contender({"sync": sync, "hotloop": hotloop})

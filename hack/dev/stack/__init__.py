@@ -1,1 +1,1 @@
-"""What `hack/up`, `hack/down` and `hack/env` do: a cluster, the product in it, and how to reach both."""
+"""`hack/up`, `hack/down` and `hack/env`: a cluster with the product in it, and a shell environment for both."""

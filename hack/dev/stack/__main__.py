@@ -18,13 +18,13 @@ __all__ = ["main"]
 
 
 def main(argv: list[str]) -> int:
-    """Run one of the three commands; what the user can mend is one line on standard error and exit code 1."""
+    """Run `up`, `down` or `env`; a user error is one line on standard error and exit code 1."""
     command, *rest = argv
     try:
         if command == "up":
             _up(rest)
         elif command == "down":
-            argparse.ArgumentParser(prog="hack/down", description="End the stack that hack/up started.").parse_args(
+            argparse.ArgumentParser(prog="hack/down", description="Stop the stack that hack/up started.").parse_args(
                 rest
             )
             print(stop_stack(state_directory()))
@@ -56,7 +56,7 @@ def _up(argv: list[str]) -> None:
 
 def _detach(argv: list[str], arguments: argparse.Namespace, directory: Path) -> None:
     if arguments.kubeconfig is None:
-        assets.ensure()  # a long build belongs where its progress can be seen
+        assets.ensure()  # in the foreground, so that the progress of a long build is visible
     choose_port(arguments.port)
     directory.mkdir(parents=True, exist_ok=True)
     log = directory / "up.log"
@@ -78,7 +78,7 @@ def _detach(argv: list[str], arguments: argparse.Namespace, directory: Path) -> 
             return
         if owner.poll() is not None:
             raise StackError(f"the stack did not come up; log: {log}")
-        time.sleep(0.1)  # the file appears when it is ready: there is no event to await
+        time.sleep(0.1)  # the file appears when the stack is ready: there is no event to await
 
 
 def _env(argv: list[str]) -> None:
@@ -88,31 +88,31 @@ def _env(argv: list[str]) -> None:
     parser.parse_args(argv)
     running = RunningStack.load(state_directory())
     if running is None or owner_of(state_directory()) != running.pid:
-        raise StackError("nothing is up: start it with ./hack/up")
+        raise StackError("the stack is not running: start it with ./hack/up")
     print(running.exports())
 
 
 def _up_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="hack/up",
-        allow_abbrev=False,  # an abbreviated --detach would be handed on to the child, which detaches again
-        description="Start a cluster and the product in it, in the foreground; Ctrl-C ends both. The cluster is a real"
+        allow_abbrev=False,  # an abbreviated --detach would be passed on to the child, which would detach again
+        description="Start a cluster and the product in it, in the foreground; Ctrl-C stops both. The cluster is a real"
         " Kubernetes control plane on this machine with fake GPU nodes, unless you name another.",
     )
     where = parser.add_mutually_exclusive_group()
-    where.add_argument("--kubeconfig", type=Path, metavar="FILE", help="use the cluster that this kubeconfig leads to")
-    where.add_argument("--kind", action="store_true", help="make a kind cluster (needs Docker and kind)")
-    parser.add_argument(
-        "--port", type=int, help="port of the API on 127.0.0.1 (default: 8080, or any if that is taken)"
-    )
+    where.add_argument("--kubeconfig", type=Path, metavar="FILE", help="use the cluster of this kubeconfig")
+    where.add_argument("--kind", action="store_true", help="create a kind cluster (needs Docker and kind)")
+    parser.add_argument("--port", type=int, help="port of the API on 127.0.0.1 (default: 8080, or any free port)")
     parser.add_argument("--nodes", type=int, default=4, help="number of fake GPU nodes (default: %(default)s)")
     parser.add_argument("--gpus", type=int, default=8, help="GPUs of each node (default: %(default)s)")
-    parser.add_argument("--node-cpu", default="128", metavar="QUANTITY", help="cpus of each (default: %(default)s)")
     parser.add_argument(
-        "--node-memory", default="1Ti", metavar="QUANTITY", help="memory of each (default: %(default)s)"
+        "--node-cpu", default="128", metavar="QUANTITY", help="CPUs of each node (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--node-memory", default="1Ti", metavar="QUANTITY", help="memory of each node (default: %(default)s)"
     )
     parser.add_argument("--audit", action="store_true", help="log every request to the local API server")
-    parser.add_argument("--detach", action="store_true", help="return when all is ready; hack/down ends it")
+    parser.add_argument("--detach", action="store_true", help="return when everything is ready; hack/down stops it")
     return parser
 
 

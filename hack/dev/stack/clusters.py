@@ -1,4 +1,4 @@
-"""The three ways to a cluster: one that we start here, one that kind makes in Docker, one that is there already."""
+"""The clusters of the stack: a local control plane, a kind cluster in Docker, or an existing cluster."""
 
 import hashlib
 import os
@@ -20,12 +20,12 @@ _KUBECTL_CACHE = "kubectl-cache"
 
 
 class StackError(Exception):
-    """The stack cannot be brought up; the message says what to do."""
+    """The stack cannot start; the message says what to do."""
 
 
 @frozen
 class Cluster:
-    """An administrator's way into a cluster."""
+    """Administrative access to a cluster."""
 
     kubeconfig: Path
     binaries: Path
@@ -42,14 +42,14 @@ class Cluster:
 
 @contextmanager
 def local(directory: Path, nodes: tuple[NodeShape, ...], *, audit: bool) -> Iterator[Cluster]:
-    """Start our own control plane; it ends with the block."""
-    with LocalCluster(directory, nodes=nodes, audit=audit, lock_timeout=_PATIENCE_SECONDS) as cluster:
+    """Start a local control plane for the length of the block."""
+    with LocalCluster(directory, nodes=nodes, audit=audit, patience=_PATIENCE_SECONDS) as cluster:
         yield Cluster(cluster.access.kubeconfig, cluster.access.binaries, cluster.access.kubectl_cache)
 
 
 @contextmanager
 def given(kubeconfig: Path, directory: Path) -> Iterator[Cluster]:
-    """Use the cluster that a kubeconfig leads to; nothing of it is ours but what we install."""
+    """Use the cluster of a kubeconfig; only what we install in it is ours."""
     if not kubeconfig.is_file():
         raise StackError(f"--kubeconfig {kubeconfig}: there is no such file")
     cluster = Cluster(kubeconfig, _kubectl_directory(), directory / _KUBECTL_CACHE)
@@ -59,7 +59,7 @@ def given(kubeconfig: Path, directory: Path) -> Iterator[Cluster]:
 
 @contextmanager
 def kind(directory: Path, nodes: tuple[NodeShape, ...]) -> Iterator[Cluster]:
-    """Make a kind cluster, with kwok on this machine playing the GPU nodes in it; both end with the block."""
+    """Create a kind cluster for the length of the block; kwok on this machine simulates its GPU nodes."""
     for program, remedy in (
         ("docker", "install Docker"),
         ("kind", "install kind (go install sigs.k8s.io/kind@latest)"),
@@ -73,7 +73,7 @@ def kind(directory: Path, nodes: tuple[NodeShape, ...]) -> Iterator[Cluster]:
     try:
         command = ["kind", "create", "cluster", "--name", name, "--kubeconfig", str(kubeconfig), "--wait", "120s"]
         if subprocess.run(command, check=False).returncode != 0:
-            raise StackError(f"{' '.join(command)} failed; its words are above")
+            raise StackError(f"{' '.join(command)} failed; see its output above")
         binaries = assets.ensure()
         with FakeNodes(directory / "kwok", kubeconfig, nodes, binaries):
             yield Cluster(kubeconfig, binaries, directory / _KUBECTL_CACHE)
@@ -82,7 +82,7 @@ def kind(directory: Path, nodes: tuple[NodeShape, ...]) -> Iterator[Cluster]:
 
 
 def delete_leftover_kind(directory: Path) -> None:
-    """End the kind cluster of a stack whose owner was killed."""
+    """Delete the kind cluster of a stack whose owner was killed."""
     if (directory / _KIND_KUBECONFIG).exists():
         _delete_kind(directory)
 
@@ -93,7 +93,7 @@ def _delete_kind(directory: Path) -> None:
 
 
 def kind_name(directory: Path) -> str:
-    """A name for this checkout's cluster: two checkouts never share one."""
+    """The name of this checkout's kind cluster; two checkouts never share one."""
     return f"gpuruntime-{hashlib.sha256(str(directory).encode()).hexdigest()[:8]}"
 
 

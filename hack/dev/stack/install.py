@@ -1,4 +1,4 @@
-"""Installing the product into a cluster, and identities for those who use it."""
+"""Installation of the product in a cluster, and credentials for its users."""
 
 import base64
 import json
@@ -15,20 +15,20 @@ _LIFE = "8760h"
 
 
 def install(cluster: Cluster) -> None:
-    """Apply the manifests; a second time changes nothing."""
+    """Apply the manifests; idempotent."""
     cluster.kubectl("apply", "--kustomize", str(_MANIFESTS))
 
 
 def account_token(cluster: Cluster, account: str, *audiences: str) -> str:
-    """A token of a ServiceAccount of ours, for as long as anybody keeps a local stack up.
+    """A token of one of our ServiceAccounts, valid for longer than a local stack runs.
 
-    The API server takes it, and so do those of `audiences`.
+    The API server accepts it, and so do the given audiences.
     """
     command = ("create", "token", account, "--namespace", SYSTEM_NAMESPACE, "--duration", _LIFE)
     token = cluster.kubectl(*command).strip()
     if not audiences:
         return token
-    # Naming audiences replaces the usual one, which nothing but a token tells.
+    # Naming audiences replaces the default audience, which only a token reveals.
     flags = (f"--audience={audience}" for audience in (*_audiences(token), *audiences))
     return cluster.kubectl(*command, *flags).strip()
 
@@ -40,7 +40,7 @@ def _audiences(token: str) -> list[str]:
 
 
 def account_kubeconfig(cluster: Cluster, token: str) -> dict[str, Any]:
-    """The administrator's kubeconfig with another user: whoever has `token`."""
+    """The administrator's kubeconfig with `token` as its user."""
     document: dict[str, Any] = json.loads(
         cluster.kubectl("config", "view", "--minify", "--flatten", "--raw", "--output", "json")
     )

@@ -1,4 +1,4 @@
-"""Bringing the stack up, keeping it, taking it down."""
+"""The life of a stack: start, run, stop."""
 
 import contextlib
 import json
@@ -41,7 +41,7 @@ Try, in another terminal:
   kubectl get gpuunits -A
   curl $GPURUNTIME_URL/api/v1/health
 
-{ending} ends it all. Logs: {directory}"""
+{ending} stops everything. Logs: {directory}"""
 
 
 class Interrupted(Exception):  # noqa: N818 - not a fault: the user wants it to end
@@ -50,7 +50,7 @@ class Interrupted(Exception):  # noqa: N818 - not a fault: the user wants it to 
 
 @frozen
 class StackOptions:
-    """What to bring up."""
+    """The options of a stack."""
 
     directory: Path
     cluster: Callable[[], AbstractContextManager[Cluster]]
@@ -58,12 +58,12 @@ class StackOptions:
 
 
 def run_stack(options: StackOptions) -> None:
-    """Bring everything up, tell the user, and keep it until a signal comes; then take it down in reverse order."""
+    """Start everything, print how to use it, and run until a signal; then stop in reverse order."""
     options.directory.mkdir(parents=True, exist_ok=True)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
-    # Processes of an owner that was killed are about to end; ours start after them.
-    with ownership(options.directory), ChildProcesses(options.directory / "processes", _STOP_SECONDS) as children:
+    # Processes of a killed owner are exiting; ours start after them.
+    with ownership(options.directory), Children(options.directory / "processes", _STOP_SECONDS) as children:
         try:
             _keep(options, children)
         finally:
@@ -97,10 +97,10 @@ def _keep(options: StackOptions, children: ChildProcesses) -> None:
                 time.sleep(1.0)
         finally:
             _say("stopping ...")
-            # The manager goes first: it must not see its cluster vanish.
+            # The manager stops first, while its cluster still runs.
             if "manager" not in children.exits():
                 children.stop("manager")
-        raise StackError(f"the manager ended by itself: {_last_line(log)}; log: {log}")
+        raise StackError(f"the manager exited: {_last_line(log)}; log: {log}")
 
 
 def _await_ready(children: ChildProcesses, url: str, log: Path) -> None:
@@ -116,16 +116,16 @@ def _await_ready(children: ChildProcesses, url: str, log: Path) -> None:
                 raise StackError(
                     f"the manager is not ready after {_START_SECONDS:.0f} s ({error}); log: {log}"
                 ) from error
-            time.sleep(0.1)  # a starting server announces nothing that could be awaited
+            time.sleep(0.1)  # there is no event to await
 
 
 def stop_stack(directory: Path) -> str:
-    """End the stack of `directory` however it was left, and wait until nothing of it runs; gives what to tell."""
+    """Stop the stack of `directory`, also after a crash, and wait until nothing of it runs; returns a message."""
     owner = owner_of(directory)
     if owner is not None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(owner, signal.SIGTERM)
-    # The lock is free when the last process has ended, those of an owner that was killed included.
+    # The lock is free when the last process has exited, also after the owner was killed.
     try:
         with ExitStack() as ended:
             for name in ("processes", "cluster", "kwok"):
@@ -136,11 +136,11 @@ def stop_stack(directory: Path) -> str:
                 shutil.rmtree(directory / name, ignore_errors=True)
     except DirectoryInUseError as error:
         raise StackError(f"{error}, and did not end within {_STOP_SECONDS:.0f} s") from None
-    return "Nothing was up." if owner is None else "The stack is down."
+    return "The stack was not running." if owner is None else "The stack is stopped."
 
 
 def choose_port(wanted: int | None) -> int:
-    """The port for the API: the one asked for or a clear error; else 8080 if it is free; else any free one."""
+    """The port of the API: `wanted` or an error; without it 8080 if that is free, else any free port."""
     for port in (8080, 0) if wanted is None else (wanted,):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -158,7 +158,7 @@ def choose_port(wanted: int | None) -> int:
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    # A second signal must not break off the clean-up that the first one starts.
+    # A second signal must not interrupt the clean-up that the first one started.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     raise Interrupted

@@ -1,4 +1,4 @@
-"""What is known about the running stack of this checkout."""
+"""The state of this checkout's running stack."""
 
 import fcntl
 import json
@@ -17,7 +17,7 @@ _FILE = "running.json"
 
 
 def state_directory() -> Path:
-    """Where this checkout keeps its state; GPURUNTIME_STATE names another place, so that tests disturb nobody."""
+    """The state directory of this checkout; GPURUNTIME_STATE overrides it, for tests."""
     given = os.environ.get("GPURUNTIME_STATE")
     return Path(given).resolve() if given else Path(__file__).resolve().parents[3] / ".gpuruntime"
 
@@ -28,12 +28,12 @@ class AlreadyUpError(Exception):
 
 @contextmanager
 def ownership(directory: Path) -> Iterator[None]:
-    """Be the one process that owns the stack of `directory`. Death in any way ends the ownership."""
+    """Own the stack of `directory` exclusively; the ownership ends with the process."""
     with (directory / "owner").open("a+") as record:
         try:
             fcntl.flock(record, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise AlreadyUpError("the stack of this checkout is up already: ./hack/down ends it") from None
+            raise AlreadyUpError("the stack of this checkout is already running: ./hack/down stops it") from None
         record.truncate(0)
         record.write(str(os.getpid()))
         record.flush()
@@ -44,14 +44,14 @@ def ownership(directory: Path) -> Iterator[None]:
 
 
 def owner_of(directory: Path) -> int | None:
-    """The id of the process that owns the stack of `directory`, if there is one now."""
+    """The pid of the process that owns the stack of `directory`, if there is one."""
     try:
         with (directory / "owner").open() as record:
             try:
                 fcntl.flock(record, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
                 text = record.read()
-                return int(text) if text else None  # it has just taken the lock, and not yet signed
+                return int(text) if text else None  # the owner has the lock but has not written its pid yet
     except FileNotFoundError:
         pass
     return None
@@ -59,7 +59,7 @@ def owner_of(directory: Path) -> int | None:
 
 @frozen
 class RunningStack:
-    """A stack that is up: the process that owns it and what its users need."""
+    """A running stack: its owner, and what its users need."""
 
     pid: int
     url: str
@@ -69,7 +69,7 @@ class RunningStack:
     kubectl_cache: str
 
     def save(self, directory: Path) -> None:
-        """Publish all at once, for the user's eyes only: it holds a token."""
+        """Write the file atomically, readable by the user only: it contains a token."""
         draft = directory / f"{_FILE}.draft"
         draft.unlink(missing_ok=True)
         draft.touch(mode=0o600)
@@ -88,7 +88,7 @@ class RunningStack:
         (directory / _FILE).unlink(missing_ok=True)
 
     def exports(self) -> str:
-        """Lines for a shell to evaluate."""
+        """Export lines for a shell."""
         variables = {
             "KUBECONFIG": self.kubeconfig,
             "KUBECACHEDIR": self.kubectl_cache,
