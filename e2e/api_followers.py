@@ -1,4 +1,4 @@
-"""Followers of live units who drop their connection and come back, and the watch of the API server beside them."""
+"""Clients of the event stream that disconnect and resume, and the watch of the API server to compare with."""
 
 import asyncio
 import json
@@ -10,10 +10,10 @@ from typing import Any
 import aiohttp
 from attrs import define, field, frozen
 
-from e2e.api_callers import AWAY, Callers
+from e2e.api_callers import CONNECTION_ERRORS, Callers
 from gpuruntime.testing import ClusterAccess
 
-__all__ = ["Follower", "Span", "true_versions"]
+__all__ = ["Follower", "Span", "api_server_versions"]
 
 _PAUSE_SECONDS = 0.1
 _LONGEST_VISIT = 40
@@ -21,14 +21,14 @@ _LONGEST_VISIT = 40
 
 @define
 class Span:
-    """What a follower was told between two resets: the version of the full state, and those of all steps after it."""
+    """The versions that a follower received between two resets: of the full state, and of all events after it."""
 
     start: int
     steps: list[int] = field(factory=list)
 
 
 class Follower:
-    """Knows all active units by what it is told, through any replica."""
+    """A client that keeps the state of all active units from the event streams of any replica."""
 
     def __init__(self, callers: Callers) -> None:
         self.state: dict[str, int] = {}
@@ -41,12 +41,12 @@ class Follower:
         self._fresh: dict[str, int] | None = None
 
     async def follow(self) -> None:
-        """Go on until cancelled, for some events with one replica, then for some with another."""
+        """Watch until cancelled, for some events on one replica, then for some on another."""
         while True:
             replica = self._callers.random.choice(self._callers.replicas)
             headers = {"Last-Event-ID": self._last} if self._last else {}
             if not headers:
-                # Of a new follower nobody knows what it has seen.
+                # Without an event id the server cannot know what this client has seen.
                 self._newest.clear()
             patience = aiohttp.ClientTimeout(total=None, sock_read=60)
             url = f"{replica.url}/api/v1/gpu-units?watch=1"
@@ -55,7 +55,7 @@ class Follower:
                     if response.status == 200:
                         self.visits += 1
                         await self._listen(response)
-            except AWAY:
+            except CONNECTION_ERRORS:
                 pass
             self._fresh = None
             await asyncio.sleep(_PAUSE_SECONDS)
@@ -68,26 +68,26 @@ class Follower:
             if name:
                 fields[name] = text.removeprefix(" ")
             elif "event" in fields:
-                # As browsers have it: an empty id is one, too, and takes back the one before.
+                # As in browsers: an empty id is valid and resets the last one.
                 self._last = fields.get("id", self._last)
-                self._take(fields["event"], fields.get("id", ""), json.loads(fields["data"]))
+                self._handle(fields["event"], fields.get("id", ""), json.loads(fields["data"]))
                 fields = {}
-                # A visit that ends within a full state would begin with it for ever.
+                # A visit that ended within a full state would start with it again, for ever.
                 left -= self._fresh is None
                 if left <= 0:
                     return
 
-    def _take(self, event: str, place: str, data: Any) -> None:
-        version = int(place or data["resourceVersion"])
+    def _handle(self, event: str, event_id: str, data: Any) -> None:
+        version = int(event_id or data["resourceVersion"])
         if event == "reset":
             self._fresh = {}
         elif event == "synced":
             self.state, self._fresh = self._fresh or {}, None
             self.spans.append(Span(version))
         else:
-            self._note(event, data["name"], version)
+            self._apply(event, data["name"], version)
 
-    def _note(self, event: str, name: str, version: int) -> None:
+    def _apply(self, event: str, name: str, version: int) -> None:
         is_step = self._fresh is None
         newest = self._newest.get(name, 0)
         if version < newest or (is_step and version == newest):
@@ -103,14 +103,14 @@ class Follower:
 
 
 @frozen
-class _Truth:
+class _Versions:
     versions: list[int] = field(factory=list)
 
 
 @asynccontextmanager
-async def true_versions(access: ClusterAccess, collection: str) -> AsyncIterator[list[int]]:
-    """The version of everything that happens to a collection, in order, as the API server itself tells it."""
-    truth = _Truth()
+async def api_server_versions(access: ClusterAccess, collection: str) -> AsyncIterator[list[int]]:
+    """The versions of all events of a collection, in order, from a watch of the API server."""
+    seen = _Versions()
     tls = ssl.create_default_context(cafile=str(access.authority))
     tls.load_cert_chain(access.certificate, access.key)
     start = access.admin().get(collection)["metadata"]["resourceVersion"]
@@ -124,11 +124,11 @@ async def true_versions(access: ClusterAccess, collection: str) -> AsyncIterator
 
         async def watch() -> None:
             async for line in response.content:
-                truth.versions.append(int(json.loads(line)["object"]["metadata"]["resourceVersion"]))
+                seen.versions.append(int(json.loads(line)["object"]["metadata"]["resourceVersion"]))
 
         watching = asyncio.create_task(watch())
         try:
-            yield truth.versions
+            yield seen.versions
         finally:
             watching.cancel()
             await asyncio.wait([watching])

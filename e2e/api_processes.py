@@ -1,4 +1,4 @@
-"""`gpuruntime manager` processes on a cluster of the test's own, each with the account of the manifests."""
+"""`gpuruntime manager` processes on their own cluster, with the ServiceAccount of the manifests."""
 
 import json
 import signal
@@ -27,7 +27,7 @@ _COMMAND: Final = (sys.executable, "-m", "gpuruntime.processes.command")
 
 @frozen
 class Replica:
-    """One process, by its name and by the address that it has in all its lives."""
+    """One process; it keeps its name and address across restarts."""
 
     name: str
     url: str
@@ -44,7 +44,7 @@ class Replica:
 
 @frozen
 class ApiProcesses:
-    """A cluster with the product installed, and processes of the product that can be killed and started again."""
+    """A cluster with the product installed, and processes of the product that can be killed and restarted."""
 
     cluster: LocalCluster
     children: ChildProcesses = field(repr=False)
@@ -58,11 +58,11 @@ class ApiProcesses:
 
     @property
     def credentials(self) -> dict[str, str]:
-        """The header of a caller who may do everything."""
+        """The header of a caller with all scopes."""
         return {"Authorization": f"Bearer {self.token}"}
 
     def add(self, name: str) -> Replica:
-        """A further process; returns when it is ready."""
+        """Start a new process; returns when it is ready."""
         with socket.create_server(("127.0.0.1", 0)) as probe:
             port = int(probe.getsockname()[1])
         flags = ("--http-addr", f"127.0.0.1:{port}", "--kubeconfig", str(self.kubeconfig))
@@ -72,16 +72,16 @@ class ApiProcesses:
         self.start(replica)
         while not replica.is_ready():
             assert name not in self.children.exits(), replica.log.read_text()[-2000:]
-            time.sleep(0.1)  # a starting server announces nothing that could be awaited
+            time.sleep(0.1)  # there is no event to await
         return replica
 
     def kill(self, replica: Replica) -> None:
-        """End a process as a machine that loses its power does."""
+        """Kill a process without a chance to clean up."""
         self.children.signal(replica.name, signal.SIGKILL)
         self.children.stop(replica.name)
 
     def start(self, replica: Replica) -> None:
-        """Start a process that is not running; it is ready later."""
+        """Start a process that is not running, without waiting until it is ready."""
         self.children.start(replica.name, replica.command, replica.log, {"PYTHONPATH": str(_ROOT)})
 
 

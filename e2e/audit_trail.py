@@ -1,4 +1,4 @@
-"""The audit log of a cluster as evidence: which life of which replica wrote what, and when."""
+"""The writes in the audit log of a cluster, by process and time."""
 
 import json
 from collections import Counter
@@ -9,18 +9,18 @@ from typing import Any, Final, Self
 
 from attrs import frozen
 
-__all__ = ["AuditTrail", "Write", "made_twice", "out_of_term", "terms_of"]
+__all__ = ["AuditTrail", "Write", "duplicate_creations", "lease_writes", "writes_without_lease"]
 
 _WRITES: Final = frozenset({"create", "update", "patch", "delete"})
 _CREDENTIAL: Final = "authentication.kubernetes.io/credential-id"
 _ANSWERED: Final = b'"stage":"ResponseComplete"'
-# Events are told by whoever has something to tell, and decide nothing.
+# Events may come from any replica, and control nothing.
 _NO_CHILDREN: Final = frozenset({"leases", "events"})
 
 
 @frozen
 class Write:
-    """A write as it was answered; `credential` tells one life of a replica from all others."""
+    """A completed write; `credential` identifies one process of a replica."""
 
     received: datetime
     answered: datetime
@@ -59,12 +59,12 @@ class Write:
 
 @frozen
 class AuditTrail:
-    """Reads the log of the API server from its first line to its last."""
+    """Reads the audit log of the API server."""
 
     path: Path
 
     def writes(self) -> list[Write]:
-        """All writes of everybody in the order in which they were answered, but for those that were only rehearsed."""
+        """All writes in the order of their responses, without dry runs."""
         done = (line for line in self._answers() if "dryRun=" not in line.get("requestURI", ""))
         found = (Write.parse(line) for line in done if line["verb"] in _WRITES)
         return sorted(found, key=lambda write: write.answered)
@@ -72,41 +72,41 @@ class AuditTrail:
     def _answers(self) -> Iterator[dict[str, Any]]:
         with self.path.open("rb") as log:
             for line in log:
-                # The last line may be half written.
+                # The last line may be incomplete.
                 if line.endswith(b"\n") and _ANSWERED in line:
                     yield json.loads(line)
 
 
-def terms_of(writes: Sequence[Write], lease: str) -> list[Write]:
-    """The accepted writes to a lease: whoever made the last one leads."""
+def lease_writes(writes: Sequence[Write], lease: str) -> list[Write]:
+    """The accepted writes to a lease: the author of the last one leads."""
     return [write for write in writes if write.is_accepted and write.target[::2] == ("leases", lease)]
 
 
-def out_of_term(writes: Sequence[Write], account: str, lease: str) -> list[Write]:
-    """The accepted writes of an account that no holder of the lease made while it held it."""
-    terms = terms_of(writes, lease)
+def writes_without_lease(writes: Sequence[Write], account: str, lease: str) -> list[Write]:
+    """The accepted writes of an account by a process that did not hold the lease."""
+    terms = lease_writes(writes, lease)
     wrong: list[Write] = []
-    place = 0
+    index = 0
     for write in sorted(writes, key=lambda one: one.received):
         if write.user != account or not write.is_accepted or write.resource in _NO_CHILDREN:
             continue
-        while place < len(terms) and terms[place].answered <= write.received:
-            place += 1
-        changed = (term.credential for term in terms[place:] if term.answered <= write.answered)
-        if write.credential not in {terms[place - 1].credential if place else "nobody", *changed}:
+        while index < len(terms) and terms[index].answered <= write.received:
+            index += 1
+        changed = (term.credential for term in terms[index:] if term.answered <= write.answered)
+        if write.credential not in {terms[index - 1].credential if index else "no holder", *changed}:
             wrong.append(write)
     return wrong
 
 
-def made_twice(writes: Sequence[Write], account: str) -> list[tuple[str, str, str]]:
-    """What an account tried to make that was there, or made again although nobody had deleted it."""
-    there: Counter[tuple[str, str, str]] = Counter()
+def duplicate_creations(writes: Sequence[Write], account: str) -> list[tuple[str, str, str]]:
+    """The objects that an account created twice, or tried to create although they existed."""
+    existing: Counter[tuple[str, str, str]] = Counter()
     wrong: list[tuple[str, str, str]] = []
     for write in writes:
         if write.verb == "delete" and write.is_accepted:
-            there[write.target] = 0
+            existing[write.target] = 0
         elif write.verb == "create" and write.user == account and write.resource not in _NO_CHILDREN:
-            there[write.target] += write.is_accepted
-            if write.code == 409 or there[write.target] > 1:
+            existing[write.target] += write.is_accepted
+            if write.code == 409 or existing[write.target] > 1:
                 wrong.append(write.target)
     return wrong

@@ -1,4 +1,4 @@
-"""A client of the API over plain HTTP: one connection a request, and one retry where a request failed."""
+"""A client of the API over plain HTTP: one connection per request, and one retry of a failed request."""
 
 import http.client
 import json
@@ -16,12 +16,12 @@ _FAILED: Final = frozenset({500, 502, 503, 504})
 
 
 class FailedError(AssertionError):
-    """A request failed, and failed again."""
+    """A request failed twice."""
 
 
 @frozen
 class Reply:
-    """What the API said."""
+    """A response of the API."""
 
     status: int
     headers: Mapping[str, str] = field(repr=False)
@@ -42,7 +42,7 @@ class Reply:
 
 @frozen
 class Caller:
-    """Sends requests to whoever listens at `url`. Each write has an operationID, so that it can be sent again."""
+    """Sends requests to `url`. Each write has an operationID, so that a retry is safe."""
 
     url: str
     token: str = field(repr=False)
@@ -60,10 +60,10 @@ class Caller:
         return self.send("DELETE", path, None, **headers)
 
     def send(self, method: str, path: str, body: Any, **headers: str) -> Reply:
-        """What the API says to a request under /api/v1; in the names of headers, _ stands for -.
+        """Send a request under /api/v1, with one retry; in the names of headers, _ stands for -.
 
         Raises:
-            FailedError: there was no answer, or one that says to come later, twice.
+            FailedError: there was no response, or one to retry later, twice.
         """
         named = {name.replace("_", "-"): text for name, text in headers.items()}
         if method != "GET" and not (isinstance(body, dict) and "operationID" in body):
@@ -81,10 +81,10 @@ class Caller:
         raise FailedError(f"{method} {path} failed twice: {words}")
 
     def once(self, method: str, path: str, body: Any, headers: Mapping[str, str]) -> Reply:
-        """What the API says to a request that is sent once.
+        """Send a request once.
 
         Raises:
-            OSError, HTTPException: there was no answer.
+            OSError, HTTPException: there was no response.
         """
         address = urlsplit(self.url)
         connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=_PATIENCE_SECONDS)

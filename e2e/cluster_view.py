@@ -1,4 +1,4 @@
-"""What is in the cluster, seen with the official client by somebody who may see and do everything."""
+"""The objects of the cluster, read with the official client as an administrator."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -23,28 +23,28 @@ T = TypeVar("T")
 
 
 def eventually(read: Callable[[], T | None], what: str, patience: float = _PATIENCE_SECONDS) -> T:
-    """What `read` gives once it gives something that is true. Nothing tells a story of it: it looks again and again."""
+    """Poll `read` until it returns a true value, and return it. A story has no event to await."""
     deadline = time.monotonic() + patience
     while True:
         found = read()
         if found:
             return found
-        assert time.monotonic() < deadline, f"within {patience:.0f} s there was never: {what}"
+        assert time.monotonic() < deadline, f"within {patience:.0f} s expected {what}, never seen"
         time.sleep(_POLL_SECONDS)
 
 
 def condition(item: Any, kind: str = "Ready") -> dict[str, Any]:
-    """The condition of this type, {} where there is none."""
+    """The condition of this type, {} if there is none."""
     conditions = item.get("status", {}).get("conditions", [])
     return next((dict(one) for one in conditions if one["type"] == kind), {})
 
 
 class ClusterView:
-    """Reads objects as the API server shows them. What is not there is None."""
+    """Reads objects from the API server; an object that does not exist is None."""
 
     def __init__(self, kubeconfig: Path) -> None:
         self.api = config.new_client_from_config(str(kubeconfig))
-        # Its annotations say less than is true: every field of every model may be None.
+        # The annotations of the client are incomplete: every field of every model may be None.
         self.core: Any = client.CoreV1Api(self.api)
         self.apps: Any = client.AppsV1Api(self.api)
         self.custom: Any = client.CustomObjectsApi(self.api)
@@ -59,8 +59,8 @@ class ClusterView:
         return [item for item in items if spec.items() <= item["spec"].items()]
 
     def pool(self, name: str) -> Any:
-        place = (GROUP, VERSION, STOCK, "stockpools")
-        return self._or_none(partial(self.custom.get_namespaced_custom_object, *place, name))
+        collection = (GROUP, VERSION, STOCK, "stockpools")
+        return self._or_none(partial(self.custom.get_namespaced_custom_object, *collection, name))
 
     def operations(self) -> list[Any]:
         return list(self.custom.list_namespaced_custom_object(GROUP, VERSION, SYSTEM, "operations")["items"])
@@ -72,12 +72,12 @@ class ClusterView:
         return self._or_none(partial(self.core.read_namespaced_service, f"unit-{unit}", INSTANCES))
 
     def pods(self, unit: str, namespace: str = INSTANCES) -> list[Any]:
-        """The pods of a unit that nobody has deleted."""
+        """The pods of a unit that are not being deleted."""
         found = self.core.list_namespaced_pod(namespace, label_selector=f"{UNIT_LABEL}={unit}").items
         return [pod for pod in found if pod.metadata.deletion_timestamp is None]
 
     def ready(self, name: str, namespace: str = INSTANCES) -> Any:
-        """The unit, once it is ready as its newest spec says."""
+        """Wait until the unit is ready for its current generation."""
 
         def read() -> Any:
             unit = self.unit(name, namespace)
@@ -88,7 +88,7 @@ class ClusterView:
         return eventually(read, f"unit {name} that is ready")
 
     def stock(self, spec_name: str, number: int) -> list[Any]:
-        """The stock of a spec, once there is so much of it and all of it is ready and free."""
+        """Wait until a flavour has exactly `number` stock units, all ready and unclaimed."""
 
         def read() -> Any:
             units = self.units(STOCK, specName=spec_name)
@@ -98,26 +98,26 @@ class ClusterView:
         return eventually(read, f"{number} free stock units of {spec_name}") if number else []
 
     def change_unit(self, name: str, change: Any, namespace: str = INSTANCES) -> Any:
-        """A merge patch by hand."""
+        """Apply a merge patch as an administrator."""
         return self.custom.patch_namespaced_custom_object(*self._units(namespace), name, change)
 
-    def remove_all(self, mark: str) -> None:
-        """Delete the pools and units whose specName ends so; they go later."""
+    def remove_all(self, suffix: str) -> None:
+        """Delete the pools and units whose specName ends with the suffix, without waiting."""
         for namespace, plural in ((STOCK, "stockpools"), (INSTANCES, "gpuunits"), (STOCK, "gpuunits")):
-            place = (GROUP, VERSION, namespace, plural)
-            for item in self.custom.list_namespaced_custom_object(*place)["items"]:
-                if item["spec"]["specName"].endswith(mark):
+            collection = (GROUP, VERSION, namespace, plural)
+            for item in self.custom.list_namespaced_custom_object(*collection)["items"]:
+                if item["spec"]["specName"].endswith(suffix):
                     name = item["metadata"]["name"]
-                    self._or_none(partial(self.custom.delete_namespaced_custom_object, *place, name))
+                    self._or_none(partial(self.custom.delete_namespaced_custom_object, *collection, name))
 
     @contextmanager
-    def node(self, shape: NodeShape, *, played: bool = True) -> Iterator[None]:
-        """A further fake node for the length of the block, for pods that need GPUs.
+    def node(self, shape: NodeShape, *, simulated: bool = True) -> Iterator[None]:
+        """An additional GPU node for the length of the block.
 
-        On one that is not played, pods do what a story writes.
+        Without `simulated`, pods on it have the status that the story writes.
         """
         manifest = evolve(shape, taints={GPUS: "NoSchedule"}).manifest()
-        if not played:
+        if not simulated:
             manifest["metadata"]["annotations"] = {}
             manifest["status"]["conditions"] = [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]
         self.core.create_node(manifest)

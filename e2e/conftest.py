@@ -1,4 +1,4 @@
-"""A stack of the test's own, on an empty cluster, and a terminal beside it."""
+"""A stack on an empty cluster, and a shell that uses it."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from attrs import frozen
 
 ROOT = Path(__file__).resolve().parents[1]
 WRITTEN = "http://127.0.0.1:8080"
-# What the texts say is typed as they say it; the status of the last answer is noted beside it.
+# Commands of pages run unchanged; a wrapper of curl records the headers of the last response.
 PRELUDE = """
 curl() { command curl --dump-header headers.txt "$@"; }
 open() { curl -sf "$1"; }
@@ -24,14 +24,14 @@ STATUS = re.compile(r"HTTP/1\.1 (\d+)")
 
 @frozen
 class Terminal:
-    """A shell with the environment that `hack/env` gives, in a directory of its own."""
+    """A shell with the environment of `hack/env`, in its own directory."""
 
     directory: Path
     environment: dict[str, str]
     url: str
 
     def type(self, commands: str) -> str:
-        """What commands print; they are typed as a text has them, but for the port of the API."""
+        """Run commands and return their output; only the port of the API is replaced."""
         script = PRELUDE + commands.replace(WRITTEN, self.url)
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", script],
@@ -45,7 +45,7 @@ class Terminal:
         return done.stdout
 
     def ask(self, commands: str) -> tuple[int, Any]:
-        """The status of the answer that a curl line gets, and its data or error."""
+        """Run a curl command; returns the status of the response, and its data or error."""
         body = json.loads(self.type(commands))
         found = STATUS.findall((self.directory / "headers.txt").read_text())
         return int(found[-1]), body.get("data", body.get("error"))
@@ -57,7 +57,7 @@ def hack(command: str, *arguments: str, env: dict[str, str]) -> subprocess.Compl
 
 @pytest.fixture
 def terminal(tmp_path: Path) -> Iterator[Terminal]:
-    """A terminal beside a stack that has just come up."""
+    """A terminal with a new stack."""
     environment = {**os.environ, "GPURUNTIME_STATE": str(tmp_path / "state")}
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = int(probe.getsockname()[1])

@@ -1,10 +1,10 @@
-"""The product on a cluster of its own, its replicas on this machine: what dies is started again, as a kubelet does it.
+"""A supervisor of the product's replicas on this machine, with its own cluster; it restarts what exits, like a kubelet.
 
     python -m e2e.host DIRECTORY --owner PID
 
-It runs until SIGTERM or the end of its owner. Everything that a story needs to know is in DIRECTORY: `access.json` of
-the cluster, `installation.json` once all replicas have been ready, and `replicas.json`, which is written anew whenever
-a replica starts. A replica has a token of its own in each of its lives, by which the audit log tells them apart.
+It runs until SIGTERM or the exit of its owner. DIRECTORY has the files for the stories: `access.json` of the cluster,
+`installation.json` when all replicas are ready, and `replicas.json`, which is rewritten whenever a replica starts. Each
+start of a replica has its own token, so that the audit log distinguishes them.
 """
 
 import argparse
@@ -47,7 +47,7 @@ _POLL_SECONDS: Final = 0.1
 
 @frozen
 class Life:
-    """One life of a replica. `credential` is what the audit log calls the token that it has in this life."""
+    """One process of a replica, from start to exit; `credential` is the id of its token in the audit log."""
 
     replica: str
     number: int
@@ -58,7 +58,7 @@ class Life:
 
 @define
 class _Replica:
-    """What stays the same in all lives of a replica."""
+    """What stays the same across restarts of a replica."""
 
     kind: str
     name: str
@@ -77,7 +77,7 @@ class _Replica:
 
 
 class Host:
-    """Keeps the replicas of one installation, and the front before them."""
+    """Runs the replicas of one installation, and the load balancer in front of them."""
 
     def __init__(self, directory: Path, access: ClusterAccess, children: ChildProcesses) -> None:
         self._directory = directory
@@ -86,7 +86,7 @@ class Host:
         self._replicas: list[_Replica] = []
 
     def start(self) -> None:
-        """Start everything; returns when all of it is ready."""
+        """Start everything; returns when all replicas are ready."""
         token = self._make_token()
         backends: list[str] = []
         for number in range(REPLICAS[CONTROLLERS]):
@@ -95,18 +95,20 @@ class Host:
             served = _free_address()
             auth = {"tokenFile": str(self._directory / "tokens")}
             replica = self._add(RUNTIME_APIS, number, {"httpAddr": served, "auth": auth})
-            backends.append(f"{served}={replica.metrics}")
-        front = _free_address()
-        command = (sys.executable, "-m", "e2e.front", front, *backends)
-        self._children.start("front", command, self._directory / "front.log", {"PYTHONPATH": str(_ROOT)})
+            backends.append(f"{served}={replica.operations}")
+        balancer = _free_address()
+        command = (sys.executable, "-m", "e2e.load_balancer", balancer, *backends)
+        self._children.start(
+            "load-balancer", command, self._directory / "load-balancer.log", {"PYTHONPATH": str(_ROOT)}
+        )
         for replica in self._replicas:
             self._start(replica)
         self._await_ready()
-        _await_front(front)
-        _publish(self._directory / "installation.json", {"url": f"http://{front}", "token": token})
+        _await_load_balancer(balancer)
+        _publish(self._directory / "installation.json", {"url": f"http://{balancer}", "token": token})
 
-    def keep(self) -> None:
-        """Start again whatever ends, until interrupted."""
+    def supervise(self) -> None:
+        """Restart replicas that exit, until interrupted."""
         while True:
             ended = self._children.exits()
             for replica in self._replicas:
@@ -115,7 +117,7 @@ class Host:
             time.sleep(_POLL_SECONDS)
 
     def kill(self) -> None:
-        """End all replicas at once: nobody is left who would notice."""
+        """Kill all replicas at once."""
         for replica in self._replicas:
             if replica.lives and replica.name not in self._children.exits():
                 self._children.signal(replica.name, signal.SIGKILL)
@@ -160,8 +162,8 @@ class Host:
         return str(answer["status"]["token"])
 
     def _make_token(self) -> str:
-        """A token of somebody who may do everything that the API can do."""
-        command = [sys.executable, "-m", PROGRAM, "token", "storyteller", "operator"]
+        """A token with the scope `operator`."""
+        command = [sys.executable, "-m", PROGRAM, "token", "e2e", "operator"]
         flags = ["--file", str(self._directory / "tokens")]
         done = subprocess.run([*command, *flags], cwd=_ROOT, capture_output=True, text=True, check=True)
         return done.stdout.strip()
@@ -172,25 +174,25 @@ class Host:
             while not replica.is_ready():
                 last = replica.log.read_text()[-4000:] if replica.log.exists() else "it wrote nothing"
                 if replica.name in self._children.exits():
-                    raise RuntimeError(f"{replica.name} ended before it was ready: {last}")
+                    raise RuntimeError(f"{replica.name} exited before it was ready: {last}")
                 if time.monotonic() > deadline:
                     raise RuntimeError(f"{replica.name} was not ready after {_START_SECONDS:.0f} s: {last}")
-                time.sleep(_POLL_SECONDS)  # a starting server announces nothing that could be awaited
+                time.sleep(_POLL_SECONDS)  # there is no event to await
 
 
-def _await_front(address: str) -> None:
-    """Returns when the front hands connections out: it probes the replicas now and then, and may not have heard yet."""
+def _await_load_balancer(address: str) -> None:
+    """Wait until the load balancer has probed a replica as ready and serves it."""
     deadline = time.monotonic() + _START_SECONDS
     while True:
         try:
             with urllib.request.urlopen(f"http://{address}/api/v1/health", timeout=5):
                 return
         except urllib.error.HTTPError:
-            return  # an answer, though not to us
+            return  # an error response is a response
         except OSError as error:
             if time.monotonic() > deadline:
-                raise RuntimeError(f"the front served nothing after {_START_SECONDS:.0f} s: {error}") from error
-        time.sleep(_POLL_SECONDS)  # the front announces nothing that could be awaited
+                raise RuntimeError(f"the load balancer served nothing after {_START_SECONDS:.0f} s: {error}") from error
+        time.sleep(_POLL_SECONDS)  # there is no event to await
 
 
 def _free_address() -> str:
@@ -211,7 +213,7 @@ def _publish(path: Path, document: Any) -> None:
 
 
 def _interrupt(*_: object) -> None:
-    """Break off whatever is being done, but not the clean-up that follows."""
+    """Interrupt the current work, but not the clean-up that follows."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise KeyboardInterrupt
 
@@ -223,7 +225,7 @@ def _end_with(pid: int) -> None:
 
 
 def main(argv: list[str]) -> None:
-    """Install the product as a user does, and keep it."""
+    """Install the manifests, and run the replicas."""
     parser = argparse.ArgumentParser(prog="python -m e2e.host", description=__doc__)
     parser.add_argument("directory", type=Path)
     parser.add_argument("--owner", type=int, required=True)
@@ -240,7 +242,7 @@ def main(argv: list[str]) -> None:
         host = Host(directory, cluster.access, children)
         try:
             host.start()
-            host.keep()
+            host.supervise()
         finally:
             host.kill()
 

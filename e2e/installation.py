@@ -1,4 +1,4 @@
-"""The product as somebody has installed it: what stories see of it, wherever its replicas run."""
+"""An installation of the product: the interface of the stories, wherever its replicas run."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +15,7 @@ __all__ = ["Installation", "Kubectl", "Replica", "Replicas"]
 
 @frozen
 class Replica:
-    """One life of one replica. `credential` is what the audit log calls its token, "" where nobody can know."""
+    """One process of a replica; `credential` is the id of its token in the audit log, "" if it is unknown."""
 
     name: str
     life: str
@@ -23,43 +23,42 @@ class Replica:
 
 
 class Replicas(Protocol):
-    """The replicas of both processes. Whoever ends one can count on another life of it."""
+    """The replicas of both processes. A replica that exits is restarted."""
 
     def living(self, process: str) -> Mapping[str, Replica]:
-        """The replicas of a process as they are now, by their names."""
+        """The current replicas of a process by name."""
 
     def leader(self) -> Replica:
-        """The controller manager that leads, once one does."""
+        """Wait until a controller manager leads, and return it."""
 
     def kill(self, replica: Replica) -> None:
-        """End it as a machine that loses its power does."""
+        """Kill it without a chance to clean up."""
 
     def end(self, replica: Replica) -> None:
-        """Ask it to end."""
+        """Send SIGTERM, or delete the pod."""
 
     def roll(self, process: str) -> None:
-        """Replace every replica of a process, one after the other; returns when all new ones are ready."""
+        """Restart the replicas of a process one by one; returns when all new ones are ready."""
 
-    def settle(self) -> None:
-        """Returns when every replica is ready and one leads."""
+    def wait_until_ready(self) -> None:
+        """Wait until every replica is ready and one leads."""
 
     def logs(self) -> Mapping[str, str]:
-        """The last words of every replica."""
+        """The last log lines of every replica."""
 
 
 class Kubectl(Protocol):
-    """An administrator's terminal."""
+    """kubectl with administrator credentials."""
 
     def __call__(self, *arguments: str) -> str:
-        """What kubectl prints."""
+        """Run kubectl and return its output."""
 
 
 @frozen
 class Installation:
-    """The product at work.
+    """A running installation. `trail` is the audit log of its cluster, if it is available.
 
-    `trail` is the audit log of its cluster, None where that is not at hand. `directory` is a place for files; `overlay`
-    is what was applied.
+    `directory` is for files; `overlay` is what was applied.
     """
 
     api: Caller

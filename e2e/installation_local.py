@@ -1,4 +1,4 @@
-"""An installation on a cluster of this machine, kept by `e2e.host` in a process of its own."""
+"""An installation on a local cluster, run by `e2e.host` in a separate process."""
 
 import contextlib
 import fcntl
@@ -40,7 +40,7 @@ _STOP_SECONDS: Final = 60.0
 
 @frozen
 class LocalReplicas:
-    """Processes that the host starts again when they end."""
+    """Local processes that the host restarts."""
 
     directory: Path
 
@@ -65,10 +65,10 @@ class LocalReplicas:
     def roll(self, process: str) -> None:
         for replica in self.living(process).values():
             self.end(replica)
-            self.reborn(replica)
+            self.restarted(replica)
 
-    def reborn(self, replica: Replica) -> Replica:
-        """The next life of a replica, once it is ready."""
+    def restarted(self, replica: Replica) -> Replica:
+        """Wait until the replica is restarted and ready, and return it."""
 
         def read() -> Replica | None:
             life = self._lives()[replica.name]
@@ -77,14 +77,14 @@ class LocalReplicas:
 
         return eventually(read, f"another life of {replica.name}")
 
-    def settle(self) -> None:
+    def wait_until_ready(self) -> None:
         for process in (CONTROLLERS, RUNTIME_APIS):
             for name in self.living(process):
                 eventually(partial(self._is_ready, name), f"{name} that is ready")
         self.leader()
 
-    def rest(self) -> None:
-        """Returns when a leader has nothing to reconcile."""
+    def wait_until_idle(self) -> None:
+        """Wait until there is a leader with an empty queue."""
 
         def is_idle() -> bool:
             leader = self.leader()
@@ -98,7 +98,7 @@ class LocalReplicas:
         return {path.stem: path.read_text()[-_TAIL:] for path in sorted((self.directory / "logs").glob("*.log"))}
 
     def run_program(self, process: str, module: str) -> None:
-        """Have the next lives of a process run another program."""
+        """Run another program at the next restarts of a process."""
         (self.directory / f"{process}.program").write_text(module)
 
     def _is_ready(self, name: str) -> bool:
@@ -110,7 +110,7 @@ class LocalReplicas:
         os.kill(life.pid, number)
 
     def _lives(self) -> dict[str, Life]:
-        """The last life of each replica, by its name."""
+        """The latest process of each replica, by name."""
         lives = [Life(**fields) for fields in json.loads((self.directory / "replicas.json").read_text())]
         return {life.replica: life for life in lives}
 
@@ -129,7 +129,7 @@ def _ask(life: Life, path: str) -> str | None:
 
 @contextmanager
 def own_installation(directory: Path) -> Iterator[Installation]:
-    """An installation of a story's own, for the length of the block."""
+    """A separate installation for the length of the block."""
     host = _start(directory, os.getpid())
     try:
         yield _await(directory, host)
@@ -140,9 +140,9 @@ def own_installation(directory: Path) -> Iterator[Installation]:
 
 @contextmanager
 def shared_installation(directory: Path, owner: int) -> Iterator[Installation]:
-    """The installation of all who name this directory, workers of xdist say: the first who needs it starts it.
+    """The installation that all users of a directory share, such as xdist workers: the first user starts it.
 
-    The last who leaves ends it; so does the end of the process `owner`.
+    The last user stops it; so does the exit of the process `owner`.
     """
     directory.mkdir(exist_ok=True)
     with (directory / "users.lock").open("w") as users:
@@ -157,15 +157,15 @@ def shared_installation(directory: Path, owner: int) -> Iterator[Installation]:
 
 
 def _enter(directory: Path, owner: int, users: TextIO) -> bool:
-    """Hold the lock together with all who use it; starting it, as ending it, is for one who holds it alone."""
+    """Hold the lock shared with all users; starting and stopping need it exclusively."""
     with contextlib.suppress(BlockingIOError):
         fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if not (directory / "installation.json").exists():
             host = _start(directory, owner)
             _await(directory, host)
-            host.returncode = 0  # it outlives this object on purpose
+            host.returncode = 0  # it outlives this object intentionally
     fcntl.flock(users, fcntl.LOCK_SH)
-    # The last one before us may have ended it while we waited.
+    # The last user may have stopped it while we waited.
     return (directory / "installation.json").exists()
 
 
@@ -178,7 +178,7 @@ def _start(directory: Path, owner: int) -> subprocess.Popen[bytes]:
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            start_new_session=True,  # a Ctrl-C ends the stories first
+            start_new_session=True,  # Ctrl-C must end the stories first
         )
     (directory / "host.pid").write_text(str(host.pid))
     return host
@@ -187,7 +187,7 @@ def _start(directory: Path, owner: int) -> subprocess.Popen[bytes]:
 def _await(directory: Path, host: subprocess.Popen[bytes]) -> Installation:
     while not (directory / "installation.json").exists():
         assert host.poll() is None, (directory / "host.log").read_text()[-_TAIL:]
-        time.sleep(0.05)  # the file appears when all is ready: there is no event to await
+        time.sleep(0.05)  # the file appears when everything is ready: there is no event to await
     return _load(directory)
 
 

@@ -1,7 +1,7 @@
-"""An installation in somebody else's cluster, kind's say: the replicas are pods, and the API is reached through them.
+"""An installation in an existing cluster, such as kind: the replicas are pods, and the API is reached by port-forward.
 
-The cluster needs the image of the overlay: `hack/kind` builds and loads it. Fake GPU nodes are played from here for the
-time of the stories. An installation that stands there already is used as it is: none of its pods is restarted.
+The cluster needs the image of the overlay: `hack/kind` builds and loads it. GPU nodes are simulated from this machine
+while the stories run. An existing installation is used as it is: none of its pods is restarted.
 """
 
 import json
@@ -49,7 +49,7 @@ class _Terminal:
 
 @frozen
 class PodReplicas:
-    """Pods that their Deployments replace when they end."""
+    """Pods that their Deployments replace."""
 
     kubectl: Kubectl
     cluster: ClusterView
@@ -78,7 +78,7 @@ class PodReplicas:
         self.kubectl("rollout", "restart", f"deployment/gpuruntime-{process}", "--namespace", SYSTEM)
         self.await_rollout(process)
 
-    def settle(self) -> None:
+    def wait_until_ready(self) -> None:
         for process in (CONTROLLERS, RUNTIME_APIS):
             self.await_rollout(process)
         self.leader()
@@ -87,7 +87,7 @@ class PodReplicas:
         return {process: self._last_words(process) for process in (CONTROLLERS, RUNTIME_APIS)}
 
     def await_rollout(self, process: str) -> None:
-        """Returns when every replica of a process is ready and of its newest template."""
+        """Wait until every replica of a process is ready and has the current pod template."""
         name = f"gpuruntime-{process}"
         what = f"all replicas of deployment {name}, ready: `kubectl get pods -n {SYSTEM}` shows why not"
         read = partial(self.cluster.apps.read_namespaced_deployment, name, SYSTEM)
@@ -98,7 +98,7 @@ class PodReplicas:
         try:
             return self.kubectl("logs", *flags)
         except AssertionError as error:
-            # This is shown beside a story that failed, and must not hide it.
+            # The log is shown with a failed story, and must not hide its failure.
             return str(error)
 
 
@@ -107,7 +107,7 @@ def _selector(process: str) -> str:
 
 
 def _is_complete(deployment: Any) -> bool:
-    """What `kubectl rollout status` waits for."""
+    """Whether the rollout is complete, as `kubectl rollout status` defines it."""
     status, wanted = deployment.status, deployment.spec.replicas
     counts = (status.replicas, status.updated_replicas, status.available_replicas)
     return status.observed_generation == deployment.metadata.generation and counts == (wanted, wanted, wanted)
@@ -117,15 +117,15 @@ def _is_complete(deployment: Any) -> bool:
 def remote_installation(
     kubeconfig: Path, directory: Path, say: Callable[[str], None] = print
 ) -> Iterator[Installation]:
-    """The product, installed into the cluster that a kubeconfig leads to; it stays there.
+    """Install the product in the cluster of a kubeconfig; it stays there.
 
-    The manifests go first: the pods take longest, and everything else is prepared meanwhile.
+    The manifests come first: the pods take longest to start, and everything else is prepared meanwhile.
     """
     found = shutil.which("kubectl")
     binaries = Path(found).parent if found else assets.ensure()
     kubectl = _Terminal(kubeconfig, binaries / "kubectl", directory / "kubectl-cache")
     overlay, phases = _overlay(directory / "overlay"), Phases(say)
-    # No process of the product would run there.
+    # No process of the product could run on them.
     nodes = tuple(evolve(node, taints={GPUS: "NoSchedule"}) for node in NODES)
     with ExitStack() as stack:
         with phases.phase("manifests"):
@@ -148,9 +148,9 @@ def remote_installation(
 
 
 def _overlay(directory: Path) -> Path:
-    """The manifests of the overlay `dev` with as many replicas as stories want, in one step.
+    """The manifests of the overlay `dev` with the number of replicas that stories need.
 
-    Scaled after `kubectl apply`, replicas of an installation that stands would end, and others start in their place.
+    Scaling after `kubectl apply` would stop replicas of an existing installation and start others.
     """
     directory.mkdir()
     base = _ROOT / "manifests" / "overlays" / "dev"
@@ -162,7 +162,7 @@ def _overlay(directory: Path) -> Path:
 
 @contextmanager
 def _forwarded(kubectl: _Terminal) -> Iterator[str]:
-    """The address of the API on this machine. A forward ends with the pod that it leads to, and is then made anew."""
+    """The local address of the API. A port-forward ends with its pod, and is then restarted."""
     command = [str(kubectl.binary), "--kubeconfig", str(kubectl.kubeconfig), "--namespace", SYSTEM]
     forward = [*command, "port-forward", "service/gpuruntime-runtime-api"]
     running = subprocess.Popen([*forward, ":8080"], stdout=subprocess.PIPE, text=True)

@@ -1,4 +1,4 @@
-"""The `gpuruntime` command of a later release: the pods that it renders have longer to end.
+"""The `gpuruntime` command of a later release, which renders pods with a longer termination grace period.
 
 python -m e2e.later_release controller-manager --config F
 """

@@ -1,4 +1,4 @@
-"""The names by which users and operators know the product and its parts."""
+"""The public names of the product: namespaces, labels, processes."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""What the set-up of stories spends its time on, reported as it goes on."""
+"""The phases of the set-up of stories, reported with their duration."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ __all__ = ["Phases"]
 
 @frozen
 class Phases:
-    """Reports each phase of a set-up at its end, with its seconds."""
+    """Reports each phase of a set-up when it ends, with its seconds."""
 
     say: Callable[[str], None]
 

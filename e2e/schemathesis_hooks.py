@@ -1,7 +1,7 @@
-"""What schemathesis does differently here: nothing that it sends makes the API wait or stream on purpose.
+"""Hooks of schemathesis: no request waits or streams.
 
-It loads this file by SCHEMATHESIS_HOOKS. A stream has no end that one could wait for, and a wait for what never becomes
-ready takes as long as it says; both have tests of their own.
+Schemathesis loads this file by SCHEMATHESIS_HOOKS. A stream does not end, and a wait for a unit that never becomes
+ready takes its whole timeout; both have their own tests.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ _TRUE = {"true", "1", "True"}
 
 @schemathesis.hook
 def before_call(_context: Any, case: Any, _kwargs: Any) -> None:
-    """Send what was made up, with no time to wait and without the wish to follow."""
+    """Remove `wait` and `watch` from a generated request."""
     query = case.query or {}
     if str(query.get("watch")) in _TRUE:
         del query["watch"]

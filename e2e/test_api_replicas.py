@@ -1,4 +1,4 @@
-"""Two processes of the API that are killed while many clients use them, and an API server that goes away."""
+"""Two API processes that are killed while many clients use them, and an API server that is down."""
 
 import asyncio
 import time
@@ -14,7 +14,7 @@ import pytest
 from attrs import define, field
 
 from e2e.api_callers import Callers
-from e2e.api_followers import Follower, true_versions
+from e2e.api_followers import Follower, api_server_versions
 from e2e.api_processes import ApiProcesses, Replica, api_processes
 from gpuruntime.testing import NodeShape
 
@@ -35,8 +35,8 @@ def processes(tmp_path: Path) -> Iterator[ApiProcesses]:
 
 
 @asynccontextmanager
-async def calling(processes: ApiProcesses) -> AsyncIterator[Callers]:
-    """Callers of two replicas."""
+async def api_clients(processes: ApiProcesses) -> AsyncIterator[Callers]:
+    """Clients of two replicas."""
     replicas = [await asyncio.to_thread(processes.add, name) for name in ("one", "two")]
     patience = aiohttp.ClientTimeout(total=40)
     connector = aiohttp.TCPConnector(limit=0)
@@ -45,15 +45,15 @@ async def calling(processes: ApiProcesses) -> AsyncIterator[Callers]:
 
 
 async def seeded(callers: Callers, processes: ApiProcesses, units: int) -> None:
-    """So much stock, ready."""
+    """Seed stock and wait until it is ready."""
     body = {"operationID": "seed", "specName": "g1.1", "memory": "16Mi", "gpu": 1, "replicas": units}
-    answer = await callers.insist("POST", "/operator/stock-units", body)
+    answer = await callers.send_until_answered("POST", "/operator/stock-units", body)
     assert answer.status == 202, answer
     await until(lambda: sum(map(is_ready, listed(processes, STOCK).values())) == units)
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """For what is no event to us; the test's timeout catches what never comes."""
+    """Poll a condition; the timeout of the test ends the wait."""
     while not await asyncio.to_thread(holds):  # noqa: ASYNC110 - see above
         await asyncio.sleep(0.3)
 
@@ -64,7 +64,7 @@ def listed(processes: ApiProcesses, collection: str) -> Mapping[str, Any]:
 
 
 def is_ready(unit: Any) -> bool:
-    claimed = "runtime.lokiwager.io/claim-id" in unit["metadata"].get("annotations", {})
+    claimed = "runtime.lokiwager.io/stock-claim-id" in unit["metadata"].get("annotations", {})
     return unit.get("status", {}).get("phase") == "Ready" and (
         not claimed or unit["metadata"]["namespace"] == "runtime-instance"
     )
@@ -72,37 +72,41 @@ def is_ready(unit: Any) -> bool:
 
 @define
 class Orders:
-    """What is ordered, and what was delivered: the UIDs that anybody was ever told, by operationID."""
+    """The requested units, and the UIDs in all responses by name."""
 
     callers: Callers
     waiting: list[str]
-    told: dict[str, set[str]] = field(factory=dict)
+    uids: dict[str, set[str]] = field(factory=dict)
     wrong: list[str] = field(factory=list)
 
-    def got_to(self, number: int) -> bool:
-        return len(self.told) + len(self.wrong) >= number
+    def has_reached(self, number: int) -> bool:
+        return len(self.uids) + len(self.wrong) >= number
 
     async def client(self) -> None:
-        """Order one thing after another; each twice at once, then again elsewhere, and look for it there."""
+        """Create units one by one: each twice at once, then again on another replica, and read it there."""
         while self.waiting:
             name = self.waiting.pop()
             body = {"operationID": f"order-{name}", "name": name, "specName": "g1.1", "image": "nginx"}
-            both = await asyncio.gather(*(self.callers.insist("POST", "/gpu-units", body) for _ in range(2)))
+            both = await asyncio.gather(
+                *(self.callers.send_until_answered("POST", "/gpu-units", body) for _ in range(2))
+            )
             first = both[0]
             token = first.headers.get("X-Resource-Version", "1")
-            found = await self.callers.insist("GET", f"/gpu-units/{name}", but=first.replica, X_Resource_Version=token)
-            again = await self.callers.insist("POST", "/gpu-units", body, but=first.replica)
+            found = await self.callers.send_until_answered(
+                "GET", f"/gpu-units/{name}", avoid=first.replica, X_Resource_Version=token
+            )
+            again = await self.callers.send_until_answered("POST", "/gpu-units", body, avoid=first.replica)
             statuses = sorted(answer.status for answer in both)
             if statuses[0] != 200 or statuses[1] > 201 or (found.status, again.status) != (200, 200):
                 self.wrong.append(f"{name}: {both} {found} {again}")
             else:
-                self.told[name] = {answer.data["uid"] for answer in (*both, found, again)}
+                self.uids[name] = {answer.data["uid"] for answer in (*both, found, again)}
 
 
 async def kill_in_turns(processes: ApiProcesses, orders: Orders, number: int, kills: int) -> None:
-    """Kill one replica after the other as the orders get on, and start each again; one of them is always there."""
+    """Kill and restart the replicas in turn as the orders progress; one of them is always up."""
     for turn in range(kills):
-        await until(partial(orders.got_to, number * (turn + 1) // (kills + 1)))
+        await until(partial(orders.has_reached, number * (turn + 1) // (kills + 1)))
         victim: Replica = orders.callers.replicas[turn % 2]
         await asyncio.to_thread(processes.kill, victim)
         processes.start(victim)
@@ -116,10 +120,10 @@ async def kill_in_turns(processes: ApiProcesses, orders: Orders, number: int, ki
         pytest.param(500, 10, id="whole", marks=[pytest.mark.soak, pytest.mark.timeout(1500)]),
     ],
 )
-async def test_each_order_is_delivered_once_although_the_processes_are_killed_and_followers_miss_nothing(
+async def test_each_unit_is_created_once_while_processes_are_killed_and_followers_miss_no_event(
     processes: ApiProcesses, number: int, kills: int
 ) -> None:
-    async with calling(processes) as callers, true_versions(processes.access, UNITS) as truth:
+    async with api_clients(processes) as callers, api_server_versions(processes.access, UNITS) as expected:
         await seeded(callers, processes, number + SPARE)
         followers = [Follower(callers) for _ in range(FOLLOWERS)]
         following = [asyncio.create_task(follower.follow()) for follower in followers]
@@ -138,16 +142,16 @@ async def test_each_order_is_delivered_once_although_the_processes_are_killed_an
         await asyncio.wait(following)
 
     assert orders.wrong == []
-    assert orders.told == {name: {unit["metadata"]["uid"]} for name, unit in units.items()}
+    assert orders.uids == {name: {unit["metadata"]["uid"]} for name, unit in units.items()}
     assert len({unit["metadata"]["annotations"][SOURCE] for unit in units.values()}) == number
     assert len(stock) == SPARE
     assert [follower.older for follower in followers] == [[]] * FOLLOWERS
-    assert [missed(follower, truth) for follower in followers] == [[]] * FOLLOWERS
+    assert [missed(follower, expected) for follower in followers] == [[]] * FOLLOWERS
     assert any(len(follower.spans) < follower.visits for follower in followers)
 
 
 def settled(processes: ApiProcesses, number: int) -> bool:
-    """Whether every order is delivered and ready, what is left of the stock is free, and nobody works any more."""
+    """Whether every unit is ready, the remaining stock is unclaimed, and all Operations have succeeded."""
     units, stock = listed(processes, UNITS), listed(processes, STOCK)
     operations = listed(processes, OPERATIONS).values()
     return (
@@ -157,12 +161,12 @@ def settled(processes: ApiProcesses, number: int) -> bool:
     )
 
 
-def missed(follower: Follower, truth: list[int]) -> list[int]:
-    """The versions that a follower should have been told between two resets and was not, and those made up."""
+def missed(follower: Follower, expected: list[int]) -> list[int]:
+    """The versions that a follower missed between two resets, and those that never existed."""
     wrong: set[int] = set()
     for span in follower.spans:
         end = max(span.steps, default=span.start)
-        wrong |= {version for version in truth if span.start < version <= end} ^ set(span.steps)
+        wrong |= {version for version in expected if span.start < version <= end} ^ set(span.steps)
     return sorted(wrong)
 
 
@@ -173,18 +177,18 @@ def missed(follower: Follower, truth: list[int]) -> list[int]:
         pytest.param(30, id="whole", marks=[pytest.mark.soak, pytest.mark.timeout(600)]),
     ],
 )
-async def test_while_the_api_server_is_away_reads_tell_their_age_and_writes_are_for_later(
+async def test_while_the_api_server_is_down_reads_have_an_age_and_writes_get_503(
     processes: ApiProcesses, seconds: int
 ) -> None:
-    async with calling(processes) as callers:
+    async with api_clients(processes) as callers:
         order = {"operationID": "cold", "name": "cold", "specName": "g1.1", "image": "nginx", "coldStart": True}
-        await callers.insist("POST", "/gpu-units?wait=Ready", order)
+        await callers.send_until_answered("POST", "/gpu-units?wait=Ready", order)
         late = {
             "operationID": "late",
             **{key: order[key] for key in ("specName", "image", "coldStart")},
             "name": "late",
         }
-        away: list[tuple[int, int, int, str]] = []
+        while_down: list[tuple[int, int, int, str]] = []
 
         await asyncio.to_thread(processes.cluster.stop_component, "kube-apiserver")
         until_then = time.monotonic() + seconds
@@ -194,15 +198,17 @@ async def test_while_the_api_server_is_away_reads_tell_their_age_and_writes_are_
                 write = await callers.once(replica, "POST", "/gpu-units", late)
                 health = await callers.once(replica, "GET", "/health")
                 assert (health.status, health.data["kubernetesConnected"]) == (200, False)
-                away.append((read.status, int(read.headers["Age"]), write.status, write.headers.get("Retry-After", "")))
+                while_down.append(
+                    (read.status, int(read.headers["Age"]), write.status, write.headers.get("Retry-After", ""))
+                )
         await asyncio.to_thread(processes.cluster.start_component, "kube-apiserver")
-        made = await callers.insist("POST", "/gpu-units", late)
-        ready = await callers.insist("GET", "/gpu-units/late/wait?for=Ready&timeout=30")
+        made = await callers.send_until_answered("POST", "/gpu-units", late)
+        ready = await callers.send_until_answered("GET", "/gpu-units/late/wait?for=Ready&timeout=30")
         while ready.status == 202:
-            ready = await callers.insist("GET", "/gpu-units/late/wait?for=Ready&timeout=30")
+            ready = await callers.send_until_answered("GET", "/gpu-units/late/wait?for=Ready&timeout=30")
         ends = [replica.name for replica in callers.replicas if replica.name in processes.children.exits()]
 
-    assert {(read, write, after.isdigit()) for read, _, write, after in away} == {(200, 503, True)}
-    assert max(age for _, age, _, _ in away) >= seconds - 3
+    assert {(read, write, after.isdigit()) for read, _, write, after in while_down} == {(200, 503, True)}
+    assert max(age for _, age, _, _ in while_down) >= seconds - 3
     assert (made.status in {200, 201}, ready.status, ready.data["phase"]) == (True, 200, "Ready")
     assert ends == []

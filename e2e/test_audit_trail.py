@@ -1,17 +1,17 @@
-"""What an audit log proves about those who should write one at a time."""
+"""The audit trail detects writes without the lease."""
 
 import json
 from pathlib import Path
 from typing import Any
 
-from e2e.audit_trail import AuditTrail, made_twice, out_of_term
+from e2e.audit_trail import AuditTrail, duplicate_creations, writes_without_lease
 
 ACCOUNT = "controller"
 LEASE = "lease"
 
 
 def line(second: int, replica: str, verb: str, resource: str, name: str, code: int = 200) -> dict[str, Any]:
-    """A request that was received at a second and answered half a second later."""
+    """A request received at `second` and completed half a second later."""
     credential = {"authentication.kubernetes.io/credential-id": [f"JTI={replica}"]}
     return {
         "stage": "ResponseComplete",
@@ -30,7 +30,7 @@ def trail(path: Path, *lines: dict[str, Any]) -> AuditTrail:
     return AuditTrail(log)
 
 
-def test_who_writes_without_the_lease_is_found(tmp_path: Path) -> None:
+def test_writes_without_the_lease_are_found(tmp_path: Path) -> None:
     writes = trail(
         tmp_path,
         line(1, "one", "create", "leases", LEASE, 201),
@@ -43,12 +43,12 @@ def test_who_writes_without_the_lease_is_found(tmp_path: Path) -> None:
         line(8, "one", "create", "events", "told", 201),
     ).writes()
 
-    wrong = out_of_term(writes, ACCOUNT, LEASE)
+    wrong = writes_without_lease(writes, ACCOUNT, LEASE)
 
     assert [write.name for write in wrong] == ["early", "late"]
 
 
-def test_a_write_on_its_way_while_the_lease_changes_hands_is_of_either_holder(tmp_path: Path) -> None:
+def test_a_write_during_a_change_of_the_holder_may_be_of_either_holder(tmp_path: Path) -> None:
     writes = trail(
         tmp_path,
         line(1, "one", "update", "leases", LEASE),
@@ -58,12 +58,12 @@ def test_a_write_on_its_way_while_the_lease_changes_hands_is_of_either_holder(tm
         line(2, "three", "update", "deployments", "never"),
     ).writes()
 
-    wrong = out_of_term(writes, ACCOUNT, LEASE)
+    wrong = writes_without_lease(writes, ACCOUNT, LEASE)
 
     assert [write.name for write in wrong] == ["never"]
 
 
-def test_what_is_made_although_it_is_there_is_found(tmp_path: Path) -> None:
+def test_duplicate_creations_are_found(tmp_path: Path) -> None:
     writes = trail(
         tmp_path,
         line(1, "one", "create", "deployments", "once", 201),
@@ -75,6 +75,6 @@ def test_what_is_made_although_it_is_there_is_found(tmp_path: Path) -> None:
         line(7, "one", "create", "services", "once", 201),
     ).writes()
 
-    wrong = made_twice(writes, ACCOUNT)
+    wrong = duplicate_creations(writes, ACCOUNT)
 
     assert wrong == [("deployments", "place", "once"), ("services", "place", "once")]

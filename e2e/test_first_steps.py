@@ -1,4 +1,4 @@
-"""A new user brings the stack up, looks around, and takes it down again."""
+"""A new user starts the stack, uses it, and stops it."""
 
 import json
 import os
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> dict[str, str]:
-    """The environment of a user whose stack is not anybody else's."""
+    """An environment with its own state directory."""
     return {**os.environ, "GPURUNTIME_STATE": str(tmp_path / "state")}
 
 
@@ -96,7 +96,7 @@ def test_the_foreground_stack_leaves_no_process_however_it_ends(
     assert processes_of(checkout["GPURUNTIME_STATE"]) == []
 
 
-def test_the_manager_runs_as_its_own_account_on_a_cluster_that_is_there_already(
+def test_on_an_existing_cluster_the_manager_runs_with_its_own_service_account(
     checkout: dict[str, str], kube_cluster: object
 ) -> None:
     kubeconfig = str(kube_cluster.kubeconfig)  # type: ignore[attr-defined]  # the fixture's type lives in the package
@@ -113,18 +113,18 @@ def test_the_manager_runs_as_its_own_account_on_a_cluster_that_is_there_already(
         assert hack("down", env=checkout).returncode == 0
 
 
-def test_what_the_user_can_mend_is_one_line(checkout: dict[str, str], tmp_path: Path) -> None:
+def test_a_user_error_is_one_line(checkout: dict[str, str], tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         in_use = hack("up", "--detach", "--port", str(port), env=checkout)
-    no_file = hack("up", "--kubeconfig", str(tmp_path / "nowhere"), env=checkout)
+    no_file = hack("up", "--kubeconfig", str(tmp_path / "missing"), env=checkout)
     no_docker = hack("up", "--kind", env={**checkout, "PATH": without_docker(checkout["PATH"])})
     old_python = hack("up", env={**checkout, "PYTHON": "/bin/false"})
 
     assert in_use.stderr == (
         f"error: --port {port} cannot be used: address already in use; choose another or leave it out\n"
     )
-    assert no_file.stderr == f"error: --kubeconfig {tmp_path}/nowhere: there is no such file\n"
+    assert no_file.stderr == f"error: --kubeconfig {tmp_path}/missing: there is no such file\n"
     assert no_docker.stderr.startswith("error: --kind needs ")
     assert old_python.stderr.startswith("error: Python 3.11 or newer is needed, /bin/false is not")
     assert {done.returncode for done in (in_use, no_file, no_docker, old_python)} == {1}

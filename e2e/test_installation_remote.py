@@ -1,4 +1,4 @@
-"""The set-up of stories in another cluster: what it takes, what it says, and what it leaves alone."""
+"""The set-up of stories in another cluster: its phases, and what it does not touch."""
 
 import threading
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from e2e.names import CONTROLLERS, LEASE, RUNTIME_APIS, SYSTEM
 from gpuruntime.testing import AdminClient, LocalCluster, NodeShape
 
 
-def test_an_installation_that_stands_is_used_as_it_is_and_every_phase_of_the_set_up_is_timed(
+def test_an_existing_installation_is_not_restarted_and_every_phase_is_timed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with LocalCluster(tmp_path / "cluster", nodes=(NodeShape("worker", gpus=0),)) as cluster:
@@ -33,7 +33,7 @@ def test_an_installation_that_stands_is_used_as_it_is_and_every_phase_of_the_set
 
 
 def set_up(cluster: LocalCluster, directory: Path) -> None:
-    """Prepare the stories. The last step fails here: nothing answers in the pods of a fake node."""
+    """Set the stories up. The last step fails here: no process runs in the pods of a simulated node."""
     directory.mkdir()
     with (
         pytest.raises(AssertionError, match="port-forward"),
@@ -43,7 +43,7 @@ def set_up(cluster: LocalCluster, directory: Path) -> None:
 
 
 def pods(admin: AdminClient) -> dict[str, str]:
-    """The names of the pods of the product that nobody has deleted, by their UIDs."""
+    """The names of the product's pods that are not being deleted, by UID."""
     found: list[dict[str, Any]] = admin.get(f"/api/v1/namespaces/{SYSTEM}/pods")["items"]
     kept = [pod["metadata"] for pod in found if "deletionTimestamp" not in pod["metadata"]]
     return {pod["uid"]: pod["name"] for pod in kept}
@@ -51,7 +51,7 @@ def pods(admin: AdminClient) -> dict[str, str]:
 
 @contextmanager
 def led(admin: AdminClient) -> Iterator[None]:
-    """One of the controller managers leads, as if there were processes in their pods."""
+    """Hold the lease for a controller manager, whose pod runs no process."""
     leases = f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases"
     ended = threading.Event()
 

@@ -1,7 +1,7 @@
-"""schemathesis over the whole description of the API, against a running process on a cluster of its own.
+"""schemathesis with the whole OpenAPI document, against a running process on its own cluster.
 
-It asserts what it can tell by the description alone: no answer of 5xx, no status, header, content type or body that is
-not described, nothing invalid that is accepted, nobody let in without credentials.
+It asserts what follows from the document alone: no 5xx response, no undocumented status, header, content type or body,
+no accepted invalid request, and no access without credentials.
 """
 
 import os
@@ -15,17 +15,17 @@ import pytest
 from e2e.api_processes import ApiProcesses, api_processes
 from gpuruntime.testing import default_nodes
 
-# A stream has no end to wait for: tests/web/sse/test_stream_on_cluster.py and test_api_replicas.py follow streams.
+# A stream does not end: tests/web/sse/test_stream_on_cluster.py and test_api_replicas.py test streams.
 STREAMS: Final = ("--exclude-path-regex", "/watch$")
-# A description cannot say all that makes a request impossible: two operationIDs that differ, a name that is taken.
+# The document cannot describe every conflict: two different operationIDs, a name that exists.
 OPINIONS: Final = ("--exclude-checks", "positive_data_acceptance")
-# Whoever asks for ten thousand units shall not get them: a refusal of the cluster is an answer like any other.
+# Limits the units of large requests; a response about an exceeded quota is documented.
 QUOTA: Final = "count/gpuunits.runtime.lokiwager.io=12,count/stockpools.runtime.lokiwager.io=6"
 ROOT: Final = Path(__file__).resolve().parents[1]
 
 
 def explore(processes: ApiProcesses, *options: str) -> str:
-    """What schemathesis finds; "" if that is nothing. With the same options it sends the same."""
+    """The findings of schemathesis, "" if there are none. Deterministic for the same options."""
     replica = processes.add("explored")
     command = [
         *(str(Path(sys.executable).parent / "schemathesis"), "run", f"{replica.url}/api/v1/openapi.json"),
@@ -51,9 +51,7 @@ def explore(processes: ApiProcesses, *options: str) -> str:
         ),
     ],
 )
-def test_no_request_that_follows_or_breaks_the_description_gets_an_answer_that_is_not_described(
-    tmp_path: Path, options: tuple[str, ...]
-) -> None:
+def test_no_valid_or_invalid_request_gets_an_undocumented_response(tmp_path: Path, options: tuple[str, ...]) -> None:
     with api_processes(tmp_path, *default_nodes(1)) as processes:
         for namespace in ("runtime-stock", "runtime-instance"):
             processes.access.kubectl("create", "quota", "explored", f"--hard={QUOTA}", "--namespace", namespace)

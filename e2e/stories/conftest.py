@@ -1,4 +1,4 @@
-"""The installation that stories are about: on a cluster of this machine, or where E2E_KUBECONFIG leads to."""
+"""The installation of the stories: on a local cluster, or in the cluster of E2E_KUBECONFIG."""
 
 import fcntl
 import os
@@ -17,16 +17,16 @@ from e2e.installation_remote import remote_installation
 
 KUBECONFIG = os.environ.get("E2E_KUBECONFIG")
 USED = pytest.StashKey[Installation]()
-# Fixtures that another cluster cannot give.
+# Fixtures that are not available in another cluster.
 LOCAL = {
-    "fresh": "this story wants a cluster of its own: run it without --kubeconfig",
-    "trail": "the audit log of this cluster is not at hand",
+    "fresh": "this story needs its own cluster: run it without --kubeconfig",
+    "trail": "the audit log of this cluster is not available",
     "programs": "there is no image of a later release",
 }
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what cannot run in another cluster before anything is set up for it."""
+    """Skip stories that cannot run in another cluster before anything is set up."""
     for item in items if KUBECONFIG is not None else ():
         missing = [reason for name, reason in LOCAL.items() if name in getattr(item, "fixturenames", ())]
         if missing:
@@ -56,14 +56,14 @@ def print_line(config: pytest.Config, line: str) -> None:
 
 @pytest.fixture
 def installation(shared: Installation, request: pytest.FixtureRequest) -> Installation:
-    """The product at work. Stories share it, those in other workers of xdist, too: names are each story's own."""
+    """A running installation. All stories and xdist workers share it, so names must be unique."""
     request.node.stash[USED] = shared
     return shared
 
 
 @pytest.fixture
-def mark(installation: Installation) -> Iterator[str]:
-    """What the names of a story end with, so that they are its own. In a cluster that stays, what bears them goes."""
+def suffix(installation: Installation) -> Iterator[str]:
+    """A unique suffix for the names of a story. In a remote cluster, objects with the suffix are deleted afterwards."""
     chosen = uuid.uuid4().hex[:6]
     yield chosen
     if KUBECONFIG is not None:
@@ -71,32 +71,32 @@ def mark(installation: Installation) -> Iterator[str]:
 
 
 @pytest.fixture
-def disturbed(installation: Installation) -> Iterator[Installation]:
-    """The same, for a story that ends replicas of it: one such story at a time. It leaves all of them running."""
+def exclusive(installation: Installation) -> Iterator[Installation]:
+    """The installation for a story that stops replicas: one such story at a time. All replicas run again afterwards."""
     with (installation.directory / "disturbance.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        installation.replicas.settle()
+        installation.replicas.wait_until_ready()
         yield installation
-        installation.replicas.settle()
+        installation.replicas.wait_until_ready()
 
 
 @pytest.fixture
-def trail(disturbed: Installation) -> AuditTrail:
-    """The audit log of the cluster in which replicas are ended."""
-    assert disturbed.trail is not None
-    return disturbed.trail
+def trail(exclusive: Installation) -> AuditTrail:
+    """The audit log of the cluster."""
+    assert exclusive.trail is not None
+    return exclusive.trail
 
 
 @pytest.fixture
-def programs(disturbed: Installation) -> LocalReplicas:
-    """Replicas that can run another program in their next lives."""
-    assert isinstance(disturbed.replicas, LocalReplicas)
-    return disturbed.replicas
+def programs(exclusive: Installation) -> LocalReplicas:
+    """Replicas that can restart with another program."""
+    assert isinstance(exclusive.replicas, LocalReplicas)
+    return exclusive.replicas
 
 
 @pytest.fixture
 def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Installation]:
-    """An installation that nobody has used, for a story that changes it for good."""
+    """A new installation, for a story that changes it permanently."""
     with own_installation(tmp_path / "installation") as made:
         request.node.stash[USED] = made
         yield made
@@ -104,9 +104,9 @@ def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Installati
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show what the replicas said last beside a story that failed."""
+    """Add the last log lines of the replicas to the report of a failed story."""
     report = yield
     used = item.stash.get(USED, None)
     if report.failed and used is not None:
-        report.sections += [(f"last words of {name}", words) for name, words in used.replicas.logs().items()]
+        report.sections += [(f"log of {name}", words) for name, words in used.replicas.logs().items()]
     return report

@@ -1,4 +1,4 @@
-"""What stories ask the API for: small things, each of which needs a GPU, so that fake nodes take them."""
+"""The requests of stories: small units with one GPU each, so that simulated nodes run them."""
 
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ SMALL: Final = {"cpu": "10m", "memory": "16Mi", "gpu": 1}
 
 
 def seed(installation: Installation, spec_name: str, number: int, **fields: Any) -> list[Any]:
-    """So much stock of a spec, once it is ready."""
+    """Seed `number` stock units and wait until they are ready."""
     body = {"operationID": f"seed-{spec_name}", "specName": spec_name, "replicas": number, **SMALL, **fields}
     reply = installation.api.post("/operator/stock-units", body)
     assert reply.status == 202, reply
@@ -18,7 +18,7 @@ def seed(installation: Installation, spec_name: str, number: int, **fields: Any)
 
 
 def order(name: str, spec_name: str, **fields: Any) -> dict[str, Any]:
-    """The body of a request for a unit that listens on a port."""
+    """The body of a POST /gpu-units for a unit with a port."""
     template = {"args": ["serve"], "ports": [{"name": "http", "port": 8080}]}
     body = {"operationID": f"order-{name}", "name": name, "specName": spec_name, "image": "nginx:1.27"}
     return {**body, "template": template, **fields}

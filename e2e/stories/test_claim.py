@@ -1,12 +1,14 @@
-"""A user asks for a unit and gets capacity that was waiting for it."""
+"""A user creates a unit, which claims stock."""
 
 from e2e.installation import Installation
 from e2e.names import SOURCE_STOCK_UID
 from e2e.stories.orders import order, seed
 
 
-def test_a_unit_takes_over_one_stock_unit_however_often_it_is_asked_for(installation: Installation, mark: str) -> None:
-    spec, name = f"claimed-{mark}", f"claim-{mark}"
+def test_a_unit_claims_one_stock_unit_however_often_the_request_is_sent(
+    installation: Installation, suffix: str
+) -> None:
+    spec, name = f"claimed-{suffix}", f"claim-{suffix}"
     stock = {unit["metadata"]["uid"]: unit["metadata"]["name"] for unit in seed(installation, spec, 2)}
 
     made = installation.api.post("/gpu-units", order(name, spec))
@@ -24,9 +26,9 @@ def test_a_unit_takes_over_one_stock_unit_however_often_it_is_asked_for(installa
 
 
 def test_without_stock_a_claim_is_refused_and_its_operation_id_stays_free(
-    installation: Installation, mark: str
+    installation: Installation, suffix: str
 ) -> None:
-    spec, name = f"late-{mark}", f"late-{mark}"
+    spec, name = f"late-{suffix}", f"late-{suffix}"
 
     early = installation.api.post("/gpu-units", order(name, spec))
     seed(installation, spec, 1)

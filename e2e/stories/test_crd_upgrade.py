@@ -1,4 +1,4 @@
-"""A later release brings a new version of our definitions, and what was stored before goes on as it is."""
+"""A later release adds a version to the CustomResourceDefinitions; stored objects stay as they are."""
 
 from typing import Any, Final
 
@@ -13,22 +13,22 @@ LATER: Final = "v1beta1"
 KINDS: Final = ("gpuunits", "stockpools", "operations")
 
 
-def test_objects_of_the_old_version_survive_the_new_one_and_are_worked_on(fresh: Installation) -> None:
-    eyes: ClusterView = fresh.cluster
-    definitions: Any = client.ApiextensionsV1Api(eyes.api)
+def test_objects_of_the_old_version_survive_the_new_one_and_are_reconciled(fresh: Installation) -> None:
+    cluster: ClusterView = fresh.cluster
+    definitions: Any = client.ApiextensionsV1Api(cluster.api)
     seed(fresh, "g1.1", 2)
     fresh.api.post("/gpu-units?wait=Ready&timeout=90", order("old", "g1.1"))
-    (pod,) = eyes.pods("old")
-    old = eyes.unit("old")
+    (pod,) = cluster.pods("old")
+    old = cluster.unit("old")
 
     for plural in KINDS:
         add_version(definitions, f"{plural}.{GROUP}")
-    place = (GROUP, LATER, INSTANCES, "gpuunits")
-    seen = eventually(lambda: read(eyes.custom, place, "old"), "the new version")
+    collection = (GROUP, LATER, INSTANCES, "gpuunits")
+    seen = eventually(lambda: read(cluster.custom, collection, "old"), "the new version")
     for process in (RUNTIME_APIS, CONTROLLERS):
         fresh.replicas.roll(process)
-    fresh.replicas.settle()
-    after = eyes.pods("old")
+    fresh.replicas.wait_until_ready()
+    after = cluster.pods("old")
     replayed = fresh.api.post("/gpu-units", order("old", "g1.1"))
     made = fresh.api.post("/gpu-units?wait=Ready&timeout=90", order("new", "g1.1"))
     changed = fresh.api.put("/gpu-units/old?wait=Ready&timeout=90", {"image": "nginx:1.28"})
@@ -44,7 +44,7 @@ def test_objects_of_the_old_version_survive_the_new_one_and_are_worked_on(fresh:
 
 
 def add_version(definitions: Any, name: str) -> None:
-    """What a later release may do to a definition: a new version with one more field, in which objects are stored."""
+    """Add a storage version with one more field to a definition."""
     found = definitions.api_client.sanitize_for_serialization(definitions.read_custom_resource_definition(name))
     (old,) = found["spec"]["versions"]
     later = {**old, "name": LATER, "storage": True}
@@ -57,10 +57,10 @@ def add_version(definitions: Any, name: str) -> None:
     definitions.patch_custom_resource_definition(name, change)
 
 
-def read(custom: Any, place: tuple[str, str, str, str], name: str) -> Any:
-    """The object in another version; None while that is not served."""
+def read(custom: Any, collection: tuple[str, str, str, str], name: str) -> Any:
+    """The object in another version; None while the version is not served."""
     try:
-        return custom.get_namespaced_custom_object(*place, name)
+        return custom.get_namespaced_custom_object(*collection, name)
     except client.ApiException as error:
         if error.status != 404:
             raise

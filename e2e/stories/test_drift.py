@@ -1,4 +1,4 @@
-"""Somebody changes by hand what belongs to a unit."""
+"""An administrator edits the children of a unit."""
 
 from e2e.cluster_view import eventually
 from e2e.installation import Installation
@@ -6,31 +6,31 @@ from e2e.names import INSTANCES
 from e2e.stories.orders import SMALL, order
 
 
-def test_what_was_changed_or_deleted_by_hand_comes_back(installation: Installation, mark: str) -> None:
-    spec, name = f"drifted-{mark}", f"drift-{mark}"
-    eyes, child = installation.cluster, f"unit-{name}"
+def test_edits_and_deletions_of_child_objects_are_reverted(installation: Installation, suffix: str) -> None:
+    spec, name = f"drifted-{suffix}", f"drift-{suffix}"
+    cluster, child = installation.cluster, f"unit-{name}"
     installation.api.post("/gpu-units?wait=Ready&timeout=90", order(name, spec, coldStart=True, **SMALL))
-    service = eyes.service(name).metadata.uid
+    service = cluster.service(name).metadata.uid
 
-    container = {"name": eyes.deployment(name).spec.template.spec.containers[0].name, "image": "theirs"}
+    container = {"name": cluster.deployment(name).spec.template.spec.containers[0].name, "image": "theirs"}
     change = {"spec": {"replicas": 0, "template": {"spec": {"containers": [container]}}}}
-    eyes.apps.patch_namespaced_deployment(child, INSTANCES, change)
-    eyes.core.delete_namespaced_service(child, INSTANCES)
+    cluster.apps.patch_namespaced_deployment(child, INSTANCES, change)
+    cluster.core.delete_namespaced_service(child, INSTANCES)
 
-    eventually(lambda: eyes.service(name) and eyes.service(name).metadata.uid != service, "a Service again")
-    eventually(lambda: eyes.deployment(name).spec.replicas == 1, "a Deployment with one replica again")
-    eyes.ready(name)
-    (pod,) = eventually(lambda: eyes.pods(name), "a pod again")
+    eventually(lambda: cluster.service(name) and cluster.service(name).metadata.uid != service, "a Service again")
+    eventually(lambda: cluster.deployment(name).spec.replicas == 1, "a Deployment with one replica again")
+    cluster.ready(name)
+    (pod,) = eventually(lambda: cluster.pods(name), "a pod again")
     assert pod.spec.containers[0].image == "nginx:1.27"
 
 
-def test_a_deployment_that_was_deleted_is_made_again(installation: Installation, mark: str) -> None:
-    spec, name = f"lost-{mark}", f"lost-{mark}"
-    eyes = installation.cluster
+def test_a_deleted_deployment_is_created_again(installation: Installation, suffix: str) -> None:
+    spec, name = f"lost-{suffix}", f"lost-{suffix}"
+    cluster = installation.cluster
     installation.api.post("/gpu-units?wait=Ready&timeout=90", order(name, spec, coldStart=True, **SMALL))
-    before = eyes.deployment(name).metadata.uid
+    before = cluster.deployment(name).metadata.uid
 
-    eyes.apps.delete_namespaced_deployment(f"unit-{name}", INSTANCES)
+    cluster.apps.delete_namespaced_deployment(f"unit-{name}", INSTANCES)
 
-    eventually(lambda: (found := eyes.deployment(name)) and found.metadata.uid != before, "another Deployment")
-    assert eyes.ready(name)["status"]["readyReplicas"] == 1
+    eventually(lambda: (found := cluster.deployment(name)) and found.metadata.uid != before, "another Deployment")
+    assert cluster.ready(name)["status"]["readyReplicas"] == 1

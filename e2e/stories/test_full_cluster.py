@@ -1,4 +1,4 @@
-"""Every GPU of a kind is taken, most of them by stock."""
+"""All GPUs of a model are used, most of them by stock."""
 
 from typing import Any
 
@@ -10,30 +10,30 @@ from e2e.stories.orders import SMALL, order
 from gpuruntime.testing import NodeShape
 
 
-def test_on_a_full_cluster_each_claim_gets_the_gpu_of_its_stock_and_nobody_is_robbed(
-    installation: Installation, mark: str
+def test_on_a_full_cluster_each_claim_gets_the_gpu_of_its_stock_and_no_unit_is_preempted(
+    installation: Installation, suffix: str
 ) -> None:
-    spec, pool, product = f"full-{mark}", f"full-{mark}", f"scarce-{mark}"
-    eyes, wanted = installation.cluster, {**SMALL, "gpuType": product}
-    names = [f"full-{number}-{mark}" for number in range(2)]
-    with eyes.node(NodeShape(product, gpus=2, product=product)):
+    spec, pool, product = f"full-{suffix}", f"full-{suffix}", f"scarce-{suffix}"
+    cluster, wanted = installation.cluster, {**SMALL, "gpuType": product}
+    names = [f"full-{number}-{suffix}" for number in range(2)]
+    with cluster.node(NodeShape(product, gpus=2, product=product)):
         body = {"operationID": f"make-{pool}", "name": pool, "specName": spec, "replicas": 2, **wanted}
         installation.api.post("/operator/stockpools", body)
-        eyes.stock(spec, 2)
+        cluster.stock(spec, 2)
 
         claimed = [claim(installation, name, spec) for name in names]
         first = {name: uid_of_pod(installation, name) for name in names}
         eventually(lambda: reasons(installation, spec) == ["Unschedulable"] * 2, "a pool that cannot refill")
-        late = order(f"late-{mark}", spec)
+        late = order(f"late-{suffix}", spec)
         refused = installation.api.post("/gpu-units", late)
         cold = installation.api.post("/gpu-units", {**late, "coldStart": True, **wanted})
-        waiting = eventually(lambda: unschedulable(installation, f"late-{mark}"), "a unit that waits for a GPU")
+        waiting = eventually(lambda: unschedulable(installation, f"late-{suffix}"), "a unit that waits for a GPU")
         last = {name: uid_of_pod(installation, name) for name in names}
         installation.api.delete(f"/operator/stockpools/{pool}")
         for name in names:
             installation.api.delete(f"/gpu-units/{name}")
-        served = installation.api.get(f"/gpu-units/late-{mark}/wait?for=Ready&timeout=90")
-        installation.api.delete(f"/gpu-units/late-{mark}")
+        served = installation.api.get(f"/gpu-units/late-{suffix}/wait?for=Ready&timeout=90")
+        installation.api.delete(f"/gpu-units/late-{suffix}")
 
     assert [(reply.status, reply.data["phase"], reply.data["pool"]) for reply in claimed] == [(201, "Ready", pool)] * 2
     assert (refused.status, refused.error["code"], cold.status) == (409, "insufficient_capacity", 201)
@@ -43,8 +43,8 @@ def test_on_a_full_cluster_each_claim_gets_the_gpu_of_its_stock_and_nobody_is_ro
 
 
 def claim(installation: Installation, name: str, spec: str) -> Reply:
-    """Claim what is free. The pod of a new unit may take the place of any stock, which then finds that of its own."""
-    eventually(lambda: "StockReady" in reasons(installation, spec), "stock that is free")
+    """Claim a ready stock unit. Its pod may take the GPU of any stock unit, which then gets another GPU."""
+    eventually(lambda: "StockReady" in reasons(installation, spec), "ready stock")
     return installation.api.post("/gpu-units?wait=Ready&timeout=90", order(name, spec))
 
 
@@ -54,7 +54,7 @@ def uid_of_pod(installation: Installation, name: str) -> str:
 
 
 def reasons(installation: Installation, spec: str) -> list[str]:
-    """Why the stock of a spec is as it is."""
+    """The reasons of the stock units of a flavour."""
     return [condition(unit).get("reason", "") for unit in installation.cluster.units(STOCK, specName=spec)]
 
 

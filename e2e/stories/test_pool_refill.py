@@ -1,4 +1,4 @@
-"""An operator wants stock to be there without having to look after it."""
+"""An operator creates a pool that keeps stock ready."""
 
 from typing import Any
 
@@ -7,8 +7,8 @@ from e2e.installation import Installation
 from e2e.stories.orders import SMALL, order
 
 
-def test_a_pool_makes_up_for_what_is_claimed_and_follows_its_size(installation: Installation, mark: str) -> None:
-    spec, pool, name = f"pooled-{mark}", f"pool-{mark}", f"from-pool-{mark}"
+def test_a_pool_refills_after_a_claim_and_scales(installation: Installation, suffix: str) -> None:
+    spec, pool, name = f"pooled-{suffix}", f"pool-{suffix}", f"from-pool-{suffix}"
     path = f"/operator/stockpools/{pool}"
     body = {"operationID": f"make-{pool}", "name": pool, "specName": spec, "replicas": 2, **SMALL}
 
@@ -22,12 +22,12 @@ def test_a_pool_makes_up_for_what_is_claimed_and_follows_its_size(installation: 
 
     assert (made.status, claimed.status, claimed.data["pool"], ended.status) == (202, 201, pool, 204)
     assert [shown["phase"] for shown in (full, refilled, grown)] == ["Ready"] * 3
-    eventually(lambda: not installation.cluster.units("runtime-stock", specName=spec), "the end of its stock")
+    eventually(lambda: not installation.cluster.units("runtime-stock", specName=spec), "the deletion of its stock")
     assert installation.cluster.ready(name)["metadata"]["uid"] == claimed.data["uid"]
 
 
 def filled(installation: Installation, path: str, replicas: int, allocated: int = 0) -> Any:
-    """The pool, once it has as much as it is asked for, and so much of it is in use."""
+    """The pool, if it has `replicas` available and `allocated` claimed units."""
     shown = installation.api.get(path).data
     counts = tuple(shown.get(key) for key in ("replicas", "available", "allocated", "phase"))
     return shown if counts == (replicas, replicas, allocated, "Ready") else None

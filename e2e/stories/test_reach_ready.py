@@ -1,12 +1,12 @@
-"""A user waits until a unit runs, and reaches it."""
+"""A user waits until a unit is ready, and connects to it."""
 
 from e2e.installation import Installation
 from e2e.names import INSTANCES
 from e2e.stories.orders import order, seed
 
 
-def test_a_unit_that_is_ready_has_a_url_behind_which_its_pod_is(installation: Installation, mark: str) -> None:
-    spec, name = f"reached-{mark}", f"reach-{mark}"
+def test_a_ready_unit_has_a_url_whose_service_selects_its_pod(installation: Installation, suffix: str) -> None:
+    spec, name = f"reached-{suffix}", f"reach-{suffix}"
     seed(installation, spec, 1)
 
     made = installation.api.post("/gpu-units?wait=Ready&timeout=90", order(name, spec))

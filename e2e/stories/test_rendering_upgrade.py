@@ -1,4 +1,4 @@
-"""The operations team upgrades the controller managers to a release that renders pods differently."""
+"""An administrator upgrades the controller managers to a release that renders pods differently."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,21 +16,21 @@ LATER: Final = "e2e.later_release"
 
 
 def test_no_pod_is_restarted_until_the_spec_of_its_unit_changes(
-    disturbed: Installation, programs: LocalReplicas, mark: str
+    exclusive: Installation, programs: LocalReplicas, suffix: str
 ) -> None:
-    spec, kept, changed = f"upgraded-{mark}", f"kept-{mark}", f"changed-{mark}"
-    (stock,) = seed(disturbed, spec, 1)
+    spec, kept, changed = f"upgraded-{suffix}", f"kept-{suffix}", f"changed-{suffix}"
+    (stock,) = seed(exclusive, spec, 1)
     for name in (kept, changed):
-        body = order(name, f"cold-{mark}", coldStart=True, **SMALL)
-        disturbed.api.post("/gpu-units?wait=Ready&timeout=90", body)
-    places = [(stock["metadata"]["name"], STOCK), (kept, INSTANCES), (changed, INSTANCES)]
-    before = [pod_of(disturbed, *place) for place in places]
+        body = order(name, f"cold-{suffix}", coldStart=True, **SMALL)
+        exclusive.api.post("/gpu-units?wait=Ready&timeout=90", body)
+    units = [(stock["metadata"]["name"], STOCK), (kept, INSTANCES), (changed, INSTANCES)]
+    before = [pod_of(exclusive, *unit) for unit in units]
 
     with later_release(programs):
-        upgraded = [pod_of(disturbed, *place) for place in places]
-        disturbed.api.put(f"/gpu-units/{changed}?wait=Ready&timeout=90", {"image": "nginx:1.28"})
-        rendered = [pod_of(disturbed, *place) for place in places]
-    downgraded = [pod_of(disturbed, *place) for place in places]
+        upgraded = [pod_of(exclusive, *unit) for unit in units]
+        exclusive.api.put(f"/gpu-units/{changed}?wait=Ready&timeout=90", {"image": "nginx:1.28"})
+        rendered = [pod_of(exclusive, *unit) for unit in units]
+    downgraded = [pod_of(exclusive, *unit) for unit in units]
 
     assert [uid for uid, _ in upgraded] == [uid for uid, _ in before]
     assert rendered[:2] == upgraded[:2]
@@ -40,19 +40,19 @@ def test_no_pod_is_restarted_until_the_spec_of_its_unit_changes(
 
 @contextmanager
 def later_release(replicas: LocalReplicas) -> Iterator[None]:
-    """Controller managers of a later release, which have looked at every unit; those of this one again afterwards."""
+    """Run controller managers of a later release, which reconcile every unit; afterwards those of this release."""
     replicas.run_program(CONTROLLERS, LATER)
     try:
         replicas.roll(CONTROLLERS)
-        replicas.rest()
+        replicas.wait_until_idle()
         yield
     finally:
         replicas.run_program(CONTROLLERS, PROGRAM)
         replicas.roll(CONTROLLERS)
-        replicas.rest()
+        replicas.wait_until_idle()
 
 
 def pod_of(installation: Installation, unit: str, namespace: str) -> tuple[str, int]:
-    """The UID of the pod of a unit, and the seconds that it has to end."""
+    """The UID of the pod of a unit, and its termination grace period."""
     (pod,) = eventually(lambda: installation.cluster.pods(unit, namespace), f"a pod of {unit}")
     return pod.metadata.uid, pod.spec.termination_grace_period_seconds

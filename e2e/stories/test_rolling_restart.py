@@ -1,4 +1,4 @@
-"""Every process is replaced while clients use the product."""
+"""All processes are restarted while clients use the product."""
 
 import asyncio
 from collections import Counter
@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from e2e.audit_trail import AuditTrail, made_twice, out_of_term
+from e2e.audit_trail import AuditTrail, duplicate_creations, writes_without_lease
 from e2e.cluster_view import eventually
 from e2e.installation import Installation
 from e2e.names import CONTROLLERS, INSTANCES, LEASE, OPERATION_ID, RUNTIME_APIS, SOURCE_STOCK_UID
@@ -24,42 +24,48 @@ ACCOUNT: Final = "gpuruntime-controller-manager"
     ],
 )
 async def test_no_request_fails_twice_and_nothing_is_lost_while_everything_is_restarted(
-    disturbed: Installation, trail: AuditTrail, mark: str, rounds: int, clients: int
+    exclusive: Installation, trail: AuditTrail, suffix: str, rounds: int, clients: int
 ) -> None:
-    pool = {"operationID": f"make-{mark}", "name": f"load-{mark}", "specName": f"stock-{mark}", "replicas": 8, **SMALL}
-    disturbed.api.post("/operator/stockpools", pool)
-    disturbed.cluster.stock(f"stock-{mark}", 8)
-    load = Load(disturbed, mark)
+    pool = {
+        "operationID": f"make-{suffix}",
+        "name": f"load-{suffix}",
+        "specName": f"stock-{suffix}",
+        "replicas": 8,
+        **SMALL,
+    }
+    exclusive.api.post("/operator/stockpools", pool)
+    exclusive.cluster.stock(f"stock-{suffix}", 8)
+    load = Load(exclusive, suffix)
 
     working = [asyncio.create_task(load.client()) for _ in range(clients)]
     for process in (RUNTIME_APIS, CONTROLLERS) * rounds:
-        await asyncio.to_thread(disturbed.replicas.roll, process)
+        await asyncio.to_thread(exclusive.replicas.roll, process)
     for task in working:
         task.cancel()
     ends = await asyncio.gather(*working, return_exceptions=True)
 
-    units = await asyncio.to_thread(eventually, lambda: ready_units(disturbed, load), "units that are all ready")
+    units = await asyncio.to_thread(eventually, lambda: ready_units(exclusive, load), "units that are all ready")
     sources = [unit["metadata"]["annotations"].get(SOURCE_STOCK_UID) for unit in units]
     writes = trail.writes()
     assert {type(end) for end in ends} == {asyncio.CancelledError}
-    assert (load.failed, wrong_ones(load)) == ([], [])
-    assert load.told.items() <= {(mark_of(unit), unit["metadata"]["uid"]) for unit in units}
-    assert max(Counter(map(mark_of, units)).values()) == 1
+    assert (load.failed, unexpected(load)) == ([], [])
+    assert load.uids.items() <= {(operation_id_of(unit), unit["metadata"]["uid"]) for unit in units}
+    assert max(Counter(map(operation_id_of, units)).values()) == 1
     assert max(Counter(source for source in sources if source).values()) == 1
-    assert (out_of_term(writes, ACCOUNT, LEASE), made_twice(writes, ACCOUNT)) == ([], [])
+    assert (writes_without_lease(writes, ACCOUNT, LEASE), duplicate_creations(writes, ACCOUNT)) == ([], [])
 
 
-def wrong_ones(load: Load) -> list[str]:
-    """Answers that no client should get. That stock runs out for a moment is none of them."""
+def unexpected(load: Load) -> list[str]:
+    """Unexpected responses. A temporary lack of stock is expected."""
     return [words for words in load.wrong if "insufficient_capacity" not in words]
 
 
-def mark_of(unit: Any) -> str:
+def operation_id_of(unit: Any) -> str:
     return str(unit["metadata"]["annotations"][OPERATION_ID])
 
 
 def ready_units(installation: Installation, load: Load) -> list[Any]:
-    """All units of the load, once every one of them is ready; [] before."""
-    specs = {f"cold-{load.mark}", f"stock-{load.mark}"}
+    """All units of the load if every one of them is ready, else []."""
+    specs = {f"cold-{load.suffix}", f"stock-{load.suffix}"}
     units = [unit for unit in installation.cluster.units(INSTANCES) if unit["spec"]["specName"] in specs]
     return units if all(unit.get("status", {}).get("phase") == "Ready" for unit in units) else []

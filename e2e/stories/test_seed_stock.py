@@ -1,4 +1,4 @@
-"""An operator reserves capacity before anybody asks for it."""
+"""An operator seeds stock."""
 
 from e2e.cluster_view import condition
 from e2e.installation import Installation
@@ -6,8 +6,8 @@ from e2e.names import STOCK
 from e2e.stories.orders import SMALL, seed
 
 
-def test_stock_is_seeded_once_holds_its_gpu_and_serves_nobody(installation: Installation, mark: str) -> None:
-    spec = f"seeded-{mark}"
+def test_stock_is_seeded_once_holds_its_gpu_and_has_no_service(installation: Installation, suffix: str) -> None:
+    spec = f"seeded-{suffix}"
 
     stock = seed(installation, spec, 2)
 

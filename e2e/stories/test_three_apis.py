@@ -1,4 +1,4 @@
-"""Clients talk to three replicas of the API and need not know it."""
+"""Clients use three replicas of the API like one."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
@@ -10,27 +10,27 @@ from e2e.stories.orders import SMALL, order
 
 ACCOUNT: Final = "gpuruntime-runtime-api"
 FEWEST: Final = 6
-# Others use the front, too, so that it is chance which replica gets an order: with so many, none of three is left out.
+# Other stories use the load balancer too, so the replica of a request is random: 40 requests reach all three.
 MOST: Final = 40
 
 
-def test_what_one_replica_has_made_every_other_shows_and_makes_no_second_time(
-    disturbed: Installation, mark: str
+def test_a_unit_that_one_replica_created_is_shown_and_not_created_again_by_the_others(
+    exclusive: Installation, suffix: str
 ) -> None:
-    replicas = {replica.credential for replica in disturbed.replicas.living(RUNTIME_APIS).values()}
+    replicas = {replica.credential for replica in exclusive.replicas.living(RUNTIME_APIS).values()}
     wrong: list[list[Reply]] = []
 
     for number in range(MOST):
-        wrong += ordered_everywhere(disturbed, f"anywhere-{number}-{mark}", len(replicas))
-        if number >= FEWEST and (disturbed.trail is None or writers(disturbed, mark) == replicas):
+        wrong += ordered_everywhere(exclusive, f"anywhere-{number}-{suffix}", len(replicas))
+        if number >= FEWEST and (exclusive.trail is None or writers(exclusive, suffix) == replicas):
             break
 
     assert wrong == []
-    assert disturbed.trail is None or writers(disturbed, mark) == replicas
+    assert exclusive.trail is None or writers(exclusive, suffix) == replicas
 
 
 def ordered_everywhere(installation: Installation, name: str, turns: int) -> list[list[Reply]]:
-    """Order a unit, then look for it and order it again through every replica; gives the answers if one is wrong."""
+    """Create a unit, then read it and create it again on every replica; returns the responses if one is wrong."""
     api, path, body = installation.api, f"/gpu-units/{name}", order(name, f"spec-{name[-6:]}", coldStart=True, **SMALL)
     made = api.post("/gpu-units", body)
     token = made.headers["X-Resource-Version"]
@@ -45,11 +45,11 @@ def ordered_everywhere(installation: Installation, name: str, turns: int) -> lis
     return [] if is_right and {reply.data["uid"] for reply in replies} == {made.data["uid"]} else [[made, *replies]]
 
 
-def writers(installation: Installation, mark: str) -> set[str]:
-    """The replicas that made units of this story."""
+def writers(installation: Installation, suffix: str) -> set[str]:
+    """The replicas that created units of this story."""
     assert installation.trail is not None
     return {
         write.credential
         for write in installation.trail.writes()
-        if (write.user, write.verb, write.resource) == (ACCOUNT, "create", "gpuunits") and write.name.endswith(mark)
+        if (write.user, write.verb, write.resource) == (ACCOUNT, "create", "gpuunits") and write.name.endswith(suffix)
     }

@@ -1,4 +1,4 @@
-"""Somebody has had enough of the product, and wants the cluster as it was."""
+"""An administrator uninstalls the product."""
 
 import json
 from collections.abc import Iterator
@@ -22,11 +22,11 @@ def test_after_the_units_and_the_manifests_were_deleted_nothing_is_left(fresh: I
         fresh.kubectl("delete", f"{kind}.runtime.lokiwager.io", "--all", "--all-namespaces", "--timeout=90s")
     fresh.kubectl("delete", "--kustomize", str(fresh.overlay), "--timeout=120s")
 
-    eventually(lambda: not list(leftovers(fresh)), "a cluster without us", patience=60)
+    eventually(lambda: not list(leftovers(fresh)), "a cluster without the product", patience=60)
 
 
 def leftovers(installation: Installation) -> Iterator[str]:
-    """Every object of every kind that knows of us."""
+    """Every object of any kind that refers to the product."""
     kinds = installation.kubectl("api-resources", "--verbs=list", "--output=name").split()
     listed = [kind for kind in kinds if not kind.startswith("events")]
     found = installation.kubectl("get", ",".join(listed), "--all-namespaces", "--output=json")

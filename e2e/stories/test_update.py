@@ -1,11 +1,11 @@
-"""A user changes what a unit runs."""
+"""A user updates the image of a unit."""
 
 from e2e.installation import Installation
 from e2e.stories.orders import SMALL, order
 
 
-def test_a_new_image_replaces_the_pod_and_nothing_else(installation: Installation, mark: str) -> None:
-    spec, name = f"updated-{mark}", f"update-{mark}"
+def test_a_new_image_replaces_the_pod_and_nothing_else(installation: Installation, suffix: str) -> None:
+    spec, name = f"updated-{suffix}", f"update-{suffix}"
     path = f"/gpu-units/{name}"
     installation.api.post("/gpu-units?wait=Ready&timeout=90", order(name, spec, coldStart=True, **SMALL))
     (before,) = installation.cluster.pods(name)

@@ -56,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="hack/e2e",
         description="Run the user stories of e2e/: black-box tests of the installed product, over HTTP and with the"
         " official Kubernetes client. Without --kubeconfig each run has a control plane of its own on this machine; the"
-        " processes of the product run beside it under tokens of their own accounts, behind a round-robin front.",
+        " processes of the product run beside it under tokens of their own accounts, behind a load balancer.",
         epilog="Examples: `hack/e2e` runs all; `hack/e2e claim failover` two of them; `hack/kind` and then"
         " `hack/e2e --kubeconfig FILE` runs them against pods in a kind cluster.",
     )

@@ -15,7 +15,7 @@ def test_every_story_of_the_product_is_listed_with_its_first_line(capsys: pytest
     lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
     assert code == 0
     assert lines.keys() == FILES.keys()
-    assert lines["claim"] == "A user asks for a unit and gets capacity that was waiting for it."
+    assert lines["claim"] == "A user creates a unit, which claims stock."
 
 
 def test_a_user_error_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -47,4 +47,4 @@ def test_the_help_names_both_ways_to_run_the_stories(capsys: pytest.CaptureFixtu
 
     text = " ".join(capsys.readouterr().out.split())
     assert "hack/e2e --kubeconfig FILE" in text
-    assert "round-robin front" in text
+    assert "load balancer" in text

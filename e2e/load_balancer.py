@@ -1,11 +1,11 @@
-"""A front before several replicas, as a Service is: each new connection goes to the next one that is ready.
+"""A TCP load balancer, as a Service is: each new connection goes to the next ready replica.
 
-It looks at nothing that passes through it, sends nothing again, and remembers no client. A replica that refuses a
-connection is passed over; who is connected already stays where he is.
+It does not inspect or retry requests, and has no session affinity. A replica that refuses a connection is skipped; open
+connections stay with their replica.
 
-    python -m e2e.front 127.0.0.1:8000 127.0.0.1:8080=127.0.0.1:8082 ...
+    python -m e2e.load_balancer 127.0.0.1:8000 127.0.0.1:8080=127.0.0.1:8082 ...
 
-The second address of a replica is where it answers /readyz.
+The second address of a replica serves /readyz.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from typing import Final, Self
 
 from attrs import define, frozen
 
-__all__ = ["Address", "Backend", "Front", "main"]
+__all__ = ["Address", "Backend", "LoadBalancer", "main"]
 
 _PROBE_SECONDS: Final = 0.2
 _PATIENCE_SECONDS: Final = 5.0
@@ -26,7 +26,7 @@ _CHUNK: Final = 65536
 
 @frozen
 class Address:
-    """Where something listens on this machine."""
+    """An address on this machine."""
 
     host: str
     port: int
@@ -42,7 +42,7 @@ class Address:
 
 @define
 class Backend:
-    """A replica: where it serves, and where it says whether it is ready."""
+    """A replica: the address that it serves, and the address of its readiness probe."""
 
     serves: Address
     probed: Address
@@ -54,7 +54,7 @@ class Backend:
         return cls(Address.parse(serves), Address.parse(probed or serves))
 
     async def probe(self) -> bool:
-        """Whether it says that it is ready, now."""
+        """Whether the replica is ready now."""
         try:
             async with asyncio.timeout(_PATIENCE_SECONDS):
                 reader, writer = await asyncio.open_connection(self.probed.host, self.probed.port)
@@ -66,8 +66,8 @@ class Backend:
         return b" 200 " in status
 
 
-class Front:
-    """Hands connections out in turn."""
+class LoadBalancer:
+    """Distributes connections round-robin."""
 
     def __init__(self, *backends: Backend) -> None:
         self._backends = backends
@@ -87,7 +87,7 @@ class Front:
                 await server.serve_forever()
 
     async def listening(self) -> Address:
-        """Where it listens, once it does."""
+        """Wait until it listens, and return the address."""
         return await self._address
 
     async def _watch(self, backend: Backend) -> None:
@@ -120,7 +120,7 @@ class Front:
 
 
 async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Copy until one side ends. The other is told of an end, and loses its connection with one that broke."""
+    """Copy until one side ends: pass an end of file on, and abort the other side after an error."""
     try:
         while chunk := await reader.read(_CHUNK):
             writer.write(chunk)
@@ -131,14 +131,14 @@ async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
 
 
 def main(argv: list[str]) -> None:
-    """Be the front until a signal comes."""
-    parser = argparse.ArgumentParser(prog="python -m e2e.front", description=__doc__)
+    """Run the load balancer until a signal."""
+    parser = argparse.ArgumentParser(prog="python -m e2e.load_balancer", description=__doc__)
     parser.add_argument("address", type=Address.parse)
     parser.add_argument("backends", type=Backend.parse, nargs="+")
     arguments = parser.parse_args(argv)
 
     async def serve() -> None:
-        await Front(*arguments.backends).run(arguments.address)
+        await LoadBalancer(*arguments.backends).run(arguments.address)
 
     asyncio.run(serve())
 

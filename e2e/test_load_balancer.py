@@ -1,15 +1,15 @@
-"""The front before the replicas: whom it sends where."""
+"""The load balancer in balancer of the replicas."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from e2e.front import Address, Backend, Front
+from e2e.load_balancer import Address, Backend, LoadBalancer
 
 
 @asynccontextmanager
 async def replica(name: str, *, ready: bool = True) -> AsyncIterator[Backend]:
-    """Says its name to whoever connects, and on another port whether it is ready."""
+    """A replica that sends its name on each connection, and serves a readiness probe on another port."""
 
     async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(name.encode())
@@ -31,17 +31,17 @@ def address_of(server: asyncio.Server) -> Address:
 
 
 @asynccontextmanager
-async def fronted(*backends: Backend) -> AsyncIterator[Address]:
-    """A front that has asked every replica whether it is ready."""
-    front = Front(*backends)
+async def balanced(*backends: Backend) -> AsyncIterator[Address]:
+    """A load balancer that has probed every replica."""
+    balancer = LoadBalancer(*backends)
     async with asyncio.TaskGroup() as group:
-        running = group.create_task(front.run(Address("127.0.0.1", 0)))
-        address = await front.listening()
+        running = group.create_task(balancer.run(Address("127.0.0.1", 0)))
+        address = await balancer.listening()
         yield address
         running.cancel()
 
 
-async def who_answers(address: Address, times: int) -> list[str]:
+async def answering_replicas(address: Address, times: int) -> list[str]:
     answers: list[str] = []
     for _ in range(times):
         reader, writer = await asyncio.open_connection(address.host, address.port)
@@ -53,29 +53,29 @@ async def who_answers(address: Address, times: int) -> list[str]:
 async def test_each_connection_goes_to_the_next_replica() -> None:
     async with AsyncExitStack() as stack:
         backends = [await stack.enter_async_context(replica(name)) for name in ("a", "b", "c")]
-        address = await stack.enter_async_context(fronted(*backends))
+        address = await stack.enter_async_context(balanced(*backends))
 
-        answers = await who_answers(address, 6)
+        answers = await answering_replicas(address, 6)
 
     assert answers == ["a", "b", "c"] * 2
 
 
-async def test_who_is_not_ready_and_who_refuses_is_passed_over() -> None:
+async def test_replicas_that_are_not_ready_or_refuse_connections_are_skipped() -> None:
     async with AsyncExitStack() as stack:
         kept = await stack.enter_async_context(replica("kept"))
         unready = await stack.enter_async_context(replica("unready", ready=False))
         async with replica("gone") as gone:
             pass
         gone.probed = kept.probed
-        address = await stack.enter_async_context(fronted(kept, unready, gone))
+        address = await stack.enter_async_context(balanced(kept, unready, gone))
 
-        answers = await who_answers(address, 4)
+        answers = await answering_replicas(address, 4)
 
     assert answers == ["kept"] * 4
 
 
-async def test_where_nobody_is_ready_the_connection_ends() -> None:
-    async with replica("unready", ready=False) as backend, fronted(backend) as address:
-        answers = await who_answers(address, 1)
+async def test_without_a_ready_replica_the_connection_is_closed() -> None:
+    async with replica("unready", ready=False) as backend, balanced(backend) as address:
+        answers = await answering_replicas(address, 1)
 
     assert answers == [""]
