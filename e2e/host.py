@@ -95,7 +95,7 @@ class Host:
             served = _free_address()
             auth = {"tokenFile": str(self._directory / "tokens")}
             replica = self._add(RUNTIME_APIS, number, {"httpAddr": served, "auth": auth})
-            backends.append(f"{served}={replica.operations}")
+            backends.append(f"{served}={replica.metrics}")
         balancer = _free_address()
         command = (sys.executable, "-m", "e2e.load_balancer", balancer, *backends)
         self._children.start(

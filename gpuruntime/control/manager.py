@@ -81,7 +81,7 @@ class Manager:
     """Runs controllers, caches, the event recorder and HTTP servers: started in order, stopped in reverse.
 
     The order is HTTP, the event recorder, the caches, runnables of the group "always", those of the leader. The group
-    "serving" starts with HTTP and stops before everything else: what its requests need is there until they are finished.
+    "serving" starts with HTTP and stops before everything else, so that requests find what they need until the end.
 
     Guarantees:
         - Runs in the caller's loop, beside other managers and foreign tasks, and leaves them alone.

@@ -2,14 +2,17 @@
 
 from typing import Final
 
-from gpuruntime.control import OFFLINE_CREDENTIALS, Manager, ManagerOptions
-from gpuruntime.processes.api import Api, api_of_desk, api_of_memory, gate_of, tls_of
-from gpuruntime.processes.cluster_access import KubeMode, late_credentials, require_cluster
-from gpuruntime.processes.options import ManagerSettings
-from gpuruntime.processes.product import build_product
-from gpuruntime.processes.status_reporter import StatusReporter
-from gpuruntime.web.app import install
-from gpuruntime.web.auth.access_control import AccessControl, guard_pages
+from attrs import evolve, frozen
+
+from gpuruntime.control import Manager, ManagerOptions
+from gpuruntime.kube import Credentials
+from gpuruntime.processes.config.api_sections import ApiConfig
+from gpuruntime.processes.config.keys import section
+from gpuruntime.processes.config.sections import LeaderElection, workers_key
+from gpuruntime.processes.process_command import ProcessCommand
+from gpuruntime.processes.wiring.api_server import ApiServer, connect, install_api, serve_api
+from gpuruntime.processes.wiring.reconcilers import WORKERS, install_reconcilers
+from gpuruntime.web.auth.access_control import guard_pages
 
 __all__ = ["COMMAND", "ManagerConfig", "build_manager"]
 

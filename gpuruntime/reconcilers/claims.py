@@ -72,7 +72,7 @@ def install_claims(manager: Manager, options: ClaimOptions | None = None) -> Con
     units = watch_units(manager.cache, chosen.namespaces.units)
     operations = watch_operations(manager, chosen.namespaces.system)
     reaper = ClaimReaper(units.store, operations.store, manager.client, manager.recorder, chosen)
-    stock = tuple(sorted(chosen.roles.stock_namespaces))
+    stock = tuple(sorted(chosen.namespaces.stock))
 
     def claimed_by(operation: Operation) -> Iterator[ObjectKey]:
         yield from (unit.key for unit in units_claimed_by(units.store, operation.metadata.uid))
@@ -84,7 +84,7 @@ def install_claims(manager: Manager, options: ClaimOptions | None = None) -> Con
         .permissions(
             allow(GPUUnit, "get"),
             allow(GPUUnit, "patch", "delete", namespaces=stock),
-            allow(Operation, "get", namespaces=[chosen.system_namespace]),
+            allow(Operation, "get", namespaces=[chosen.namespaces.system]),
             allow(StockPool, "get", namespaces=stock),
             allow_events(GPUUnit),
         )
@@ -153,7 +153,7 @@ class ClaimReaper:
 
     async def _recall(self, stock: GPUUnit) -> Result:
         """Delete a unit that was taken over without a claim, so that its capacity is not handed out again."""
-        takers = units_that_took(self.units, stock, self.options.roles)
+        takers = units_that_took(self.units, stock, self.options.namespaces)
         if not takers:
             self._since.pop(stock.key, None)
             return Result.done()
@@ -202,7 +202,6 @@ class ClaimReaper:
 
     async def _active(self, claim: Claim) -> GPUUnit | None:
         """The active unit of the claim, live; None outside of the namespaces of units."""
-        places = self.options.namespaces
-        if claim.claimed_for is None or (places and claim.claimed_for.namespace not in places):
+        if claim.claimed_for is None or claim.claimed_for.namespace not in self.options.namespaces.units:
             return None
         return await read_or_none(self.client, GPUUnit, claim.claimed_for)

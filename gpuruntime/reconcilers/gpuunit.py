@@ -15,7 +15,7 @@ deleted unit; those that have lost their owner reference are orphans, which this
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any, Final, Generic, TypeVar
 
@@ -81,8 +81,7 @@ class GPUUnitOptions:
     """How units are reconciled.
 
     Args:
-        rendering: what the operator decides about children.
-        namespaces: the namespaces of units; none is all of them.
+        rendering: what the operator decides about children, and the namespaces of the product.
         concurrency: how many units are reconciled at a time.
     """
 
@@ -93,7 +92,7 @@ class GPUUnitOptions:
 def install_gpuunit(manager: Manager, options: GPUUnitOptions | None = None) -> Controller[ObjectKey]:
     """Add the GPUUnit controller to a manager. Before it runs."""
     chosen = options or GPUUnitOptions()
-    caches = UnitCaches.of(manager.cache, chosen.namespaces)
+    caches = UnitCaches.of(manager.cache, chosen.rendering.namespaces.units)
     orphans = OrphanRemoval(manager.client, GPUUnit.KIND)
     reconciler = GPUUnitReconciler(caches, UnitRenderings(chosen.rendering), orphans, now=manager.server_time.now)
     StageCollector(manager.observability.registry, reconciler.stages)
@@ -121,8 +120,8 @@ def install_gpuunit(manager: Manager, options: GPUUnitOptions | None = None) -> 
 
 def _service_permissions(options: GPUUnitOptions) -> tuple[Declaration, ...]:
     """Services are created for active units only; those of stock are deleted."""
-    stock = tuple(name for name in options.namespaces if options.rendering.roles.is_stock(name))
-    active = tuple(name for name in options.namespaces if name not in stock)
+    namespaces = options.rendering.namespaces
+    active, stock = tuple(sorted(namespaces.instance)), tuple(sorted(namespaces.stock))
     declared: list[Declaration] = []
     if active or not stock:
         declared += [

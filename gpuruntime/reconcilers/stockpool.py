@@ -61,8 +61,7 @@ class StockPoolOptions:
     """How pools are reconciled.
 
     Args:
-        roles: which namespaces are for stock.
-        namespaces: the namespaces of pools and units; none is all of them.
+        namespaces: the namespaces of the product.
         pace: how fast a pool creates units.
         concurrency: how many pools are reconciled at a time.
         refused_seconds: after how many seconds a unit that the server refused is retried.
@@ -77,22 +76,22 @@ class StockPoolOptions:
 def install_stockpool(manager: Manager, options: StockPoolOptions | None = None) -> Controller[ObjectKey]:
     """Add the StockPool controller to a manager. Before it runs, and in a running loop."""
     chosen = options or StockPoolOptions()
-    units = watch_units(manager.cache, chosen.namespaces)
+    units = watch_units(manager.cache, chosen.namespaces.units)
     pace = RefillPace(chosen.pace, asyncio.get_running_loop().time)
     orphans = OrphanRemoval(manager.client, StockPool.KIND)
     reconciler = StockPoolReconciler(units.store, pace, orphans, chosen, now=manager.server_time.now)
     OrphanCollector(manager.observability.registry, orphans, "pool", (GPUUnit.KIND,))
-    stock = tuple(sorted(chosen.roles.stock_namespaces))
+    stock = tuple(sorted(chosen.namespaces.stock))
     return (
         manager.controller(
             StockPool,
-            namespaces=chosen.namespaces,
+            namespaces=chosen.namespaces.units,
             when=any_of(generation_changed(), status_touched),
             options=ControllerOptions(concurrency=chosen.concurrency),
         )
         .watches(units, pools_of_unit)
         .updates_status()
-        .allow_events()
+        .records_events()
         .permissions(
             allow(GPUUnit, "create", "delete", namespaces=stock),
             allow(GPUUnit, "patch", namespaces=stock, rare=_STRAYED),
@@ -184,9 +183,9 @@ class StockPoolReconciler:
 
     def _faults(self, pool: StockPool) -> str:
         """Why the pool can have no units, "" if it can."""
-        namespace, roles = pool.metadata.namespace, self.options.roles
-        if not roles.is_stock(namespace):
-            where = ", ".join(sorted(roles.stock_namespaces))
+        namespace, namespaces = pool.metadata.namespace, self.options.namespaces
+        if not namespaces.is_stock(namespace):
+            where = ", ".join(sorted(namespaces.stock))
             return f"namespace {namespace}: expected a stock namespace ({where}); create the pool there"
         return told(stock_problems(pool.spec))
 

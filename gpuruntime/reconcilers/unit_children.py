@@ -59,7 +59,7 @@ def _units(raw: Mapping[str, Any]) -> Iterable[str]:
 
 def _lean(raw: dict[str, Any]) -> dict[str, Any]:
     """The object without managed fields; if it cannot be a child, its identity only."""
-    metadata = drop_bulk(raw)["metadata"]
+    metadata = trim_metadata(raw)["metadata"]
     if metadata["name"].startswith(CHILD_PREFIX) or OWNER_UID in (metadata.get("annotations") or {}):
         return raw
     identity = {name: metadata[name] for name in ("name", "namespace", "uid", "resourceVersion") if name in metadata}

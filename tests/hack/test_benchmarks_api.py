@@ -102,7 +102,7 @@ def test_hostile_requests_may_add_250_ms_to_the_quiet_window_of_the_round(attack
 @pytest.mark.soak
 @pytest.mark.timeout(280)
 async def test_the_hostile_scenario_runs_on_its_own_cluster(tmp_path: Path) -> None:
-    with Children(tmp_path / "children") as children:
+    with ChildProcesses(tmp_path / "children") as children:
         progress = Progress(io.StringIO())
         bench = Bench(runner=Runner(children, tmp_path), progress=progress, directory=tmp_path, repeat=1, quick=True)
 
@@ -115,7 +115,7 @@ async def test_the_hostile_scenario_runs_on_its_own_cluster(tmp_path: Path) -> N
 @pytest.mark.soak
 @pytest.mark.timeout(280)
 async def test_every_scenario_returns_all_its_figures(tmp_path: Path) -> None:
-    with Children(tmp_path / "children") as children:
+    with ChildProcesses(tmp_path / "children") as children:
         progress = Progress(io.StringIO())
         bench = Bench(runner=Runner(children, tmp_path), progress=progress, directory=tmp_path, repeat=1, quick=True)
 

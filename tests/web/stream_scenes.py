@@ -68,13 +68,13 @@ async def replica(
     another one, which clients follow `also`.
     """
     followed = (namespace, also) if also else (namespace,)
-    namespaces = followed if beside or also else ()
+    watched = followed if beside or also else ()
     async with Transport(credentials, user_agent="replica") as transport:
         cache = Cache(transport)
-        informer = cache.informer(GPUUnit, namespaces=(*namespaces, beside) if beside else namespaces)
-        log = ChangeLog(informer, kept, namespaces)
-        reads = Reads(informer, Client(transport, field_manager="replica"), GPUUnit, namespaces)
-        streams = UnitStreams(log, reads, roles or Roles())
+        informer = cache.informer(GPUUnit, namespaces=(*watched, beside) if beside else watched)
+        log = ChangeLog(informer, kept, watched)
+        reads = Reads(informer, Client(transport, field_manager="replica"), GPUUnit, watched)
+        streams = UnitStreams(log, reads, namespaces or Namespaces())
 
         async def serve(request: web.Request) -> web.StreamResponse:
             return await streams.serve(request, None, lambda unit: unit.metadata.namespace in followed)

@@ -26,14 +26,14 @@ from gpuruntime.service.objects.namespace_checks import NamespaceChecks
 from gpuruntime.service.reads.inventory import Inventory
 from gpuruntime.service.reads.inventory_metrics import InventoryCollector
 from gpuruntime.service.wiring import Service, ServiceOptions, install_service
-from gpuruntime.web.app import cluster_routes, install, machine_routes, until_ready
+from gpuruntime.web.app import cluster_routes, install, machine_routes
 from gpuruntime.web.auth.access_control import Access, AccessControl, UnguardedAddressError, decide_access
 from gpuruntime.web.auth.certificate import CertificateError, server_tls
 from gpuruntime.web.auth.scopes import Authenticator, parse_grants
 from gpuruntime.web.auth.token_file import TokenFile, TokenFileError
 from gpuruntime.web.auth.token_review import TokenReviews
-from gpuruntime.web.resources.health import ClusterProbe, HealthPages, why_not_ready
-from gpuruntime.web.server.namespace_guard import where_namespaces_are
+from gpuruntime.web.resources.health import ClusterProbe, HealthRoutes
+from gpuruntime.web.server.gates import namespace_gate, not_ready_reason, readiness_gate
 from gpuruntime.web.server.route import Route
 
 __all__ = ["Api", "ApiServer", "connect", "install_api", "memory_api", "serve_api"]
@@ -47,7 +47,7 @@ class Api:
     """The routes of the API and what they depend on. `client` reviews tokens; None without a cluster."""
 
     routes: tuple[Route, ...]
-    health: HealthPages
+    health: HealthRoutes
     client: Client | None = None
     close_streams: Callable[[], None] = lambda: None
 
@@ -93,12 +93,12 @@ def install_api(manager: Manager, credentials: Credentials, config: ApiConfig) -
 def _cluster_api(manager: Manager, service: Service, namespaces: Namespaces) -> Api:
     inventory = Inventory.of(manager.cache, namespaces)
     InventoryCollector(manager.observability.registry, inventory)
-    health = HealthPages(inventory.take, ClusterProbe(manager.reach_server).error, _now, _now())
+    health = HealthRoutes(inventory.take, ClusterProbe(manager.reach_server).error, _now, _now())
     defaults = (namespaces.default_instance, namespaces.default_stock)
     machines = ClusterMachines(service.operations, service.units, service.unit_reads, *defaults)
     routes = (*machine_routes(health, machines), *cluster_routes(service))
     checks = NamespaceChecks(service.units.client, namespaces.all)
-    guarded = where_namespaces_are(until_ready(routes, why_not_ready(manager.cache)), checks)
+    guarded = namespace_gate(readiness_gate(routes, not_ready_reason(manager.cache)), checks)
     return Api(guarded, health, service.units.client, service.log.close)
 
 
@@ -109,7 +109,7 @@ def memory_api() -> Api:
     async def kube_error() -> None:
         """Without a cluster there is no error of it."""
 
-    health = HealthPages(machines.take, kube_error, _now, _now())
+    health = HealthRoutes(machines.take, kube_error, _now, _now())
     return Api(machine_routes(health, machines), health)
 
 

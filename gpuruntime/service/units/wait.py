@@ -50,7 +50,7 @@ class UnitWaiter:
         def holds(unit: GPUUnit | None) -> bool:
             if unit is None:
                 # Deleted, and not just missing from a cache that is behind.
-                return shows(store, key, version)
+                return has_reached(store, key, version)
             return is_at_least(unit.metadata.resource_version, version) and _READY.holds(unit)
 
         predicate: Predicate[GPUUnit] = Predicate("it is ready, or deleted", holds)

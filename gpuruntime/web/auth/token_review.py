@@ -61,7 +61,7 @@ class TokenReviews:
         self._audience = audience
         self._valid = _TokenClass()
         self._unproven = _TokenClass()
-        self._running: dict[str, SharedRun[_Verdict]] = {}
+        self._running: dict[str, Singleflight[_Verdict]] = {}
 
     async def authenticate(self, token: str) -> Caller | None:
         """The caller that a token belongs to; None if the token is invalid.
@@ -81,7 +81,7 @@ class TokenReviews:
         return Caller(known.user.username, self._grants.scope_of(known.user))
 
     async def _refreshed(self, token: str, key: str, known: _Verdict | None) -> _Verdict:
-        run = self._running.setdefault(key, SharedRun(lambda: self._review(token, key)))
+        run = self._running.setdefault(key, Singleflight(lambda: self._review(token, key)))
         try:
             return await run.join()
         except UnavailableError:

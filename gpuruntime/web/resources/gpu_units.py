@@ -61,7 +61,8 @@ class GPUUnitRoutes:
     _streams: UnitStreams = field(
         init=False,
         default=Factory(
-            lambda self: UnitStreams(self.service.log, self.service.unit_reads, self.service.roles), takes_self=True
+            lambda self: UnitStreams(self.service.log, self.service.unit_reads, self.service.namespaces),
+            takes_self=True,
         ),
     )
 
@@ -254,13 +255,13 @@ class GPUUnitRoutes:
 
     def _key(self, call: Call, namespace: str | None) -> ObjectKey:
         """The key of the unit in the path. Stock units and units in other namespaces are not found here."""
-        key = ObjectKey(namespace or self.service.homes.active, call.path_params["name"])
+        key = ObjectKey(namespace or self.service.namespaces.default_instance, call.path_params["name"])
         if not self.service.units.may_have(key):
             raise ObjectNotFoundError(f"unit {key}: not found")
         return key
 
     def _view(self, call: Call, unit: GPUUnit) -> UnitView:
-        return view_for(call.caller, unit_view(unit, self.service.roles))
+        return view_for(call.caller, unit_view(unit, self.service.namespaces))
 
     def _waiter(self) -> UnitWaiter:
         return UnitWaiter(self.service.unit_reads)

@@ -100,7 +100,7 @@ class ClusterProbe:
 
     def __init__(self, reach: Callable[[], Awaitable[None]]) -> None:
         self._reach = reach
-        self._run = SharedRun(self._check)
+        self._run = Singleflight(self._check)
         self._last = ("", float("-inf"))
 
     async def error(self) -> str:

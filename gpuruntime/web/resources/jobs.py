@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 
 from attrs import evolve, field, frozen
 
+from gpuruntime.api.namespaces import STOCK_NAMESPACE
 from gpuruntime.api.operation import (
     PENDING,
     SEED_STOCK_UNITS,
@@ -18,7 +19,6 @@ from gpuruntime.api.operation import (
     OperationProgress,
     operation_name,
 )
-from gpuruntime.api.roles import STOCK_NAMESPACE
 from gpuruntime.meta import EMPTY, ObjectKey, Pattern, Struct, wire
 from gpuruntime.service.errors import ObjectNotFoundError
 from gpuruntime.service.operations.jobs import job_of

@@ -5,6 +5,7 @@ from typing import Annotated, Final
 from attrs import field, frozen
 
 from gpuruntime.api.envelope import Amount, GpuCount, GpuType, Image, SpecName
+from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.api.placement import PullSecret, UnitToleration
 from gpuruntime.api.stockpool import StockPool, StockPoolSpec
 from gpuruntime.api.unit_template import UnitTemplate
@@ -24,7 +25,6 @@ from gpuruntime.meta import (
     is_dns_subdomain,
 )
 from gpuruntime.service.errors import ObjectNotFoundError
-from gpuruntime.service.homes import Homes
 from gpuruntime.service.objects.delete import POOL_REMOVAL, RemoveObject
 from gpuruntime.service.objects.update import ChangeObject
 from gpuruntime.service.pools import POOL_CHANGE, CreatePool, pool_name
@@ -92,7 +92,7 @@ class CreatePoolBody(Struct):
     runtime_class_name: _RuntimeClass = None
     """RuntimeClass of the units."""
 
-    def request(self, operation_id: str, namespaces: Homes) -> CreatePool:
+    def request(self, operation_id: str, namespaces: Namespaces) -> CreatePool:
         """The request to the service; `namespaces` are the defaults."""
         spec = StockPoolSpec(
             self.spec_name,
@@ -109,7 +109,7 @@ class CreatePoolBody(Struct):
             runtime_class_name=self.runtime_class_name,
         )
         name = self.name or pool_name(self.spec_name, operation_id)
-        return CreatePool(name, spec, self.namespace or namespaces.stock)
+        return CreatePool(name, spec, self.namespace or namespaces.default_stock)
 
 
 @frozen
@@ -250,7 +250,7 @@ class StockPoolRoutes:
         """
         body: CreatePoolBody = call.body
         reject_masks(body)
-        request = body.request(call.operation_id, self.service.homes)
+        request = body.request(call.operation_id, self.service.namespaces)
         created = await self.service.pools.create(call.operation_id, request)
         job = finished_job_view(created.performed, deleted=created.object is None)
         if created.object is None or created.performed.is_replay:
@@ -285,7 +285,7 @@ class StockPoolRoutes:
 
     def _key(self, call: Call) -> ObjectKey:
         query: StockNamespaceQuery = call.query
-        key = ObjectKey(query.namespace or self.service.homes.stock, call.path_params["name"])
+        key = ObjectKey(query.namespace or self.service.namespaces.default_stock, call.path_params["name"])
         if not is_dns_subdomain(key.name) or not self.service.pool_reads.covers(key.namespace):
             raise ObjectNotFoundError(f"pool {key}: not found")
         return key

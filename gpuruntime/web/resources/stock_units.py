@@ -7,9 +7,9 @@ from attrs import frozen
 
 from gpuruntime.api.envelope import Amount, GpuType, SpecName
 from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.meta import FrozenDict, ObjectKey, Range, Struct, is_dns_subdomain
 from gpuruntime.service.errors import ObjectNotFoundError
-from gpuruntime.service.homes import Homes
 from gpuruntime.service.objects.delete import STOCK_REMOVAL, RemoveObject
 from gpuruntime.service.operations.requests import Envelope, SeedStock
 from gpuruntime.service.stock.names import LARGEST_BATCH
@@ -58,10 +58,10 @@ class SeedStockBody(Struct):
     namespace: Namespace | None = None
     """The stock namespace to create them in. Defaults to the first stock namespace."""
 
-    def request(self, namespaces: Homes) -> SeedStock:
+    def request(self, namespaces: Namespaces) -> SeedStock:
         """The request to the service; `namespaces` are the defaults."""
         envelope = Envelope(self.spec_name, cpu=self.cpu, memory=self.memory, gpu=self.gpu, gpu_type=self.gpu_type)
-        return SeedStock(envelope, self.replicas, self.namespace or namespaces.stock)
+        return SeedStock(envelope, self.replicas, self.namespace or namespaces.default_stock)
 
 
 @frozen
@@ -109,7 +109,7 @@ class StockUnitRoutes:
 
     async def list_units(self, call: Call) -> Reply:
         """List stock units in pages: the `next` of a page is the `cursor` of the following one."""
-        matches = unit_filter(call.query, self.service.roles, stock=True)
+        matches = unit_filter(call.query, self.service.namespaces, stock=True)
         return await list_reply(self.service.stock_reads, call, matches, lambda unit: self._view(call, unit))
 
     async def seed(self, call: Call) -> Reply:
@@ -119,7 +119,7 @@ class StockUnitRoutes:
         again with the same operationID, no unit is created twice, not even one that has been claimed since.
         """
         body: SeedStockBody = call.body
-        submitted = await self.service.stock.seed(call.operation_id, body.request(self.service.homes))
+        submitted = await self.service.stock.seed(call.operation_id, body.request(self.service.namespaces))
         location = {"Location": f"{PREFIX}/operator/jobs/{quote(call.operation_id, safe='')}"}
         headers = FrozenDict({**location, **version_header(submitted.operation.metadata.resource_version)})
         return Reply(200 if submitted.is_replay else 202, job_view(submitted.operation), headers)
@@ -139,10 +139,10 @@ class StockUnitRoutes:
     def _key(self, call: Call) -> ObjectKey:
         """The key of the stock unit in the path. Active units are not found here."""
         query: StockNamespaceQuery = call.query
-        key = ObjectKey(query.namespace or self.service.homes.stock, call.path_params["name"])
-        if not self.service.roles.is_stock(key.namespace) or not is_dns_subdomain(key.name):
+        key = ObjectKey(query.namespace or self.service.namespaces.default_stock, call.path_params["name"])
+        if not self.service.namespaces.is_stock(key.namespace) or not is_dns_subdomain(key.name):
             raise ObjectNotFoundError(f"stock unit {key}: not found")
         return key
 
     def _view(self, call: Call, unit: GPUUnit) -> UnitView:
-        return view_for(call.caller, unit_view(unit, self.service.roles))
+        return view_for(call.caller, unit_view(unit, self.service.namespaces))

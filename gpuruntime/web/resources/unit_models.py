@@ -8,8 +8,8 @@ from attrs import field, frozen
 from gpuruntime.api.envelope import Amount, GpuType, Image, SpecName
 from gpuruntime.api.gpuunit import GPUUnit, UnitAccess, UnitStages
 from gpuruntime.api.names import POOL_LABEL
+from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.api.placement import PullSecret
-from gpuruntime.api.roles import Roles
 from gpuruntime.api.security_profile import BASELINE, SecurityProfile
 from gpuruntime.api.unit_template import UnitTemplate
 from gpuruntime.desired.provenance import claim_of, provenance_of
@@ -28,7 +28,6 @@ from gpuruntime.meta import (
     freeze,
     wire,
 )
-from gpuruntime.service.homes import Homes
 from gpuruntime.service.objects.update import ChangeObject
 from gpuruntime.service.operations.requests import CreateUnit, Envelope
 from gpuruntime.web.resources.object_models import (
@@ -104,15 +103,15 @@ class CreateUnitBody(Struct):
         extra = (name for name in _ENVELOPE if given.get(name) is not None)
         return tuple(f"{name}: expected none without coldStart, the stock unit defines it" for name in extra)
 
-    def request(self, namespaces: Homes) -> CreateUnit:
+    def request(self, namespaces: Namespaces) -> CreateUnit:
         """The request to the service; `namespaces` are the defaults."""
         envelope = Envelope(self.spec_name, cpu=self.cpu, memory=self.memory, gpu=self.gpu or 0, gpu_type=self.gpu_type)
         return CreateUnit(
             self.name,
             self.spec_name,
             self.image,
-            namespace=self.namespace or namespaces.active,
-            stock_namespace=self.stock_namespace or namespaces.stock,
+            namespace=self.namespace or namespaces.default_instance,
+            stock_namespace=self.stock_namespace or namespaces.default_stock,
             template=self.template,
             access=self.access,
             image_pull_secrets=self.image_pull_secrets,
@@ -202,14 +201,14 @@ class UnitWatchQuery(UnitNamespaceQuery):
     """Start after this version, as header Last-Event-ID does."""
 
 
-def unit_filter(query: ListQuery, roles: Roles, *, stock: bool) -> Callable[[GPUUnit], bool]:
+def unit_filter(query: ListQuery, namespaces: Namespaces, *, stock: bool) -> Callable[[GPUUnit], bool]:
     """Whether a unit has this role and matches the query.
 
     Raises:
         ApiError: 400 for a malformed label selector.
     """
     wanted = ListFilter.of(query)
-    return lambda unit: roles.is_stock(unit.metadata.namespace) == stock and wanted.matches(unit)
+    return lambda unit: namespaces.is_stock(unit.metadata.namespace) == stock and wanted.matches(unit)
 
 
 @frozen(kw_only=True)
@@ -241,10 +240,10 @@ class UnitView(ObjectView):
     """True while the unit is being deleted."""
 
 
-def unit_view(unit: GPUUnit, roles: Roles) -> UnitView:
+def unit_view(unit: GPUUnit, namespaces: Namespaces) -> UnitView:
     """The view of a unit."""
     meta, status = unit.metadata, unit.status
-    is_stock = roles.is_stock(meta.namespace)
+    is_stock = namespaces.is_stock(meta.namespace)
     source, claim = provenance_of(meta), claim_of(meta) if is_stock else None
     pool = meta.labels.get(POOL_LABEL) if source is None else source.pool
     return UnitView(

@@ -81,7 +81,7 @@ class UnitStreams:
     def __init__(self, log: ChangeLog[GPUUnit], reads: Reads[GPUUnit], namespaces: Namespaces) -> None:
         self._log = log
         self._reads = reads
-        self._views = ViewCache(roles)
+        self._views = ViewCache(namespaces)
 
     async def serve(
         self,

@@ -6,7 +6,7 @@ from typing import Final
 import orjson
 
 from gpuruntime.api.gpuunit import GPUUnit
-from gpuruntime.api.roles import Roles
+from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.meta import encode
 from gpuruntime.web.resources.masking import masked
 from gpuruntime.web.resources.unit_models import unit_view
@@ -23,8 +23,8 @@ class ViewCache:
         It holds no more than `max_bytes`.
     """
 
-    def __init__(self, roles: Roles, max_bytes: int = _MAX_BYTES) -> None:
-        self._roles = roles
+    def __init__(self, namespaces: Namespaces, max_bytes: int = _MAX_BYTES) -> None:
+        self._roles = namespaces
         self._max_bytes = max_bytes
         self._cached: OrderedDict[tuple[str, str, bool], bytes] = OrderedDict()
         self._size = 0

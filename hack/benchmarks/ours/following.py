@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from gpuruntime.control import Manager, ManagerOptions, Reconciler, Store, Watch, enqueue_object
-from gpuruntime.kube import infer
+from gpuruntime.kube.auth.kubeconfig.contexts import infer
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.meta import ObjectKey
 
@@ -18,7 +18,7 @@ R = TypeVar("R", bound=Reconciler[ObjectKey])
 @asynccontextmanager
 async def following(make: Callable[[Store[ConfigMap]], R]) -> AsyncIterator[R]:
     """Run the reconciler that `make` creates in its own manager until the block ends."""
-    manager = Manager(find(), ManagerOptions("gpuruntime-bench"))
+    manager = Manager(infer(), ManagerOptions("gpuruntime-bench"))
     maps = manager.cache.informer(ConfigMap)
     reconciler = make(maps.store)
     manager.add_controller("follower", reconciler, [Watch(maps, enqueue_object())])

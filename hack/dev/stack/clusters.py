@@ -43,7 +43,7 @@ class Cluster:
 @contextmanager
 def local(directory: Path, nodes: tuple[NodeShape, ...], *, audit: bool) -> Iterator[Cluster]:
     """Start a local control plane for the length of the block."""
-    with LocalCluster(directory, nodes=nodes, audit=audit, patience=_PATIENCE_SECONDS) as cluster:
+    with LocalCluster(directory, nodes=nodes, audit=audit, lock_timeout=_PATIENCE_SECONDS) as cluster:
         yield Cluster(cluster.access.kubeconfig, cluster.access.binaries, cluster.access.kubectl_cache)
 
 

@@ -63,7 +63,7 @@ def run_stack(options: StackOptions) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
     # Processes of a killed owner are exiting; ours start after them.
-    with ownership(options.directory), Children(options.directory / "processes", _STOP_SECONDS) as children:
+    with ownership(options.directory), ChildProcesses(options.directory / "processes", _STOP_SECONDS) as children:
         try:
             _keep(options, children)
         finally:

@@ -35,8 +35,8 @@ class World:
 
     async def shows(self, version: int, *images: str) -> None:
         """Fill the cache with one unit with this image, or with none."""
-        (part,) = self.informer._parts
-        draft = part.draft()
+        writer = self.informer._writer
+        listed = writer.new_indexer()
         for image in images:
             metadata = {"name": KEY.name, "namespace": KEY.namespace, "uid": "u", "resourceVersion": str(version)}
             listed.put(listed.entry({"metadata": metadata, "spec": {"specName": "g1.1", "image": image}}, 100))

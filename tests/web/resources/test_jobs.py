@@ -20,8 +20,8 @@ MANY = 4500
 class Silent:
     """The transport to an API server that is away."""
 
-    async def request(self, method: str, path: str, **_: Any) -> Any:
-        raise UnavailableError(f"{method} {path}: connection refused")
+    async def send(self, request: Request) -> Any:
+        raise UnavailableError(f"{request}: connection refused")
 
     def stream(self, request: Request, *, idle_timeout: float) -> Any:
         raise NotImplementedError(request, idle_timeout)

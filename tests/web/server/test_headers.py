@@ -106,8 +106,9 @@ def test_a_deletion_has_the_version_of_its_own_namespace() -> None:
     async def story() -> None:
         wire = None  # a filled cache sends no requests
         informer = Cache(wire).informer(GPUUnit, namespaces=["busy", "quiet"])  # type: ignore[arg-type]  # see wire
-        for part, version in zip(informer._parts, ("20", "10"), strict=True):
-            await part.replace(part.draft(), version)
+        writer = informer._writer
+        for namespace, version in (("busy", "20"), ("quiet", "10")):
+            await writer.replace(namespace, writer.new_indexer(), version)
         reads = Reads(informer, Client(wire, field_manager="test"), GPUUnit)  # type: ignore[arg-type]  # see wire
 
         headers = await deletion_headers(reads, ObjectKey("busy", "demo"), "uid")

@@ -22,7 +22,7 @@ def step(before: str | None, after: str | None) -> Step[GPUUnit]:
 
 def encoder(*, with_ids: bool = True) -> EventEncoder[GPUUnit]:
     """The encoder of a client that watches the units of one flavour."""
-    return EventEncoder(lambda found: found.spec.spec_name == "g1", ViewCache(Roles()).unmasked, with_ids)
+    return EventEncoder(lambda found: found.spec.spec_name == "g1", ViewCache(Namespaces()).unmasked, with_ids)
 
 
 def read(event: bytes) -> tuple[str, str | None, Any]:

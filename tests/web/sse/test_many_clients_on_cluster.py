@@ -26,7 +26,7 @@ LABELS = FrozenDict({f"label-{number}": "x" * 60 for number in range(800)})
 
 
 @frozen
-class CountingRoles(Roles):
+class CountingNamespaces(Namespaces):
     """Records each lookup of a role: one for each view of a unit."""
 
     asked: list[str] = field(factory=list)
@@ -68,7 +68,7 @@ async def stalled(process: Replica) -> AsyncIterator[None]:
 
 
 async def test_a_version_of_a_unit_is_encoded_once_for_all_clients(product: ClusterAccess, kube_namespace: str) -> None:
-    roles = CountingRoles()
+    namespaces = CountingNamespaces()
     async with (
         open_transport(product) as transport,
         replica(from_kubeconfig(product.kubeconfig), kube_namespace, namespaces=namespaces) as process,
