@@ -1,1 +1,1 @@
-"""What every asyncio program here needs: a clock that tests can move, owned tasks, backoff."""
+"""asyncio building blocks: backoff, retries, fair scheduling, event loop checks, garbage collector settings."""

@@ -1,4 +1,4 @@
-"""How long to wait after a failure: longer each time, never in step with others, short again after a quiet spell."""
+"""Exponential backoff with jitter, reset after a period without failures."""
 
 from random import Random
 
@@ -9,21 +9,21 @@ __all__ = ["Backoff", "BackoffSchedule"]
 
 @frozen
 class BackoffSchedule:
-    """Delays from `base` seconds on, growing by `factor` up to `cap`; `quiet` seconds without a failure reset them."""
+    """Delays from `base` seconds, growing by `factor` up to `cap`; reset after `reset` seconds without a failure."""
 
     base: float
     factor: float
     cap: float
-    quiet: float
+    reset: float
 
 
 class Backoff:
-    """The delays of one endeavour.
+    """The state of one backoff.
 
     Guarantees:
-        A delay lies between the schedule's base and the delay that is due, evenly spread, so that neither a single
-        client nor many of them in step can hammer a server. A success alone resets nothing: a server that flaps is
-        given as much rest as one that is down.
+        A delay is uniformly distributed between the schedule's base and the current delay, so that neither a single
+        client nor many synchronised ones overload a server. A success alone does not reset it: a flapping server gets
+        the same delays as one that is down.
     """
 
     def __init__(self, schedule: BackoffSchedule, random: Random | None = None) -> None:
@@ -35,11 +35,11 @@ class Backoff:
     def next(self, now: float) -> float:
         """The seconds to wait after a failure at the time `now`."""
         schedule = self._schedule
-        if now - self._last > schedule.quiet:
+        if now - self._last > schedule.reset:
             self._due = schedule.base
         due = self._due
         self._due = min(due * schedule.factor, schedule.cap)
         delay = self._random.uniform(schedule.base, due)
-        # Time spent waiting is no quiet spell.
+        # The time spent waiting does not count as time without failures.
         self._last = now + delay
         return delay

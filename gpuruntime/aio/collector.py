@@ -1,4 +1,4 @@
-"""Keeping the garbage collector from walking objects again and again that are all going to stay."""
+"""Garbage collector thresholds for processes with many long-lived objects."""
 
 import gc
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ _RARELY = (20, 50)
 
 
 class _Relaxation:
-    """How many blocks are open, and what to go back to when the last one ends."""
+    """The number of open blocks, and the thresholds to restore when the last one ends."""
 
     def __init__(self) -> None:
         self.depth = 0
@@ -23,10 +23,10 @@ _relaxation = _Relaxation()
 
 @contextmanager
 def relaxed_collector() -> Iterator[None]:
-    """Collect less often inside the block, so that a load of new objects is not walked again and again.
+    """Collect less often inside the block, so that a bulk of new objects is not traversed repeatedly.
 
-    The collector belongs to the whole process: blocks may overlap, and the last to end restores what the first found.
-    A process that switched the collector off, or chose a higher threshold, is left alone.
+    The setting is process-wide: blocks may overlap, and the last one to end restores the thresholds that the first one
+    found. A disabled collector or a higher threshold is not changed.
     """
     if _relaxation.depth == 0:
         _relaxation.before = gc.get_threshold()
@@ -43,10 +43,10 @@ def relaxed_collector() -> Iterator[None]:
 
 
 def collect_rarely() -> None:
-    """For a process that is nothing but a controller: collect rarely from now on.
+    """Collect rarely from now on, for a process that only runs controllers.
 
-    What its caches hold stays and has no cycles, but the collector walks it again and again: that is a sixth of the
-    CPU of a controller at work. A process that switched the collector off, or chose a higher threshold, is left alone.
+    Cached objects are long-lived and have no cycles, but the collector traverses them repeatedly, which costs a sixth
+    of a busy controller's CPU time. A disabled collector or a higher threshold is not changed.
     """
     youngest, *_ = gc.get_threshold()
     if 0 < youngest < _THRESHOLD:

@@ -1,4 +1,4 @@
-"""Things that belong to one event loop, and what to do where there is none or another one."""
+"""Checks that an object is created and used in one running event loop."""
 
 import asyncio
 
@@ -6,24 +6,24 @@ __all__ = ["require_loop", "require_same_loop"]
 
 
 def require_loop(what: str) -> asyncio.AbstractEventLoop:
-    """The running loop.
+    """Return the running loop; `what` is the object that needs it, for the message.
 
     Raises:
-        RuntimeError: there is none; the message says what to do.
+        RuntimeError: no loop is running; the message says what to do.
     """
     try:
         return asyncio.get_running_loop()
     except RuntimeError:
         raise RuntimeError(
-            f"{what} needs a running event loop: make it inside of the coroutine that asyncio.run is given"
+            f"{what} needs a running event loop: create it inside the coroutine passed to asyncio.run"
         ) from None
 
 
-def require_same_loop(what: str, made_in: asyncio.AbstractEventLoop) -> None:
-    """Refuse to run something in another loop than the one that it was made in.
+def require_same_loop(what: str, created_in: asyncio.AbstractEventLoop) -> None:
+    """Check that the running loop is the one that `what` was created in.
 
     Raises:
         RuntimeError: it is another one; the message says what to do.
     """
-    if asyncio.get_running_loop() is not made_in:
-        raise RuntimeError(f"{what} was made in another event loop: make it in the coroutine that runs it")
+    if asyncio.get_running_loop() is not created_in:
+        raise RuntimeError(f"{what} was created in another event loop: create it in the coroutine that runs it")

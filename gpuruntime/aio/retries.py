@@ -1,4 +1,4 @@
-"""What failed and is to be tried again: each thing after a delay of its own, longer after each failure."""
+"""A queue of failed keys that are retried with exponential backoff per key."""
 
 import asyncio
 import heapq
@@ -14,11 +14,14 @@ _CAP_SECONDS: Final = 60.0
 
 
 class Retries(Generic[K]):
-    """Keys that failed, in the order in which they are due.
+    """Failed keys, in the order in which they are due.
 
     Guarantees:
-        The delay of a key doubles with each failure, from 0.1 s to 60 s, until it is forgotten. A failure of a key that
-        waits already puts nothing off. One consumer awaits `next` at a time.
+        The delay of a key doubles with each failure, from 0.1 s to 60 s, until the key is forgotten. A failure of a key
+        that is already waiting does not postpone it.
+
+    Caveats:
+        Only one consumer may await `next` at a time.
     """
 
     def __init__(self) -> None:
@@ -30,7 +33,7 @@ class Retries(Generic[K]):
         self._changed = asyncio.Event()
 
     def failed(self, key: K) -> None:
-        """Have the key tried again after the delay that it has earned."""
+        """Schedule a retry of the key after its current delay."""
         if key in self._due:
             return
         failures = self._failures.get(key, 0)
@@ -42,12 +45,12 @@ class Retries(Generic[K]):
         self._changed.set()
 
     def forget(self, key: K) -> None:
-        """Try the key no more, and forget its failures."""
+        """Cancel the retry of the key, and reset its delay."""
         self._failures.pop(key, None)
         self._due.pop(key, None)
 
     async def next(self) -> K:
-        """The next key, once it is due. Report the outcome with `failed` or `forget`."""
+        """Wait for the next due key and return it. Report the outcome with `failed` or `forget`."""
         loop = asyncio.get_running_loop()
         while True:
             at = self._first()

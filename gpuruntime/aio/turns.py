@@ -1,4 +1,4 @@
-"""Many tasks with something to do at the same moment, let on a few at a time: the loop serves others meanwhile."""
+"""Fair scheduling: many tasks that wake up at once continue a few per iteration of the event loop."""
 
 import asyncio
 from collections import deque
@@ -7,42 +7,42 @@ from typing import Final
 
 __all__ = ["Turns"]
 
-# In one pass uvloop accepts one connection, and what is read and written of others moves by one step.
-_AT_ONCE: Final = 2
+# In one iteration uvloop accepts one connection, and advances reads and writes of the others by one step.
+_PER_ITERATION: Final = 2
 
 
 class Turns:
-    """A line in which tasks wait for their turn.
+    """A first-in, first-out queue of waiting tasks that are resumed a few at a time.
 
     Guarantees:
-        In one pass of the loop at most `at_once` of them go on, those first who came first. What the loop has to do
-        otherwise comes in between.
+        At most `per_iteration` of them continue in one iteration of the loop, in the order of their arrival. I/O and
+        other callbacks of the loop run in between.
     """
 
-    def __init__(self, at_once: int = _AT_ONCE) -> None:
-        self._at_once = at_once
-        self._line: deque[asyncio.Future[None]] = deque()
-        self._is_called = False
+    def __init__(self, per_iteration: int = _PER_ITERATION) -> None:
+        self._per_iteration = per_iteration
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._is_scheduled = False
 
     async def next(self) -> None:
-        """Returns when it is the caller's turn, which lasts until its next await."""
-        mine = asyncio.get_running_loop().create_future()
-        self.line_up((mine,))
-        await mine
+        """Wait for the caller's turn, which lasts until its next await."""
+        future = asyncio.get_running_loop().create_future()
+        self.enqueue((future,))
+        await future
 
-    def line_up(self, waiting: Iterable["asyncio.Future[None]"]) -> None:
-        """Put futures at the end of the line; each is given its result in its turn."""
-        self._line.extend(waiting)
-        if self._line and not self._is_called:
-            self._is_called = True
-            asyncio.get_running_loop().call_soon(self._let_on)
+    def enqueue(self, futures: Iterable["asyncio.Future[None]"]) -> None:
+        """Append futures to the queue; each gets its result when it is its turn."""
+        self._waiting.extend(futures)
+        if self._waiting and not self._is_scheduled:
+            self._is_scheduled = True
+            asyncio.get_running_loop().call_soon(self._resume)
 
-    def _let_on(self) -> None:
-        self._is_called = False
-        going = 0
-        while self._line and going < self._at_once:
-            first = self._line.popleft()
+    def _resume(self) -> None:
+        self._is_scheduled = False
+        resumed = 0
+        while self._waiting and resumed < self._per_iteration:
+            first = self._waiting.popleft()
             if not first.done():
                 first.set_result(None)
-                going += 1
-        self.line_up(())
+                resumed += 1
+        self.enqueue(())

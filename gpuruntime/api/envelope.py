@@ -1,4 +1,4 @@
-"""The envelope of a unit, which units and pools describe in the same words: flavour, image, CPUs, memory, GPUs."""
+"""The envelope of a unit, shared by the specs of units and pools: flavour, image, CPUs, memory, GPUs."""
 
 from typing import Annotated, Final
 
@@ -17,13 +17,13 @@ __all__ = [
 ]
 
 GPU_PRODUCT: Final = "nvidia.com/gpu.product"
-"""The label by which a node says which GPUs it has."""
+"""The node label with the product name of the node's GPUs."""
 
-# The rules of a definition cannot say these: to compare quantities costs more than the API server grants.
+# Not validated by the CRD: a comparison of quantities exceeds the API server's CEL cost limit.
 CPU_BOUNDS: Final = ("1m", "1000000")
-"""The least and the most of CPUs that a unit can have."""
+"""Minimum and maximum of a unit's CPUs."""
 MEMORY_BOUNDS: Final = ("1Mi", "1Pi")
-"""The least and the most of memory that a unit can have: no container starts with less, no machine has more."""
+"""Minimum and maximum of a unit's memory: no container starts with less, no machine has more."""
 
 _LABEL_VALUE: Final = Pattern("^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$")
 
@@ -36,6 +36,6 @@ GpuType = Annotated[str | None, Length(minimum=1, maximum=63), _LABEL_VALUE]
 GPU_TYPE_RULE: Final = Cel(
     f"!has(self.gpuType) || !has(self.nodeSelector) || !('{GPU_PRODUCT}' in self.nodeSelector)"
     f" || self.nodeSelector['{GPU_PRODUCT}'] == self.gpuType",
-    message=f"expected the gpuType as {GPU_PRODUCT} of nodeSelector, or no such entry",
+    message=f"nodeSelector['{GPU_PRODUCT}'] must equal gpuType or be absent",
 )
-"""A rule of every spec that has both a gpuType and a nodeSelector."""
+"""The rule of every spec that has both a gpuType and a nodeSelector."""

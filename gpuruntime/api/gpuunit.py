@@ -1,4 +1,4 @@
-"""GPUUnit: one runtime unit. Its role follows its namespace: reserved capacity in a stock namespace, a user's program
+"""GPUUnit: one runtime unit. Its namespace determines its role: reserved capacity in a stock namespace, active
 elsewhere.
 """
 
@@ -37,100 +37,100 @@ __all__ = ["GPUUnit", "GPUUnitSpec", "GPUUnitStatus", "UnitAccess", "UnitStages"
 
 @frozen
 class UnitAccess(Struct):
-    """How users reach the unit: what its URL is made of. A stock unit has no URL, whatever is said here."""
+    """Access determines the URL of the unit. It has no effect on stock units, which have no URL."""
 
     primary_port: Annotated[str | None, Length(minimum=1, maximum=15)] = None
-    """Name of the TCP port that the URL leads to; the first TCP port of the template unless given."""
+    """Name of the TCP port in the URL. Defaults to the first TCP port of the template."""
     scheme: Annotated[str, Pattern("^(http|https|ws|wss|grpc|grpcs|tcp)$"), Length(maximum=5)] = "http"
     """Scheme of the URL: http, https, ws, wss, grpc, grpcs or tcp."""
 
 
 @frozen
 class GPUUnitSpec(Struct):
-    """What the unit is: an envelope (specName, cpu, memory, gpu, gpuType) that never changes, and what runs in it."""
+    """Desired state of the unit: an immutable envelope (specName, cpu, memory, gpu, gpuType), and what runs in it."""
 
     RULES: ClassVar[tuple[Cel, ...]] = (
         Cel(
             "!has(self.access) || !has(self.access.primaryPort) || (has(self.template) && has(self.template.ports)"
             " && self.template.ports.exists(p, p.name == self.access.primaryPort && p.protocol == 'TCP'))",
-            message="expected the name of a TCP port in template.ports as access.primaryPort",
+            message="access.primaryPort must be the name of a TCP port in template.ports",
         ),
         GPU_TYPE_RULE,
     )
 
     spec_name: Annotated[SpecName, Immutable()]
-    """Name of the flavour, such as g1.1. Units are claimed from stock of the same specName. It cannot be changed."""
+    """Name of the flavour, such as g1.1. Units are claimed from stock of the same specName. Immutable."""
     image: Image = None
-    """Container image. A stock unit without one runs the reservation image of the operator, an active unit a small
-    image with a shell."""
+    """Container image. Defaults to the operator's reservation image for stock units, and to its default image, which
+    has a shell, for active units."""
     cpu: Annotated[Amount, Immutable()] = None
-    """CPUs of the unit, such as 4 or 500m: reserved, and never exceeded. It cannot be changed."""
+    """CPU request and limit of the unit, such as 4 or 500m. Immutable."""
     memory: Annotated[Amount, Immutable()] = None
-    """Memory of the unit, such as 16Gi: reserved, and never exceeded. Up to half of it can be used through /dev/shm. It
-    cannot be changed."""
+    """Memory request and limit of the unit, such as 16Gi. Up to half of it can be used as /dev/shm. Immutable."""
     gpu: Annotated[GpuCount, Immutable()] = 0
-    """GPUs of the unit (nvidia.com/gpu), for itself alone. It cannot be changed."""
+    """Number of GPUs (nvidia.com/gpu), exclusive to the unit. Immutable."""
     gpu_type: Annotated[GpuType, Immutable()] = None
-    """Model of the GPUs, such as NVIDIA-A100-SXM4-80GB: what label nvidia.com/gpu.product of the node must say. It
-    cannot be changed."""
+    """GPU product, such as NVIDIA-A100-SXM4-80GB: the required value of the node label nvidia.com/gpu.product.
+    Immutable."""
     template: UnitTemplate = field(default=UnitTemplate())
     access: UnitAccess = field(default=UnitAccess())
     image_pull_secrets: Annotated[tuple[PullSecret, ...], MapOf("name"), Items(maximum=16)] = ()
-    """Secrets with the credentials for the image's registry."""
+    """Secrets with the credentials of the image's registry."""
     tolerations: Annotated[tuple[UnitToleration, ...], Atomic(), Items(maximum=32)] = ()
-    """Taints of nodes that the unit accepts. A unit with GPUs accepts nvidia.com/gpu by itself."""
+    """Tolerations of the unit's pod. A unit with GPUs also tolerates the taint nvidia.com/gpu."""
     node_selector: Annotated[FrozenDict[str, str], Properties(maximum=32)] = EMPTY
-    """Labels that a node must have."""
+    """Labels that a node must have to run the unit."""
     runtime_class_name: Annotated[str | None, Length(minimum=1, maximum=253)] = None
-    """RuntimeClass that runs the unit, such as nvidia; the default of the node unless given."""
+    """RuntimeClass of the unit's pod, such as nvidia. Defaults to the node's default runtime."""
     security_profile: SecurityProfile = BASELINE
-    """Baseline: the image runs as the user that it names, root included. Restricted: the unit is admitted in namespaces
-    with Pod Security `restricted`, has no capabilities, and its image has to name a user by a number other than 0. A
-    stock unit is always restricted, and runs as user 65532."""
+    """Baseline: the container runs as the user of its image, which may be root. Restricted: the pod satisfies the Pod
+    Security Standard `restricted` and has no capabilities; the image must declare a numeric user other than 0. Stock
+    units are always Restricted and run as user 65532."""
 
 
 @frozen
 class UnitStages(Struct):
-    """When the pod that runs the unit now reached each stage of its start."""
+    """Times at which the current pod reached each stage of its start."""
 
     scheduled: Annotated[str | None, Format("date-time")] = None
-    """When it was given a node."""
+    """Time at which the pod was bound to a node."""
     started: Annotated[str | None, Format("date-time")] = None
-    """When its container started."""
+    """Time at which the container started."""
     ready: Annotated[str | None, Format("date-time")] = None
-    """When it was ready to serve."""
+    """Time at which the pod became ready."""
 
 
 @frozen
 class GPUUnitStatus(Struct):
-    """What the operator found, and nobody else writes. The Ready condition says whether the unit can be used, and
-    if not, why.
+    """Observed state of the unit, written by the operator only. The Ready condition shows whether the unit can be used,
+    and if not, why.
     """
 
     phase: str | None = None
     """Summary of the Ready condition: Ready, Progressing or Failed."""
     ready_replicas: int | None = None
-    """Pods of the unit that are ready: 0 or 1."""
+    """Number of ready pods of the unit: 0 or 1."""
     observed_generation: int | None = None
-    """The generation of the spec that the children of the unit were last brought in line with."""
+    """Most recent generation of the spec that the operator has applied to the children of the unit."""
     last_sync_time: Annotated[str | None, Format("date-time")] = None
-    """When the status last changed. An unchanged unit is not written again, so this may be long ago."""
+    """Time of the last status change. The status of an unchanged unit is not written, so this may be long ago."""
     service_name: str | None = None
-    """Name of the Service in front of the unit; none without ports, and none for stock."""
+    """Name of the unit's Service. Empty for a unit without ports and for stock units."""
     access_url: str | None = field(default=None, metadata=wire("accessURL"))
-    """URL of the unit inside the cluster; none without a TCP port, and none for stock."""
+    """URL of the unit inside the cluster. Empty for a unit without a TCP port and for stock units."""
     stages: UnitStages | None = None
-    """When the current pod was scheduled, started and ready: where the time of a slow start went."""
+    """Times at which the current pod was scheduled, started and ready; they show where a slow start spent its time."""
     conditions: Annotated[tuple[Condition, ...], MapOf("type")] = ()
-    """Ready: true when what this generation of the spec asks for runs. If not, its reason and message say why."""
+    """Conditions of the unit. Ready is True while the unit runs the current generation of its spec; otherwise its
+    reason and message explain why not."""
 
 
 @frozen
 class GPUUnit(TypedObject):
-    """A runtime unit: GPUs, CPUs and memory for one container, with a stable address.
+    """GPUUnit is a runtime unit: GPUs, CPUs and memory for one container, with a stable address.
 
-    In a stock namespace (runtime-stock) it is reserved capacity that waits to be claimed. Anywhere else it is active:
-    it runs the user's image, and has a Service and a URL if it has ports.
+    In a stock namespace (runtime-stock) it is reserved capacity that can be claimed. In any other namespace it is
+    active: it runs the user's image, and has a Service and a URL if it has ports.
     """
 
     KIND = ResourceKind(GROUP, VERSION, "GPUUnit", "gpuunits", namespaced=True)
@@ -140,16 +140,16 @@ class GPUUnit(TypedObject):
         columns=(
             Column("Spec", ".spec.specName", description="Flavour of the unit"),
             Column("Phase", ".status.phase", description="Ready, Progressing or Failed"),
-            Column("Reason", '.status.conditions[?(@.type=="Ready")].reason', description="Why it is in this phase"),
+            Column("Reason", '.status.conditions[?(@.type=="Ready")].reason', description="Reason of the phase"),
             Column("Access", ".status.accessURL", description="URL inside the cluster"),
             Column("Age", ".metadata.creationTimestamp", type="date"),
-            Column("GPU", ".spec.gpu", type="integer", priority=1, description="GPUs of the unit"),
-            Column("Image", ".spec.image", priority=1, description="Image that was asked for"),
+            Column("GPU", ".spec.gpu", type="integer", priority=1, description="Number of GPUs"),
+            Column("Image", ".spec.image", priority=1, description="Image in the spec"),
             Column(
                 "Message",
                 '.status.conditions[?(@.type=="Ready")].message',
                 priority=1,
-                description="The reason in a sentence",
+                description="Message of the Ready condition",
             ),
         ),
     )

@@ -1,6 +1,6 @@
-"""The group, and the labels and annotations by which the parts of the product know each other's objects.
+"""The API group, and the product's labels and annotations.
 
-They are what users' selectors and other programs rely on: none of them is ever renamed.
+Users' selectors and other programs rely on them, so none of them is ever renamed.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ __all__ = [
     "REQUEST_HASH",
     "REQUEST_ID",
     "SOURCE_POOL",
-    "SOURCE_STOCK_MARKS",
+    "SOURCE_STOCK_ANNOTATIONS",
     "SOURCE_STOCK_NAME",
     "SOURCE_STOCK_NAMESPACE",
     "SOURCE_STOCK_UID",
@@ -47,30 +47,30 @@ APP_NAME: Final = "gpu-runtime-unit"
 MANAGED_BY_LABEL: Final = "app.kubernetes.io/managed-by"
 MANAGED_BY: Final = "gpu-runtime-operator"
 UNIT_LABEL: Final = f"{GROUP}/unit"
-"""On the children of a unit and on its pods: `label_value` of the unit's name. It alone is the selector."""
+"""On a unit's children and pods: `label_value` of the unit's name. It is the whole selector."""
 POOL_LABEL: Final = f"{GROUP}/pool"
-"""On stock units: `label_value` of the name of the pool that made them."""
+"""On stock units: `label_value` of the name of the pool that created them."""
 
 OWNER: Final = f"{GROUP}/owner"
-"""On what a unit or a pool made: which one, such as "gpuunits.runtime.lokiwager.io/demo"."""
+"""On objects that a unit or a pool created: the creator, such as "gpuunits.runtime.lokiwager.io/demo"."""
 OWNER_UID: Final = f"{GROUP}/owner-uid"
-"""Beside `OWNER`: its UID. An object is a unit's or a pool's own by this alone, whatever it is called or labelled."""
+"""With `OWNER`: the creator's UID. It alone decides ownership; names and labels do not."""
 
 OPERATION_ID: Final = f"{GROUP}/operation-id"
-"""On what the API created: the operationID of the request."""
+"""On objects that the API created: the operationID of the request."""
 REQUEST_HASH: Final = f"{GROUP}/request-hash"
-"""Beside `OPERATION_ID`: the hash of the request, by which a replay is told from another request."""
+"""With `OPERATION_ID`: the hash of the request, which distinguishes a replay from a different request."""
 REQUEST_ID: Final = f"{GROUP}/request-id"
-"""On an Operation: the id of the request that made it, by which the log lines of all who work on it are found."""
+"""On an Operation: the ID of the HTTP request that created it, which all related log lines carry."""
 
 STOCK_REPLICAS: Final = f"{GROUP}/stock-replicas"
-"""On a seeded stock unit: how many units its batch has."""
+"""On a seeded stock unit: the size of its batch."""
 STOCK_ORDINAL: Final = f"{GROUP}/stock-ordinal"
-"""On a seeded stock unit: its place in the batch, from 1."""
+"""On a seeded stock unit: its ordinal in the batch, from 1."""
 CLAIM_ID: Final = f"{GROUP}/stock-claim-id"
-"""On a stock unit that is being handed out: the UID of the Operation that claimed it."""
+"""On a claimed stock unit: the UID of the Operation that claimed it."""
 CLAIMED_AT: Final = f"{GROUP}/claimed-at"
-"""Beside `CLAIM_ID`: when, as an RFC 3339 timestamp."""
+"""With `CLAIM_ID`: the time of the claim, as an RFC 3339 timestamp."""
 
 SOURCE_STOCK_NAME: Final = f"{GROUP}/source-stock-name"
 """On an active unit: the stock unit whose capacity it took over. With namespace and UID, its provenance."""
@@ -78,30 +78,31 @@ SOURCE_STOCK_NAMESPACE: Final = f"{GROUP}/source-stock-namespace"
 SOURCE_STOCK_UID: Final = f"{GROUP}/source-stock-uid"
 SOURCE_POOL: Final = f"{GROUP}/source-pool"
 """On a claimed stock unit and on the active unit that took it over: the name of the pool that supplied it."""
-SOURCE_STOCK_MARKS: Final[Mapping[str, str]] = {
-    mark: f"{GROUP}/source-stock-{mark.removeprefix(f'{GROUP}/').removeprefix('stock-')}"
-    for mark in (OPERATION_ID, REQUEST_HASH, STOCK_REPLICAS, STOCK_ORDINAL)
+SOURCE_STOCK_ANNOTATIONS: Final[Mapping[str, str]] = {
+    annotation: f"{GROUP}/source-stock-{annotation.removeprefix(f'{GROUP}/').removeprefix('stock-')}"
+    for annotation in (OPERATION_ID, REQUEST_HASH, STOCK_REPLICAS, STOCK_ORDINAL)
 }
-"""What says which request made a stock unit, by the annotation of the active unit that keeps it for its return."""
+"""The annotations that record the request which created a stock unit, and under which annotation an active unit keeps
+each of them for the return of the capacity."""
 
 RENDER_ON: Final = f"{GROUP}/render-on"
-"""On a unit, by its user: any new value asks for a pod template as the operator of today renders it."""
+"""On a unit, set by its user: any new value requests a pod template rendered by the current operator version."""
 RENDERED_FOR: Final = f"{GROUP}/rendered-for"
-"""On a Deployment: the hash of what its pod template was rendered for."""
+"""On a Deployment: the hash of the inputs of its pod template."""
 RENDERED_TEMPLATE: Final = f"{GROUP}/rendered-template"
 """On a Deployment: its pod template as it was rendered, in JSON."""
 RENDERED_DIGEST: Final = f"{GROUP}/rendered-digest"
-"""On a Deployment: the hash of the two above, by which a damaged one is noticed."""
+"""On a Deployment: the hash of the two above, which detects damage."""
 
 _DIGEST_LENGTH: Final = 10
 
 
 def label_value(name: str) -> str:
-    """The label value that stands for an object's name: the name itself, or its beginning and a hash if it is long.
+    """The label value for an object's name: the name itself, or its beginning and a hash if it is too long.
 
-    Guarantees: a legal label value for every legal object name; different names give different values but for
-    collisions of 40 bits of SHA-256 among long names. A long name never meets a short one: no object name has the
-    underscore before the hash.
+    Guarantees: a valid label value for every valid object name. Different names give different values, except for
+    collisions of 40 bits of SHA-256 among long names. A shortened name never equals another object's name, because no
+    object name contains the underscore before the hash.
     """
     if len(name) <= LABEL_LIMIT:
         return name

@@ -1,4 +1,4 @@
-"""Operation: the durable record of one write request, and the lock that makes it happen once."""
+"""Operation: the durable record of one write request, and the lock that makes it execute once."""
 
 from hashlib import sha256
 from typing import Annotated, Any, ClassVar, Final
@@ -55,52 +55,54 @@ UPDATE_STOCKPOOL: Final = "update_stockpool"
 DELETE_STOCKPOOL: Final = "delete_stockpool"
 
 PENDING: Final = "pending"
-"""Recorded; nobody works on it yet."""
+"""Recorded, but no process has started it."""
 RUNNING: Final = "running"
-"""The owner works on it, or did until its renew time."""
+"""Its owner executes it, or did until the renew time."""
 SUCCEEDED: Final = "succeeded"
-"""What was asked for is stored. Whether it is ready is another question."""
+"""The requested objects are stored; they may not be ready yet."""
 FAILED: Final = "failed"
-"""It will not happen; the error says why."""
+"""It failed permanently; the error explains why."""
 
 _NAME_LENGTH: Final = 40
 
 
 def operation_name(operation_id: str) -> str:
-    """The name of the Operation of this operationID: the same on every replica, so that only one can create it."""
+    """The name of the Operation for this operationID, the same on every replica, so that only one can create it."""
     return f"op-{sha256(operation_id.encode()).hexdigest()[:_NAME_LENGTH]}"
 
 
 @frozen
 class OperationSpec(Struct):
-    """What was asked for. Nothing of it ever changes, but the request is dropped when the operation ends."""
+    """The request. It is immutable, except that request is removed when the operation ends."""
 
     RULES: ClassVar[tuple[Cel, ...]] = (
-        Cel("!has(self.request) || has(oldSelf.request)", message="a request that was dropped cannot come back"),
+        Cel("!has(self.request) || has(oldSelf.request)", message="request cannot be set after it was removed"),
     )
 
     operation_id: Annotated[str, Length(minimum=1, maximum=253), Pattern("^[!-~]+$"), Immutable()] = field(
         metadata=wire("operationID")
     )
-    """The caller's name for this request. One operationID is one operation, however often it is sent."""
+    """Idempotency key of the request, chosen by the caller. Requests with the same operationID are one operation.
+    Immutable."""
     request_hash: Annotated[str, Length(minimum=1, maximum=128), Immutable()]
-    """Hash of the normalised request, by which a replay is told from another request under the same operationID."""
+    """Hash of the normalised request. It distinguishes a replay from a different request with the same operationID.
+    Immutable."""
     type: Annotated[str, Length(minimum=1, maximum=63), Pattern("^[a-z][a-z0-9_]*$"), Immutable()]
-    """What is done, such as seed_stock_units or create_gpu_unit."""
+    """Type of the operation, such as seed_stock_units or create_gpu_unit. Immutable."""
     request: Annotated[FrozenDict[str, Any] | None, PreserveUnknown()] = field(
         default=None, metadata=wire(sensitive=True)
     )
-    """The normalised request, while it is needed. It may hold secrets, so it is dropped when the operation ends."""
+    """The normalised request. It may contain secrets, so it is removed when the operation ends."""
 
 
 @frozen
 class OperationProgress(Struct):
-    """How far an operation of many steps is: done of total."""
+    """Progress of an operation with several steps."""
 
     done: Annotated[int, Range(minimum=0)]
-    """Steps that are done."""
+    """Number of completed steps."""
     total: Annotated[int, Range(minimum=0)]
-    """Steps in all."""
+    """Total number of steps."""
 
 
 @frozen
@@ -110,68 +112,69 @@ class OperationResult(Struct):
     kind: str
     """Kind of the object, such as GPUUnit."""
     name: str
-    """Name of the object; of a batch of stock units, the beginning that their names have in common."""
+    """Name of the object, or the common name prefix of a batch of stock units."""
     namespace: str | None = None
     """Namespace of the object."""
     uid: str | None = None
-    """UID of the object, by which it is told from one that got the name later."""
+    """UID of the object. It distinguishes the object from a later one of the same name."""
 
 
 @frozen
 class OperationFailure(Struct):
-    """Why an operation failed, in the words of the API."""
+    """The error of a failed operation, as the REST API reports it."""
 
     code: str
-    """Code of the error, such as insufficient_capacity."""
+    """Error code, such as insufficient_capacity."""
     message: str
-    """The error in a sentence."""
+    """Human-readable error message."""
 
 
 @frozen
 class OperationStatus(Struct):
-    """How far the operation is, who works on it, and what came of it. Only the API's worker writes it."""
+    """Observed state of the operation, written by the worker of the runtime API only."""
 
     state: Annotated[str | None, Pattern("^(pending|running|succeeded|failed)$")] = None
-    """pending, running, succeeded (what was asked for is stored, which does not mean that it is ready) or failed."""
+    """pending, running, succeeded or failed. succeeded means that the requested objects are stored; they may not be
+    ready yet."""
     owner: str | None = None
-    """The process that works on it."""
+    """Process that executes the operation."""
     renew_time: Annotated[str | None, Format("date-time")] = None
-    """When the owner last said that it is alive. If it stops doing so, another process takes over."""
+    """Time at which the owner last renewed its ownership. If it stops renewing, another process takes over."""
     attempts: int | None = None
-    """How many times a process began to work on it."""
+    """Number of times that a process has started to execute the operation."""
     progress: OperationProgress | None = None
-    """How far an operation of many steps is."""
+    """Progress of an operation with several steps."""
     result: OperationResult | None = None
-    """The object that the operation is about, from the moment it is known."""
+    """The object of the operation, as soon as it is known."""
     error: OperationFailure | None = None
-    """Why it failed."""
+    """The error, if the operation failed."""
     updated_at: Annotated[str | None, Format("date-time")] = None
-    """When state, progress, result or error last changed."""
+    """Time of the last change of state, progress, result or error."""
     finished_at: Annotated[str | None, Format("date-time")] = None
-    """When it succeeded or failed. Long after that the record is deleted."""
+    """Time at which the operation succeeded or failed. The record is deleted some time after that."""
 
 
 @frozen
 class Operation(TypedObject):
-    """The durable record of one write request to the API: its operationID, its progress and its result.
+    """Operation is the durable record of one write request to the REST API: its operationID, progress and result.
 
-    Its name derives from the operationID, so creating it is the lock that makes a request happen once. It lives in the
-    namespace of the product.
+    Its name derives from the operationID, so that creating it is the lock that makes a request execute once. It is
+    stored in the system namespace.
     """
 
     KIND = ResourceKind(GROUP, VERSION, "Operation", "operations", namespaced=True)
     DEFINITION: ClassVar[Definition] = Definition(
         categories=("gpuruntime",),
         columns=(
-            Column("Operation", ".spec.operationID", description="The caller's name for the request"),
-            Column("Type", ".spec.type", description="What is done"),
+            Column("Operation", ".spec.operationID", description="Idempotency key of the request"),
+            Column("Type", ".spec.type", description="Type of the operation"),
             Column("State", ".status.state", description="pending, running, succeeded or failed"),
-            Column("Done", ".status.progress.done", type="integer", description="Steps that are done"),
-            Column("Total", ".status.progress.total", type="integer", description="Steps in all"),
+            Column("Done", ".status.progress.done", type="integer", description="Completed steps"),
+            Column("Total", ".status.progress.total", type="integer", description="Total number of steps"),
             Column("Age", ".metadata.creationTimestamp", type="date"),
-            Column("Object", ".status.result.name", priority=1, description="Object that was created or changed"),
-            Column("Owner", ".status.owner", priority=1, description="Process that works on it"),
-            Column("Error", ".status.error.message", priority=1, description="Why it failed"),
+            Column("Object", ".status.result.name", priority=1, description="Name of the operation's object"),
+            Column("Owner", ".status.owner", priority=1, description="Process that executes the operation"),
+            Column("Error", ".status.error.message", priority=1, description="Error message"),
         ),
     )
 

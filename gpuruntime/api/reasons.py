@@ -1,6 +1,6 @@
-"""Phases, and the reasons of the Ready condition. A person reads the phase; a program decides by the reason.
+"""The phases of units and pools, and the reasons of the Ready condition.
 
-What the phase of a unit is follows from its reason, see `phase_of`.
+The reason determines the phase, see `phase_of`. The phase is a summary for people; programs should use the reason.
 """
 
 from collections.abc import Mapping
@@ -43,16 +43,16 @@ READY_CONDITION: Final = "Ready"
 """The type of the condition that all of these reasons belong to."""
 
 READY: Final = "Ready"
-"""It is there, as it was asked for."""
+"""The object is in the desired state."""
 PROGRESSING: Final = "Progressing"
-"""On its way; nothing is known to be wrong, or time alone may put it right."""
+"""The object is not ready yet; no error is known, or it may resolve itself."""
 FAILED: Final = "Failed"
-"""Somebody has to do something; the condition says what. The operator goes on trying."""
+"""User action is required; the condition explains which. The operator keeps retrying."""
 EMPTY: Final = "Empty"
-"""A pool that is asked for no stock."""
+"""The pool is scaled to zero."""
 
 UNIT_READY: Final = "UnitReady"
-"""The active unit runs what this generation of its spec asks for."""
+"""The active unit runs the current generation of its spec."""
 UNIT_PROGRESSING: Final = "UnitProgressing"
 """The active unit is rolling out."""
 STOCK_READY: Final = "StockReady"
@@ -60,49 +60,48 @@ STOCK_READY: Final = "StockReady"
 STOCK_NOT_READY: Final = "StockNotReady"
 """The stock unit is rolling out."""
 STOCK_CLAIMED: Final = "StockClaimed"
-"""The stock unit is being handed to an active unit."""
+"""The stock unit is claimed, and is being handed over to an active unit."""
 
 INVALID_SPEC: Final = "InvalidSpec"
-"""The spec asks for something impossible that no schema refuses, or was stored before a rule. What runs is left alone
-until it is mended."""
+"""The spec is invalid in a way that the CRD does not validate, or was stored before a rule existed. Running pods are
+not touched until it is fixed."""
 FOREIGN_OBJECT: Final = "ForeignObject"
-"""An object that is not the unit's has the name of one of its children. It is left alone."""
+"""An object that the unit does not own has the name of one of its children. It is not touched."""
 DEPLOYMENT_SYNC_FAILED: Final = "DeploymentSyncFailed"
-"""The API server refused the Deployment; its words are in the message."""
+"""The API server rejected the Deployment; its error is in the message."""
 SERVICE_SYNC_FAILED: Final = "ServiceSyncFailed"
-"""The API server refused the Service; its words are in the message."""
+"""The API server rejected the Service; its error is in the message."""
 QUOTA_EXCEEDED: Final = "QuotaExceeded"
-"""A ResourceQuota leaves no room for the pod."""
+"""The pod exceeds a ResourceQuota."""
 ADMISSION_REFUSED: Final = "AdmissionRefused"
-"""The pod was refused for another reason than a quota: a webhook, a policy, a missing PriorityClass."""
+"""Admission rejected the pod for a reason other than quota: a webhook, a policy, a missing PriorityClass."""
 UNSCHEDULABLE: Final = "Unschedulable"
-"""No node takes the pod; the scheduler's words are in the message."""
+"""No node fits the pod; the scheduler's message is in the message."""
 IMAGE_PULL_FAILED: Final = "ImagePullFailed"
-"""The image cannot be pulled: the name is wrong, the registry is away, a pull secret is missing."""
+"""The image cannot be pulled: wrong name, unreachable registry, or missing pull secret."""
 CRASH_LOOPING: Final = "CrashLooping"
-"""The container ends again and again; its last words are in the message."""
+"""The container exits again and again; its termination message is in the message."""
 OUT_OF_MEMORY: Final = "OutOfMemory"
-"""The container was killed because it needed more memory than the unit has."""
+"""The container was killed because it exceeded the unit's memory."""
 POD_STARTUP_FAILED: Final = "PodStartupFailed"
-"""The pod does not start for a reason that has no name of its own here: a missing Secret, a command that is not in the
-image, a pod that was evicted."""
+"""The pod does not start for any other reason: a missing Secret, a command that is not in the image, an eviction."""
 SECURITY_PROFILE_UNMET: Final = "SecurityProfileUnmet"
-"""The image cannot run under the unit's security profile: it runs as root, or names its user by a word."""
+"""The image cannot run under the unit's security profile: it runs as root, or its user is not numeric."""
 NODE_LOST: Final = "NodeLost"
-"""The node of the pod does not answer any more."""
+"""The pod's node is not responding."""
 PROGRESS_DEADLINE_EXCEEDED: Final = "ProgressDeadlineExceeded"
-"""The rollout takes longer than its deadline, and the pod does not say why."""
+"""The rollout exceeded its progress deadline, and the pod reports no reason."""
 
 POOL_READY: Final = "PoolReady"
-"""The pool has all the ready stock that it is asked for."""
+"""The pool has as many ready stock units as its spec asks for."""
 POOL_PROGRESSING: Final = "PoolProgressing"
-"""The pool makes, replaces or removes stock, or waits until what was claimed has found its place."""
+"""The pool creates, replaces or deletes stock units, or waits until claimed capacity has been handed over."""
 SCALED_TO_ZERO: Final = "ScaledToZero"
-"""The pool is asked for no stock."""
+"""The pool has replicas 0."""
 REFILL_STOPPED: Final = "RefillStopped"
-"""Stock unit after stock unit failed, so the pool makes no more for now; the message says why and until when."""
+"""Too many stock units failed in a row, so the pool has paused; the message explains why and until when."""
 UNIT_SYNC_FAILED: Final = "UnitSyncFailed"
-"""The API server refused a stock unit of the pool; its words are in the message."""
+"""The API server rejected a stock unit of the pool; its error is in the message."""
 
 _PHASES: Final[Mapping[str, str]] = {
     UNIT_READY: READY,
@@ -110,7 +109,7 @@ _PHASES: Final[Mapping[str, str]] = {
     STOCK_CLAIMED: PROGRESSING,
     UNIT_PROGRESSING: PROGRESSING,
     STOCK_NOT_READY: PROGRESSING,
-    # Capacity comes and goes without anybody touching the unit.
+    # Capacity may appear without a change of the unit.
     UNSCHEDULABLE: PROGRESSING,
     POOL_READY: READY,
     POOL_PROGRESSING: PROGRESSING,
@@ -119,5 +118,5 @@ _PHASES: Final[Mapping[str, str]] = {
 
 
 def phase_of(reason: str) -> str:
-    """The phase of a unit or pool whose Ready condition has this reason: Failed unless it says otherwise."""
+    """The phase of a unit or pool whose Ready condition has this reason; Failed for every reason not listed."""
     return _PHASES.get(reason, FAILED)

@@ -1,4 +1,4 @@
-"""What the pod of a unit may do, in the words of the Pod Security Standards."""
+"""Security profiles of units, named after the Pod Security Standards."""
 
 from typing import Annotated, Final
 
@@ -7,9 +7,9 @@ from gpuruntime.meta import Length, Pattern
 __all__ = ["BASELINE", "RESTRICTED", "SECURITY_PROFILES", "SecurityProfile"]
 
 BASELINE: Final = "Baseline"
-"""The image runs as the user that it names, root included."""
+"""The container runs as the user of its image, which may be root."""
 RESTRICTED: Final = "Restricted"
-"""The pod is admitted where Pod Security is `restricted`: never root, no capability."""
+"""The pod satisfies the Pod Security Standard `restricted`: never root, no capabilities."""
 SECURITY_PROFILES: Final = (BASELINE, RESTRICTED)
 
 SecurityProfile = Annotated[str, Pattern("^(Baseline|Restricted)$"), Length(maximum=10)]

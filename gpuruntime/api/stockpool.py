@@ -1,4 +1,4 @@
-"""StockPool: keeps a number of ready stock units of one spec, so that a claim finds one."""
+"""StockPool: a warm pool that keeps a number of stock units of one spec ready to be claimed."""
 
 from typing import Annotated, ClassVar
 
@@ -33,77 +33,77 @@ __all__ = ["StockPool", "StockPoolSpec", "StockPoolStatus"]
 
 @frozen
 class StockPoolSpec(Struct):
-    """How much stock to keep, and what each unit of it is.
+    """Desired state of the pool: the number of stock units, and their spec.
 
-    A change of anything but replicas replaces the stock unit by unit; units that were claimed keep what they have.
+    A change of any field but replicas replaces the stock units one by one. Units that were claimed are not changed.
     """
 
     RULES: ClassVar[tuple[Cel, ...]] = (GPU_TYPE_RULE,)
 
     spec_name: SpecName
-    """Name of the flavour, such as g1.1: what claims ask for."""
+    """Name of the flavour, such as g1.1. Claims select stock by it."""
     replicas: Annotated[int, Range(minimum=0, maximum=10000)]
-    """How many ready units to keep beside those that were claimed. 0 keeps none."""
+    """Number of ready, unclaimed stock units to keep. 0 keeps none."""
     image: Image = None
-    """Image of the stock units, to have it on their nodes before it is needed; the operator's small reservation image
-    unless given."""
+    """Image of the stock units, for instance to have it pulled before it is needed. Defaults to the operator's
+    reservation image."""
     cpu: Amount = None
-    """CPUs of each unit, such as 4 or 500m."""
+    """CPU request and limit of each unit, such as 4 or 500m."""
     memory: Amount = None
-    """Memory of each unit, such as 16Gi."""
+    """Memory request and limit of each unit, such as 16Gi."""
     gpu: GpuCount = 0
-    """GPUs (nvidia.com/gpu) of each unit."""
+    """Number of GPUs (nvidia.com/gpu) of each unit."""
     gpu_type: GpuType = None
-    """Model of the GPUs: the value of label nvidia.com/gpu.product that a node must have."""
+    """GPU product: the required value of the node label nvidia.com/gpu.product."""
     template: UnitTemplate = field(default=UnitTemplate())
-    """What runs inside the stock units while they wait; they sleep unless something is given. Their ports are not
-    reachable through a Service."""
+    """What the stock units run while they wait to be claimed. By default they sleep. They have no Service."""
     image_pull_secrets: Annotated[tuple[PullSecret, ...], MapOf("name"), Items(maximum=16)] = ()
-    """Secrets with the credentials for the image's registry."""
+    """Secrets with the credentials of the image's registry."""
     tolerations: Annotated[tuple[UnitToleration, ...], Atomic(), Items(maximum=32)] = ()
-    """Taints of nodes that the units accept. Units with GPUs accept nvidia.com/gpu by themselves."""
+    """Tolerations of the units' pods. Units with GPUs also tolerate the taint nvidia.com/gpu."""
     node_selector: Annotated[FrozenDict[str, str], Properties(maximum=32)] = EMPTY
-    """Labels that a node must have."""
+    """Labels that a node must have to run the units."""
     runtime_class_name: Annotated[str | None, Length(minimum=1, maximum=253)] = None
-    """RuntimeClass that runs the units; the default of the node unless given."""
+    """RuntimeClass of the units' pods. Defaults to the node's default runtime."""
 
 
 @frozen
 class StockPoolStatus(Struct):
-    """What the operator found, and nobody else writes. The Ready condition says whether the pool is full, and
+    """Observed state of the pool, written by the operator only. The Ready condition shows whether the pool is full, and
     if not, why.
     """
 
     available: Annotated[int, Range(minimum=0, maximum=2**31 - 1)] | None = None
-    """Stock units that are ready and not claimed."""
+    """Number of stock units that are ready and not claimed."""
     allocated: int | None = None
-    """Active units that live on capacity of this pool."""
+    """Number of active units that use capacity from this pool."""
     phase: str | None = None
     """Summary of the Ready condition: Ready, Progressing, Empty (scaled to zero) or Failed."""
     observed_generation: int | None = None
-    """The generation of the spec that the stock was last brought in line with."""
+    """Most recent generation of the spec that the operator has applied to the stock."""
     last_sync_time: Annotated[str | None, Format("date-time")] = None
-    """When the status last changed. An unchanged pool is not written again, so this may be long ago."""
+    """Time of the last status change. The status of an unchanged pool is not written, so this may be long ago."""
     failures: int | None = None
-    """Stock units that failed one after another since the last one became ready."""
+    """Number of consecutive failures: stock units that failed since the last one became ready."""
     last_failure_time: Annotated[str | None, Format("date-time")] = None
-    """When the last of them failed. The more there are, the longer the pool waits before it tries again."""
+    """Time of the last failure. The more consecutive failures there are, the longer the pool waits before a retry."""
     replaced: int | None = None
-    """How many of them are gone, because another unit was tried in their place."""
+    """Number of failed stock units among these failures that were replaced."""
     replaced_serial: int | None = None
-    """The highest number of those."""
+    """Highest serial number of the replaced stock units."""
     last_serial: int | None = None
-    """The highest number that a stock unit of the pool was given; no name is used twice."""
+    """Highest serial number of a stock unit of this pool. Names are not reused."""
     conditions: Annotated[tuple[Condition, ...], MapOf("type")] = ()
-    """Ready: true when there are as many ready units as replicas asks for. Its reason and message say why not."""
+    """Conditions of the pool. Ready is True while there are as many ready units as replicas; otherwise its reason and
+    message explain why not."""
 
 
 @frozen
 class StockPool(TypedObject):
-    """A warm pool: keeps a number of ready stock units of one spec, and makes new ones after a claim.
+    """StockPool is a warm pool: it keeps a number of stock units of one spec ready, and refills after a claim.
 
-    It lives in a stock namespace (runtime-stock) and owns GPUUnits there. Deleting it deletes its stock, but not what
-    was claimed.
+    It is created in a stock namespace (runtime-stock) and owns GPUUnits there. Deleting it deletes its stock, but no
+    units that were claimed.
     """
 
     KIND = ResourceKind(GROUP, VERSION, "StockPool", "stockpools", namespaced=True)
@@ -113,16 +113,16 @@ class StockPool(TypedObject):
         columns=(
             Column("Spec", ".spec.specName", description="Flavour of the stock"),
             Column("Desired", ".spec.replicas", type="integer", description="Ready units to keep"),
-            Column("Available", ".status.available", type="integer", description="Ready units that can be claimed"),
+            Column("Available", ".status.available", type="integer", description="Ready, unclaimed units"),
             Column("Allocated", ".status.allocated", type="integer", description="Active units from this pool"),
             Column("Phase", ".status.phase", description="Ready, Progressing, Empty or Failed"),
             Column("Age", ".metadata.creationTimestamp", type="date"),
-            Column("GPU", ".spec.gpu", type="integer", priority=1, description="GPUs of each unit"),
+            Column("GPU", ".spec.gpu", type="integer", priority=1, description="Number of GPUs of each unit"),
             Column(
                 "Reason",
                 '.status.conditions[?(@.type=="Ready")].reason',
                 priority=1,
-                description="Why it is in this phase",
+                description="Reason of the phase",
             ),
         ),
         scale=Scale(".spec.replicas", ".status.available"),

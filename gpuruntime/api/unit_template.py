@@ -1,4 +1,4 @@
-"""What runs inside a unit: command, environment, ports, readiness."""
+"""The template of a unit: command, environment, ports and readiness probe of its container."""
 
 from typing import Annotated, ClassVar, Final
 
@@ -10,44 +10,44 @@ from gpuruntime.meta import Cel, Items, Length, MapOf, Pattern, Range, Struct, w
 __all__ = ["RESERVED_ENV", "EnvSource", "KeyReference", "UnitEnv", "UnitPort", "UnitTemplate"]
 
 RESERVED_ENV: Final = ("SPEC_NAME", "UNIT_NAME", "GPU_COUNT", "MEMORY_LIMIT")
-"""Variables that every unit is given; a spec may use them, but not set them."""
+"""Variables that the operator sets in every unit; a spec may refer to them, but not set them."""
 
 
 @frozen
 class KeyReference(Struct):
-    """One key of a Secret or ConfigMap in the namespace of the unit."""
+    """A reference to one key of a Secret or ConfigMap in the unit's namespace."""
 
     name: Annotated[str, Length(minimum=1, maximum=253)]
     """Name of the Secret or ConfigMap."""
     key: Annotated[str, Length(minimum=1, maximum=253), Pattern(r"^[-._a-zA-Z0-9]+$")]
     """Key in its data."""
     optional: bool | None = None
-    """Whether the unit starts without the variable if the object or the key is missing. Otherwise it waits."""
+    """Whether the unit starts without the variable if the object or the key does not exist. Otherwise it waits."""
 
 
 @frozen
 class EnvSource(Struct):
-    """Where the value of an environment variable comes from: a Secret or a ConfigMap, exactly one of them."""
+    """The source of an environment variable's value: exactly one of secretKeyRef and configMapKeyRef."""
 
     RULES: ClassVar[tuple[Cel, ...]] = (
         Cel(
             "has(self.secretKeyRef) != has(self.configMapKeyRef)",
-            message="expected exactly one of secretKeyRef and configMapKeyRef",
+            message="exactly one of secretKeyRef and configMapKeyRef must be set",
         ),
     )
 
     secret_key_ref: KeyReference | None = None
-    """A key of a Secret. This is where passwords and tokens belong."""
+    """Selects a key of a Secret. Use it for passwords and tokens."""
     config_map_key_ref: KeyReference | None = None
-    """A key of a ConfigMap."""
+    """Selects a key of a ConfigMap."""
 
 
 @frozen
 class UnitEnv(Struct):
-    """One environment variable: a name, and a value or the place where the value is kept."""
+    """An environment variable: a name, and a value or a reference to one."""
 
     RULES: ClassVar[tuple[Cel, ...]] = (
-        Cel("!has(self.value) || !has(self.valueFrom)", message="expected value or valueFrom, got both"),
+        Cel("!has(self.value) || !has(self.valueFrom)", message="only one of value and valueFrom may be set"),
     )
 
     name: Annotated[
@@ -56,38 +56,39 @@ class UnitEnv(Struct):
         Pattern(r"^[-._a-zA-Z][-._a-zA-Z0-9]*$"),
         Cel(
             f"!(self in {list(RESERVED_ENV)})",
-            message=f"{', '.join(RESERVED_ENV)} are set by the operator; expected another name",
+            message=f"{', '.join(RESERVED_ENV)} are set by the operator; use another name",
         ),
     ]
-    """Name of the variable, such as MODEL_ID. SPEC_NAME, UNIT_NAME, GPU_COUNT and MEMORY_LIMIT are taken: every unit is
-    given them."""
+    """Name of the variable, such as MODEL_ID. SPEC_NAME, UNIT_NAME, GPU_COUNT and MEMORY_LIMIT are reserved: the
+    operator sets them in every unit."""
     value: Argument | None = field(default=None, metadata=wire(sensitive=True))
-    """The value, of any characters but NUL. $(NAME) stands for the value of a variable before this one, $$ for a dollar
-    sign. Everybody who can read the unit in the cluster can read it: put secrets into a Secret, and refer to it with
+    """Value of the variable, without NUL characters. $(NAME) is replaced by the value of an earlier variable, $$ by a
+    dollar sign. It is visible to everyone who can read the unit: put secrets into a Secret, and refer to it with
     valueFrom."""
     value_from: EnvSource | None = None
-    """Takes the value from a Secret or a ConfigMap instead. A change there reaches the unit when it starts again."""
+    """Source of the value, a Secret or a ConfigMap. A change there takes effect when the unit restarts."""
 
 
 @frozen
 class UnitPort(Struct):
-    """A port on which the unit listens."""
+    """A port of the unit."""
 
     name: Annotated[
         str,
         Length(minimum=1, maximum=15),
         Pattern(r"^([0-9]+-)*[0-9]*[a-z][a-z0-9]*(-[a-z0-9]+)*$"),
     ]
-    """Name of the port, such as http: at most 15 lower-case letters, digits and single dashes, at least one letter."""
+    """Name of the port, such as http: an IANA_SVC_NAME of at most 15 lower-case letters, digits and single dashes, with
+    at least one letter."""
     port: Annotated[int, Range(minimum=1, maximum=65535)]
-    """Number of the port, the same in the container and in the Service."""
+    """Port number, both in the container and in the Service."""
     protocol: Annotated[str, Pattern("^(TCP|UDP|SCTP)$"), Length(maximum=4)] = "TCP"
-    """TCP, UDP or SCTP."""
+    """Protocol of the port: TCP, UDP or SCTP."""
 
 
 @frozen
 class UnitTemplate(Struct):
-    """What runs inside the unit: command, arguments, environment, ports, readiness. All of it can be changed; a change
+    """Template of the unit's container: command, arguments, environment, ports and readiness. It is mutable; a change
     restarts the unit.
     """
 
@@ -96,29 +97,29 @@ class UnitTemplate(Struct):
             f"!has(self.readinessProbe) || !has(self.readinessProbe.{handler})"
             f" || type(self.readinessProbe.{handler}.port) == int"
             f" || (has(self.ports) && self.ports.exists(p, p.name == self.readinessProbe.{handler}.port))",
-            message=f"expected the number of a port, or the name of one in ports, as readinessProbe.{handler}.port",
+            message=f"readinessProbe.{handler}.port must be a number or the name of a port in ports",
         )
         for handler in ("httpGet", "tcpSocket")
     )
 
     command: Annotated[tuple[Argument, ...], Items(maximum=256)] = field(default=(), metadata=wire(sensitive=True))
-    """The program and its first arguments, in place of the image's entry point. If neither command nor args is given,
-    the unit sleeps until it is deleted, whatever its image would run; for that the image needs a shell."""
+    """Entrypoint array, which overrides the image's ENTRYPOINT. If neither command nor args is set, the unit sleeps
+    until it is deleted, whatever its image would run; this requires a shell in the image."""
     args: Annotated[tuple[Argument, ...], Items(maximum=256)] = field(default=(), metadata=wire(sensitive=True))
-    """Arguments of the command, or of the image's entry point if there is no command."""
+    """Arguments of the command, or of the image's ENTRYPOINT if command is not set."""
     envs: Annotated[tuple[UnitEnv, ...], MapOf("name"), Items(maximum=256)] = ()
-    """Environment variables, in order: a later one may refer to an earlier one. The unit has SPEC_NAME, UNIT_NAME,
-    GPU_COUNT and MEMORY_LIMIT besides."""
+    """Environment variables, in order: a later one may refer to earlier ones. SPEC_NAME, UNIT_NAME, GPU_COUNT and
+    MEMORY_LIMIT are set in addition."""
     ports: Annotated[
         tuple[UnitPort, ...],
         MapOf("name"),
         Items(maximum=32),
         Cel(
             "self.all(p, self.exists_one(q, q.port == p.port && q.protocol == p.protocol))",
-            message="expected every number once per protocol",
+            message="every port number must be unique per protocol",
         ),
     ] = ()
-    """Ports that others reach. A unit with ports has a Service of type ClusterIP with exactly these; without ports it
-    has none. Stock units never have one."""
+    """Ports that the unit exposes. An active unit with ports has a Service of type ClusterIP with exactly these ports.
+    Units without ports and stock units have no Service."""
     readiness_probe: ReadinessProbe | None = None
-    """How to tell that the unit can serve. Without it the unit is ready as soon as its container runs."""
+    """Readiness probe of the container. Without one, the unit is ready as soon as its container runs."""

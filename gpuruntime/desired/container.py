@@ -1,4 +1,4 @@
-"""The one container of a unit: what it runs, with what, and what it may not do."""
+"""The container of a unit: command, environment, resources, probe and security context."""
 
 from typing import Any, Final
 
@@ -15,8 +15,8 @@ GPU_RESOURCE: Final = "nvidia.com/gpu"
 SHARED_MEMORY: Final = "runtime-shm"
 """Name of the volume at /dev/shm."""
 
-# A shell waits for `sleep` before it looks at a signal, but not for `wait`; as the first process of a container it
-# ignores signals that it does not trap. `sleep infinity` is unknown to older shells.
+# A shell handles signals only after `sleep` has ended, but interrupts `wait`; as PID 1 it ignores signals without a
+# trap. Older shells do not know `sleep infinity`.
 _SLEEP_FOR_EVER: Final = ("sh", "-c", "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done")
 
 _MILLI: Final = 10**6
@@ -27,7 +27,7 @@ def runtime_container(unit: GPUUnit, image: str, security_context: FrozenDict[st
     """The container of a unit that runs this image.
 
     Raises:
-        QuantityError: cpu or memory is no quantity; `gpuruntime.desired.validation` finds that before.
+        QuantityError: cpu or memory is not a quantity; `gpuruntime.desired.validation` reports that first.
     """
     spec, template = unit.spec, unit.spec.template
     probe = template.readiness_probe
@@ -66,7 +66,7 @@ def _variable(env: UnitEnv) -> EnvVar:
 
 
 def _resources(spec: GPUUnitSpec) -> ResourceRequirements | None:
-    """Request and limit of everything are the same: what is reserved is what there is."""
+    """Requests equal limits: the unit has exactly what it reserves."""
     amounts: dict[str, int | str] = {}
     if spec.cpu is not None:
         amounts["cpu"] = _rounded_up(parse_quantity(spec.cpu), _MILLI)
@@ -79,5 +79,5 @@ def _resources(spec: GPUUnitSpec) -> ResourceRequirements | None:
 
 
 def _rounded_up(quantity: Quantity, step: int) -> str:
-    # The server rounds up what is finer than that, and would then have another amount than we asked for.
+    # The server rounds up finer amounts, which would then differ from the desired ones.
     return Quantity(-(-quantity.nanos // step) * step, quantity.notation).canonical()

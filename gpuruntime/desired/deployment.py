@@ -1,4 +1,4 @@
-"""The Deployment of a unit: one pod, replaced only when the old one is gone."""
+"""The Deployment of a unit: one replica, with strategy Recreate."""
 
 from hashlib import sha256
 from typing import Final
@@ -20,12 +20,12 @@ _HASH_LENGTH: Final = 32
 
 
 def unit_deployment(unit: GPUUnit, rendering: Rendering) -> Deployment:
-    """The Deployment that a unit asks for, as it is rendered today; give it to `pinned` before it is written.
+    """The Deployment of a unit as this version renders it; pass it to `pinned` before it is written.
 
-    An update never needs two GPUs: the old pod goes first. The owner reference is put on by whoever writes it.
+    An update never needs the GPUs twice, because the old pod is deleted first. The writer adds the owner reference.
 
     Raises:
-        QuantityError: cpu or memory is no quantity; `gpuruntime.desired.validation` finds that before.
+        QuantityError: cpu or memory is not a quantity; `gpuruntime.desired.validation` reports that first.
     """
     meta = unit.metadata
     return Deployment(
@@ -42,17 +42,17 @@ def unit_deployment(unit: GPUUnit, rendering: Rendering) -> Deployment:
             strategy=DeploymentStrategy(type="Recreate"),
             template=pod_template(unit, rendering),
             progress_deadline_seconds=rendering.progress_deadline_seconds,
-            # Nobody rolls back what is rendered from a spec.
+            # There are no rollbacks: the spec of the unit is the source of truth.
             revision_history_limit=0,
         ),
     )
 
 
 def _inputs(unit: GPUUnit, rendering: Rendering) -> str:
-    """The hash of all that the user decides about the pod template, and of nothing that the operator decides."""
-    said = {
+    """The hash of the user's inputs of the pod template, without those of the operator."""
+    inputs = {
         "spec": known_fields(unit.spec),
         "stock": rendering.namespaces.is_stock(unit.metadata.namespace),
         "renderOn": unit.metadata.annotations.get(RENDER_ON, ""),
     }
-    return sha256(orjson.dumps(said, option=orjson.OPT_SORT_KEYS)).hexdigest()[:_HASH_LENGTH]
+    return sha256(orjson.dumps(inputs, option=orjson.OPT_SORT_KEYS)).hexdigest()[:_HASH_LENGTH]

@@ -1,4 +1,4 @@
-"""What a spec says, in one form: only what this version knows, and only what differs from the defaults."""
+"""The canonical form of a spec: fields that this version knows and that differ from their defaults."""
 
 from functools import cache
 from typing import Any
@@ -12,17 +12,17 @@ __all__ = ["known_fields"]
 
 
 def known_fields(struct: Struct) -> dict[str, Any]:
-    """The JSON object of a wire type without unknown fields and without those that have their default value.
+    """The JSON object of a wire type without unknown fields and without fields that have their default value.
 
-    Guarantees: equal for two structs of one type that mean the same to this version, whether a default was left out or
-    filled in by the server, and whatever fields another version has added.
+    Guarantees: equal for two structs of one type that mean the same to this version, whether a default is omitted or
+    filled in by the server, and whatever unknown fields another version has added.
     """
     # mypy doubts that a class is hashable.
     cls: Any = type(struct)
     known: dict[str, Any] = {}
     for name, on_the_wire, default, default_form in _attributes(cls):
         value = getattr(struct, name)
-        # Most fields have their default, and most of those the very object.
+        # Most fields have their default value, and most of those are the identical object.
         if value is not default and (form := _form(value)) != default_form:
             known[on_the_wire] = form
     return known
@@ -30,7 +30,7 @@ def known_fields(struct: Struct) -> dict[str, Any]:
 
 @cache
 def _attributes(cls: type[Struct]) -> tuple[tuple[str, str, Any, Any], ...]:
-    """Name, wire name, default, and JSON form of the default. Unknown fields are no field of their own on the wire."""
+    """Name, wire name, default, and JSON form of the default of each field except `extra`."""
     known = [attribute for attribute in fields(cls) if attribute.name != "extra"]
     defaults = [default_of(attribute) for attribute in known]
     return tuple(

@@ -1,7 +1,7 @@
-"""An operator upgrade restarts no pod: a Deployment remembers its pod template as it was rendered, and keeps it.
+"""Pinning of pod templates, so that an operator upgrade restarts no pod.
 
-The template goes on being the desired one, so that drift is repaired against it, until the user changes the spec or
-asks for a new rendering with the annotation `render-on`.
+A Deployment stores its pod template as it was rendered. That template stays the desired state, against which drift is
+corrected, until the user changes the spec or requests a new rendering with the annotation `render-on`.
 """
 
 from functools import lru_cache
@@ -22,19 +22,19 @@ _HASH_LENGTH: Final = 32
 
 
 def pinned(existing: Deployment | None, fresh: Deployment) -> Deployment:
-    """The Deployment to write: the fresh one, with the pod template of the existing one if that still holds.
+    """The Deployment to write: the fresh one, with the stored pod template of the existing one if that is valid.
 
-    It holds if it was rendered for the same inputs, and is remembered unspoilt.
+    It is valid if it was rendered for the same inputs and its digest matches.
 
-    Guarantees: for the same inputs, whatever the operator renders today, the pod template and what is remembered of it
-    are those of the first rendering, so nothing restarts; `pinned(written, fresh)` is what was written. Everything
-    outside the pod template is always as rendered today: it can change without a restart.
+    Guarantees: for the same inputs, the pod template and its annotations are those of the first rendering, whatever
+    this version renders, so nothing restarts; `pinned(written, fresh)` equals `written`. Everything outside the pod
+    template is always as this version renders it, because it can change without a restart.
 
-    Caveats: the digest finds accidents, not forgery; who may write Deployments may write pods as well. If somebody
-    removes or edits the annotations, the rendering of today applies.
+    Caveats: the digest detects accidents, not forgery; a user who can write Deployments can create pods anyway. If the
+    annotations are removed or edited, the rendering of this version applies.
     """
     inputs = fresh.metadata.annotations[RENDERED_FOR]
-    template, text = _remembered(existing, inputs) or _rendered(fresh)
+    template, text = _stored(existing, inputs) or _rendered(fresh)
     annotations = fresh.metadata.annotations | {RENDERED_TEMPLATE: text, RENDERED_DIGEST: _digest(inputs, text)}
     return evolve(
         fresh,
@@ -48,7 +48,7 @@ def _rendered(fresh: Deployment) -> tuple[PodTemplateSpec, str]:
     return template, orjson.dumps(encode(template), option=orjson.OPT_SORT_KEYS).decode()
 
 
-def _remembered(existing: Deployment | None, inputs: str) -> tuple[PodTemplateSpec, str] | None:
+def _stored(existing: Deployment | None, inputs: str) -> tuple[PodTemplateSpec, str] | None:
     annotations = {} if existing is None else existing.metadata.annotations
     text = annotations.get(RENDERED_TEMPLATE, "")
     if annotations.get(RENDERED_FOR) != inputs or annotations.get(RENDERED_DIGEST) != _digest(inputs, text):
@@ -59,7 +59,7 @@ def _remembered(existing: Deployment | None, inputs: str) -> tuple[PodTemplateSp
         return None
 
 
-# The text that a unit's first run remembers is what its next ones read.
+# Every reconcile of a unit reads the same text.
 @lru_cache(maxsize=1024)
 def _template(text: str) -> PodTemplateSpec:
     return decode_bytes(PodTemplateSpec, text.encode())

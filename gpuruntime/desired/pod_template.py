@@ -1,4 +1,4 @@
-"""The pod of a unit: its container, where it may run, and how much it matters."""
+"""The pod template of a unit: container, volumes, placement and priority."""
 
 from typing import Final
 
@@ -14,19 +14,19 @@ from gpuruntime.meta import FrozenDict, ObjectMeta, Quantity, parse_quantity
 
 __all__ = ["pod_template"]
 
-# A claim waits for the end of a stock pod, which has nothing to finish.
+# A claim waits for the stock pod to terminate, and that has nothing to finish.
 _STOCK_GRACE_SECONDS: Final = 1
 _GPU_TAINT: Final = Toleration(key=GPU_RESOURCE, operator="Exists", effect="NoSchedule")
 _NANO: Final = 10**9
 
 
 def pod_template(unit: GPUUnit, rendering: Rendering) -> PodTemplateSpec:
-    """The pod template of a unit: stock holds the envelope, an active unit runs the user's program in it.
+    """The pod template of a unit: stock reserves the envelope, an active unit runs the user's program in it.
 
-    Guarantees: no token of a service account, no privilege escalation, no addresses of other units in the environment.
+    Guarantees: no ServiceAccount token, no privilege escalation, no Service environment variables.
 
     Raises:
-        QuantityError: cpu or memory is no quantity; `gpuruntime.desired.validation` finds that before.
+        QuantityError: cpu or memory is not a quantity; `gpuruntime.desired.validation` reports that first.
     """
     spec = unit.spec
     is_stock = rendering.namespaces.is_stock(unit.metadata.namespace)
@@ -49,7 +49,7 @@ def pod_template(unit: GPUUnit, rendering: Rendering) -> PodTemplateSpec:
 
 
 def _shared_memory(spec: GPUUnitSpec) -> Volume:
-    """Up to half of the unit's memory at /dev/shm: frameworks pass data between processes through it."""
+    """Up to half of the unit's memory as /dev/shm, which frameworks use to exchange data between processes."""
     limit = None
     if spec.memory is not None:
         memory = parse_quantity(spec.memory)
@@ -64,7 +64,7 @@ def _node_selector(spec: GPUUnitSpec) -> FrozenDict[str, str]:
 
 
 def _tolerations(spec: GPUUnitSpec) -> tuple[Toleration, ...]:
-    # Nodes with GPUs are commonly kept free of everything else by a taint of the resource's name.
+    # GPU nodes commonly have a taint with the name of the resource, which repels pods without GPUs.
     own = tuple(
         Toleration(
             key=given.key,

@@ -1,8 +1,8 @@
-"""What a pool does next: which stock units to make, which to remove, and what to say about it.
+"""The plan of a pool: which stock units to create and to delete, and the resulting status.
 
-Pure: everything follows from the pool, the units that bear its label, and the active units that came from it. A step
-that was lost or repeated is decided again from what is there, and names are chosen so that a repeated creation meets
-the first one.
+Pure: the plan is a function of the pool, the units with its label, and the active units from it. It is level-triggered:
+a lost or repeated step is planned again from the current state, and names are deterministic, so that a repeated
+creation conflicts with the first.
 """
 
 from collections.abc import Sequence
@@ -27,11 +27,11 @@ from gpuruntime.api.reasons import (
     phase_of,
 )
 from gpuruntime.api.stockpool import StockPool, StockPoolStatus
-from gpuruntime.desired.pool_failures import FailureRow, failure_row, is_under_way, is_unschedulable
+from gpuruntime.desired.pool_failures import FailureStreak, failure_streak, is_starting, is_unschedulable
 from gpuruntime.desired.pool_units import (
     POOL_REVISION,
-    is_as_made,
     is_ready_stock,
+    is_unmodified,
     reason_of,
     revision_of,
     serial_of,
@@ -43,7 +43,7 @@ from gpuruntime.meta import Condition, find_condition, format_seconds, is_contro
 
 __all__ = ["PoolPlan", "next_steps", "pool_status"]
 
-# For these an active unit has no pod that could ask for a node, and gets none before somebody does something.
+# With these reasons an active unit has no pod that could be scheduled, and gets none without user action.
 _WITHOUT_POD: Final = frozenset(
     {ADMISSION_REFUSED, DEPLOYMENT_SYNC_FAILED, FOREIGN_OBJECT, INVALID_SPEC, QUOTA_EXCEEDED}
 )
@@ -51,11 +51,11 @@ _WITHOUT_POD: Final = frozenset(
 
 @frozen
 class PoolPlan:
-    """What to do, and what is to be said once it is done.
+    """The next steps of a pool, and its status after them.
 
-    `create` are names; `delete` are units as they were seen, to be removed in that state only, so that a claim that
-    came first wins. `retry_at` is when to look again although nothing may have changed. `limited` says that the
-    allowance kept the plan from making more.
+    `create` are names. `delete` are units as they were observed: delete them with a resourceVersion precondition, so
+    that a concurrent claim wins. `retry_at` is when to reconcile again even without a change. `limited` means that
+    `allowance` prevented further creations.
     """
 
     create: tuple[str, ...]
@@ -78,55 +78,57 @@ def next_steps(
 ) -> PoolPlan:
     """The steps that bring the pool closer to its spec.
 
-    `units` are those in its namespace that bear its label, `active` the active units whose provenance names it.
-    `allowance` is how many units may be made now.
+    `units` are those in its namespace with its label, `active` the active units whose provenance names it. `allowance`
+    is how many units may be created now.
 
     Guarantees:
-        - A claimed unit is never deleted. It holds its place until it is gone, and after that its active unit does
-          until it has a node or turns out to get no pod, so that a pool never takes the GPU that a claim was promised.
-        - A unit whose spec somebody edited is one of an old spec.
-        - Ready units never become fewer than `replicas` by what a pool deletes: a unit of an old spec goes when there
-          is a ready one in its place, one that is not ready goes at once. There is at most one unit above `replicas`.
-        - A unit that failed keeps its place for half a minute, in which it may recover; then another one is tried in
-          its place, one at a time. After three that failed in a row no other place is filled, either, and each further
-          failure doubles the wait, up to half an hour. A try that finds no node holds up the next for one wait only:
-          what failed may have the capacity that it needs.
-        - Nothing is made, and no failed unit gives its place up, without an allowance.
-        - Names are never used twice.
+        - A claimed unit is never deleted. It counts as a replica until it is gone, and then its active unit does, until
+          that is bound to a node or turns out to get no pod. So a pool never takes the GPU of a claim.
+        - A unit whose spec was edited counts as a unit of an old spec.
+        - Deletions never reduce the ready units below `replicas`: a ready unit of an old spec is deleted when a ready
+          replacement exists, one that is not ready at once. There is at most one unit more than `replicas`.
+        - A failed unit has 30 seconds to recover, then it is replaced, one unit at a time. After three consecutive
+          failures the pool stops filling other replicas as well, and each further failure doubles the wait, up to 30
+          minutes. An unschedulable replacement delays the next one by one wait only, because failed units may hold the
+          capacity that it needs.
+        - Without an allowance nothing is created, and no failed unit is replaced.
+        - Names are never reused.
     """
     revision = revision_of(stock_spec(pool.spec))
-    living = [unit for unit in units if unit.metadata.deletion_timestamp is None]
-    free = [unit for unit in living if claim_of(unit.metadata) is None and is_controlled_by(unit.metadata, pool)]
+    existing = [unit for unit in units if unit.metadata.deletion_timestamp is None]
+    free = [unit for unit in existing if claim_of(unit.metadata) is None and is_controlled_by(unit.metadata, pool)]
     current = [unit for unit in free if _is_current(unit, revision)]
     old = [unit for unit in free if not _is_current(unit, revision)]
     ready = [unit for unit in free if is_ready_stock(unit)]
-    row = failure_row(pool, current, living, active, now)
+    streak = failure_streak(pool, current, existing, active, now)
 
-    limit = pool.spec.replicas + (1 if old else 0) - len(_promised(living, active))
+    limit = pool.spec.replicas + (1 if old else 0) - len(_being_handed_over(existing, active))
 
     def missing(given_up: int) -> int:
         kept = len(current) - given_up
         return max(0, min(pool.spec.replicas - kept, limit - len(free) + given_up))
 
     wanted = missing(0)
-    trying = any(map(is_under_way, current))
-    may_try = row.is_due(now) and not trying
-    replaceable = row.failed[:1] if may_try and not wanted and missing(1) else ()
-    due = min(missing(len(replaceable)), int(may_try)) if row.is_stopped or replaceable else wanted
+    trying = any(map(is_starting, current))
+    may_try = streak.is_due(now) and not trying
+    replaceable = streak.failed[:1] if may_try and not wanted and missing(1) else ()
+    due = min(missing(len(replaceable)), int(may_try)) if streak.is_stopped or replaceable else wanted
     allowed = min(due, allowance)
-    doomed = replaceable[:allowed]
-    retry_at = row.retry_at if (wanted or row.failed) and not trying and not row.is_due(now) else None
+    replaced_units = replaceable[:allowed]
+    retry_at = streak.retry_at if (wanted or streak.failed) and not trying and not streak.is_due(now) else None
     last = _last_serial(pool, units, active)
-    trouble = _trouble(row, retry_at, is_trying=trying or bool(allowed))
-    reason, message = _verdict(pool, ready, old, row, _waiting(current, living, active), trouble)
-    replaced, replaced_serial = row.without(pool, doomed[0]) if doomed else (row.replaced, row.replaced_serial)
+    failures = _failure_summary(streak, retry_at, is_trying=trying or bool(allowed))
+    reason, message = _ready_reason(pool, ready, old, streak, _waiting(current, existing, active), failures)
+    replaced, replaced_serial = (
+        streak.without(pool, replaced_units[0]) if replaced_units else (streak.replaced, streak.replaced_serial)
+    )
     return PoolPlan(
         create=tuple(unit_name(pool, last + number) for number in range(1, allowed + 1)),
-        delete=(*doomed, *_superfluous(pool.spec.replicas, current, old)),
+        delete=(*replaced_units, *_surplus(pool.spec.replicas, current, old)),
         available=len(ready),
         allocated=sum(1 for unit in active if unit.metadata.deletion_timestamp is None),
-        failures=row.failures,
-        last_failure_time=row.last_failure_time,
+        failures=streak.failures,
+        last_failure_time=streak.last_failure_time,
         replaced=replaced,
         replaced_serial=replaced_serial,
         last_serial=last + allowed,
@@ -138,7 +140,7 @@ def next_steps(
 
 
 def pool_status(pool: StockPool, plan: PoolPlan, now: datetime) -> StockPoolStatus:
-    """The status after the plan; the very status that the pool has if nothing of it changes but the time."""
+    """The status after the plan; the pool's own status object if nothing but the time would change."""
     before = pool.status
     condition = Condition(
         READY_CONDITION,
@@ -164,15 +166,15 @@ def pool_status(pool: StockPool, plan: PoolPlan, now: datetime) -> StockPoolStat
 
 
 def _is_current(unit: GPUUnit, revision: str) -> bool:
-    """Whether a unit is of the pool's present spec, and nobody has edited it."""
-    return unit.metadata.annotations.get(POOL_REVISION) == revision and is_as_made(unit)
+    """Whether a unit has the pool's current spec and was not edited."""
+    return unit.metadata.annotations.get(POOL_REVISION) == revision and is_unmodified(unit)
 
 
 def _last_serial(pool: StockPool, units: Sequence[GPUUnit], active: Sequence[GPUUnit]) -> int:
     sources = [source.stock.name for unit in active if (source := provenance_of(unit.metadata)) is not None]
     names = [*sources, *(unit.metadata.name for unit in units)]
-    # What is there tells of units that were made before a crash kept us from writing the status; the status tells of
-    # those that are gone.
+    # The existing names cover units that were created right before a crash, without a status update; the status covers
+    # units that are gone.
     return max([pool.status.last_serial or 0, *(serial_of(pool, name) for name in names)])
 
 
@@ -182,75 +184,75 @@ def _is_waiting_for_a_node(unit: GPUUnit) -> bool:
     return is_unbound and unit.metadata.deletion_timestamp is None and reason_of(unit) not in _WITHOUT_POD
 
 
-def _promised(living: Sequence[GPUUnit], active: Sequence[GPUUnit]) -> set[str]:
-    """The UIDs of stock units whose capacity is on its way to an active unit."""
-    claimed = {unit.metadata.uid for unit in living if claim_of(unit.metadata) is not None}
+def _being_handed_over(existing: Sequence[GPUUnit], active: Sequence[GPUUnit]) -> set[str]:
+    """The UIDs of stock units whose capacity is being handed over to an active unit."""
+    claimed = {unit.metadata.uid for unit in existing if claim_of(unit.metadata) is not None}
     waiting = [provenance_of(unit.metadata) for unit in active if _is_waiting_for_a_node(unit)]
     return claimed | {source.uid for source in waiting if source is not None}
 
 
-def _waiting(current: Sequence[GPUUnit], living: Sequence[GPUUnit], active: Sequence[GPUUnit]) -> str:
-    """What the pool waits for, if it is known."""
-    homeless = [unit for unit in current if is_unschedulable(unit)]
-    if homeless:
-        return f"{len(homeless)} find no node: {_words(homeless[0])}"
-    claimed = [str(unit.key) for unit in living if claim_of(unit.metadata) is not None]
+def _waiting(current: Sequence[GPUUnit], existing: Sequence[GPUUnit], active: Sequence[GPUUnit]) -> str:
+    """What the pool waits for; "" if unknown."""
+    unschedulable = [unit for unit in current if is_unschedulable(unit)]
+    if unschedulable:
+        return f"{len(unschedulable)} are unschedulable: {_ready_message(unschedulable[0])}"
+    claimed = [str(unit.key) for unit in existing if claim_of(unit.metadata) is not None]
     unbound = [str(unit.key) for unit in active if _is_waiting_for_a_node(unit)]
     if unbound:
         return f"active unit {min(unbound)} has no node yet"
     return f"stock unit {min(claimed)} is being handed over" if claimed else ""
 
 
-def _superfluous(replicas: int, current: Sequence[GPUUnit], old: Sequence[GPUUnit]) -> tuple[GPUUnit, ...]:
-    """What is too much: first what is not ready, then the newest, because claims take the oldest."""
+def _surplus(replicas: int, current: Sequence[GPUUnit], old: Sequence[GPUUnit]) -> tuple[GPUUnit, ...]:
+    """The units to delete: first those that are not ready, then the newest, because claims take the oldest."""
 
-    def least_missed(unit: GPUUnit) -> tuple[bool, str, str]:
+    def deletion_order(unit: GPUUnit) -> tuple[bool, str, str]:
         return not is_ready_stock(unit), unit.metadata.creation_timestamp or "", unit.metadata.name
 
-    surplus = sorted(current, key=least_missed, reverse=True)[: max(0, len(current) - replicas)]
+    surplus = sorted(current, key=deletion_order, reverse=True)[: max(0, len(current) - replicas)]
     kept = [unit for unit in current if unit not in surplus and is_ready_stock(unit)]
-    idle = [unit for unit in old if not is_ready_stock(unit)]
-    serving = sorted((unit for unit in old if is_ready_stock(unit)), key=least_missed, reverse=True)
-    replaced = serving[: max(0, len(kept) + len(serving) - replicas)]
-    return (*surplus, *idle, *replaced)
+    not_ready = [unit for unit in old if not is_ready_stock(unit)]
+    ready = sorted((unit for unit in old if is_ready_stock(unit)), key=deletion_order, reverse=True)
+    replaced = ready[: max(0, len(kept) + len(ready) - replicas)]
+    return (*surplus, *not_ready, *replaced)
 
 
-def _trouble(row: FailureRow, retry_at: datetime | None, *, is_trying: bool) -> str:
-    """What is to be said of failures, "" if there are none."""
-    if not row.failed and not row.is_stopped:
+def _failure_summary(streak: FailureStreak, retry_at: datetime | None, *, is_trying: bool) -> str:
+    """The failures in a phrase for the Ready condition, "" if there are none."""
+    if not streak.failed and not streak.is_stopped:
         return ""
-    count = f"{row.failures} failed in a row" if row.is_stopped else f"{len(row.failed)} failed"
+    count = f"{streak.failures} failed in a row" if streak.is_stopped else f"{len(streak.failed)} failed"
     if is_trying:
-        return f"{count}, one more is being tried"
-    return count if retry_at is None else f"{count}, the next try is at {format_seconds(retry_at)}"
+        return f"{count}, a replacement is starting"
+    return count if retry_at is None else f"{count}, next retry at {format_seconds(retry_at)}"
 
 
-def _verdict(
+def _ready_reason(
     pool: StockPool,
     ready: Sequence[GPUUnit],
     old: Sequence[GPUUnit],
-    row: FailureRow,
+    streak: FailureStreak,
     waiting: str,
-    trouble: str,
+    failures: str,
 ) -> tuple[str, str]:
-    """Reason and message of the Ready condition. A unit that failed is told of whatever became of later ones."""
+    """Reason and message of the Ready condition. A failed unit is reported even if later ones became ready."""
     replicas = pool.spec.replicas
     if replicas == 0:
-        return SCALED_TO_ZERO, "The pool is asked for no stock."
+        return SCALED_TO_ZERO, "The pool is scaled to zero."
     is_full = len(ready) >= replicas
     count = f"{min(len(ready), replicas)} of {replicas} stock units are ready"
     if is_full and not old:
         return POOL_READY, f"{count}."
     replacing = f"{len(old)} of an old spec are being replaced" if old else ""
-    words = f" {row.failed[0].metadata.name}: {_words(row.failed[0])}" if row.failed else ""
-    message = f"{'; '.join(filter(None, (count, replacing, trouble, waiting)))}.{words}"
+    detail = f" {streak.failed[0].metadata.name}: {_ready_message(streak.failed[0])}" if streak.failed else ""
+    message = f"{'; '.join(filter(None, (count, replacing, failures, waiting)))}.{detail}"
     if is_full:
         return POOL_READY, message
-    if row.is_stopped:
+    if streak.is_stopped:
         return REFILL_STOPPED, message
-    return POD_STARTUP_FAILED if row.failed else POOL_PROGRESSING, message
+    return POD_STARTUP_FAILED if streak.failed else POOL_PROGRESSING, message
 
 
-def _words(unit: GPUUnit) -> str:
+def _ready_message(unit: GPUUnit) -> str:
     ready = find_condition(unit.status.conditions, READY_CONDITION)
-    return (ready.message if ready is not None else None) or "no reason is known"
+    return (ready.message if ready is not None else None) or "no reason given"

@@ -1,4 +1,4 @@
-"""The stock units of a pool: what they are made of, and what they are called."""
+"""The stock units of a pool: their spec, names and ownership."""
 
 from collections.abc import Mapping
 from hashlib import sha256
@@ -17,11 +17,11 @@ from gpuruntime.meta import FrozenDict, ObjectMeta, OwnerReference, controller_o
 
 __all__ = [
     "POOL_REVISION",
-    "has_strayed",
-    "is_as_made",
+    "creating_pool",
+    "has_lost_ownership",
     "is_pool",
     "is_ready_stock",
-    "maker_of",
+    "is_unmodified",
     "reason_of",
     "revision_of",
     "serial_of",
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 POOL_REVISION: Final = f"{GROUP}/pool-revision"
-"""On a stock unit of a pool: the hash of the unit's spec when the pool made it."""
+"""On a stock unit of a pool: the hash of the unit's spec at its creation."""
 
 _POOLS: Final = f"{StockPool.KIND.plural}.{StockPool.KIND.group}/"
 _NAME_LENGTH: Final = 36
@@ -40,7 +40,7 @@ _REVISION_LENGTH: Final = 12
 
 
 def is_ready_stock(unit: GPUUnit) -> bool:
-    """Whether a claim can take the unit: ready in its newest generation, not claimed, not on its way out."""
+    """Whether the unit can be claimed: ready in its current generation, not claimed, not being deleted."""
     ready = find_condition(unit.status.conditions, READY_CONDITION)
     return (
         ready is not None
@@ -63,13 +63,13 @@ def is_pool(owner: OwnerReference) -> bool:
 
 
 def stock_spec(spec: StockPoolSpec) -> GPUUnitSpec:
-    """The spec of the pool's units: all that the two specs have in common."""
+    """The spec of the pool's units: all fields that the two specs have in common."""
     shared = fields_dict(GPUUnitSpec).keys() & fields_dict(StockPoolSpec).keys() - {"extra"}
     return GPUUnitSpec(**{name: getattr(spec, name) for name in shared})
 
 
 def stock_unit(pool: StockPool, name: str) -> GPUUnit:
-    """A stock unit of the pool, as it is to be created."""
+    """The stock unit of the pool to create under this name."""
     spec = stock_spec(pool.spec)
     metadata = ObjectMeta(
         name=name,
@@ -86,23 +86,23 @@ def stock_unit(pool: StockPool, name: str) -> GPUUnit:
     return GPUUnit(set_controller(metadata, pool), spec)
 
 
-def is_as_made(unit: GPUUnit) -> bool:
-    """Whether the spec of a unit still is what its pool made it."""
-    # The server counts the states of a spec, and most units have one.
-    made = unit.metadata.annotations.get(POOL_REVISION)
-    return unit.metadata.generation <= 1 or revision_of(unit.spec) == made
+def is_unmodified(unit: GPUUnit) -> bool:
+    """Whether the spec of a unit is still the one that its pool created it with."""
+    # The generation counts spec changes, so the hash need not be computed for most units.
+    created = unit.metadata.annotations.get(POOL_REVISION)
+    return unit.metadata.generation <= 1 or revision_of(unit.spec) == created
 
 
-def maker_of(annotations: Mapping[str, str]) -> str:
-    """The name of the pool that made a unit, by the unit's annotations; "" if none did."""
+def creating_pool(annotations: Mapping[str, str]) -> str:
+    """The name of the pool that created a unit, from the unit's annotations; "" if none did."""
     owner = annotations.get(OWNER, "")
     return owner.removeprefix(_POOLS) if owner.startswith(_POOLS) and OWNER_UID in annotations else ""
 
 
-def has_strayed(unit: GPUUnit, pool: StockPool) -> bool:
-    """Whether the pool made a unit that has lost what says so: its owner reference or its label.
+def has_lost_ownership(unit: GPUUnit, pool: StockPool) -> bool:
+    """Whether a unit that the pool created has lost its owner reference or its label.
 
-    A claimed unit has not: it is out of the hands of its pool.
+    False for a claimed unit, which no longer belongs to its pool.
     """
     meta = unit.metadata
     owner, label = controller_of(meta), label_value(pool.metadata.name)
@@ -116,7 +116,7 @@ def has_strayed(unit: GPUUnit, pool: StockPool) -> bool:
 
 
 def unit_name(pool: StockPool, serial: int) -> str:
-    """The name of the pool's unit with this serial number. Another pool of the same name has other names."""
+    """The name of the pool's unit with this serial number. A later pool of the same name uses different names."""
     return f"{_name_prefix(pool)}{serial}"
 
 
@@ -126,16 +126,16 @@ def _name_prefix(pool: StockPool) -> str:
 
 
 def revision_of(spec: GPUUnitSpec) -> str:
-    """The hash by which units of an old spec are told from those of the present one.
+    """A hash of the spec, which distinguishes units of an old spec from current ones.
 
-    Guarantees: equal for specs that mean the same to this version, whether a default was left out or filled in by the
-    server, and whatever fields another version has added.
+    Guarantees: equal for specs that mean the same to this version, whether a default is omitted or filled in by the
+    server, and whatever unknown fields another version has added.
     """
     return sha256(orjson.dumps(known_fields(spec), option=orjson.OPT_SORT_KEYS)).hexdigest()[:_REVISION_LENGTH]
 
 
 def serial_of(pool: StockPool, name: str) -> int:
-    """The serial number in a name of the pool's own, 0 for any other name."""
+    """The serial number in the name of a unit of this pool, 0 for any other name."""
     prefix = _name_prefix(pool)
     number = name.removeprefix(prefix)
     return int(number) if name.startswith(prefix) and number.isascii() and number.isdigit() else 0

@@ -1,4 +1,4 @@
-"""How a fault of a spec is told: where it is, what was found, what was expected."""
+"""Validation problems of a spec: the field, what was expected, and what was found."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -9,25 +9,25 @@ from attrs import frozen
 from gpuruntime.meta import Requirement, SelectorError, is_dns_subdomain
 
 __all__ = [
-    "TOLD_LIMIT",
+    "MESSAGE_LIMIT",
     "Problem",
     "bad_choice",
     "bad_label",
     "bad_number",
     "bad_object_name",
     "bad_text",
+    "format_problems",
     "repeated",
-    "told",
 ]
 
 _SHOWN: Final = 80
-TOLD_LIMIT: Final = 8192
-"""How much of what is wrong a condition tells, in characters."""
+MESSAGE_LIMIT: Final = 8192
+"""The maximum length of a condition message with problems, in characters."""
 
 
 @frozen
 class Problem:
-    """One fault. As a text it says what to do: "spec.gpu: expected a number from 0 to 1024, got -1"."""
+    """One invalid field; its text reads "spec.gpu: expected a number from 0 to 1024, got -1"."""
 
     path: str
     expected: str
@@ -35,7 +35,7 @@ class Problem:
 
     @classmethod
     def of(cls, path: str, expected: str, value: Any) -> "Problem":
-        """A fault that quotes the value; not for values that may be secret."""
+        """A problem that quotes the value; not for values that may be secret."""
         shown = repr(value)
         return cls(path, expected, shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…")
 
@@ -43,9 +43,9 @@ class Problem:
         return f"{self.path}: expected {self.expected}" + (f", got {self.found}" if self.found else "")
 
 
-def told(problems: Iterable[Problem]) -> str:
-    """All of them in one text, of which a condition has room for the beginning; "" if there are none."""
-    return "; ".join(map(str, problems))[:TOLD_LIMIT]
+def format_problems(problems: Iterable[Problem]) -> str:
+    """All problems in one text, truncated to `MESSAGE_LIMIT`; "" if there are none."""
+    return "; ".join(map(str, problems))[:MESSAGE_LIMIT]
 
 
 def bad_text(path: str, value: str, pattern: re.Pattern[str], limit: int, expected: str) -> Iterator[Problem]:

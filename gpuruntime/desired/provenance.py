@@ -1,7 +1,8 @@
-"""Who a stock unit is promised to, and where the capacity of an active unit came from, as annotations tell it.
+"""Claims on stock units, and the provenance of active units, as stored in annotations.
 
-A claim on a stock unit says which Operation made it and which active unit it is for. The provenance of an active unit
-says which stock unit it took over. The claim is void unless the active unit that it is for names the stock unit by UID.
+A claim on a stock unit names the Operation that made it and the active unit it is for. The provenance of an active unit
+names the stock unit that it took over. A claim is void unless the provenance of its active unit names the stock unit's
+UID.
 """
 
 from collections.abc import Mapping
@@ -24,21 +25,21 @@ from gpuruntime.meta import ObjectKey, ObjectMeta, format_seconds, is_dns_subdom
 __all__ = ["CLAIMED_BY", "CLAIMED_FOR", "CLAIM_ANNOTATIONS", "Claim", "Provenance", "claim_of", "provenance_of"]
 
 CLAIMED_BY: Final = f"{GROUP}/claimed-by"
-"""Beside the claim's id, which is the UID of an Operation: the name of that Operation."""
+"""With `CLAIM_ID`: the name of the Operation."""
 CLAIMED_FOR: Final = f"{GROUP}/claimed-for"
-"""Beside the claim's id: namespace/name of the active unit that the capacity is for."""
+"""With `CLAIM_ID`: namespace/name of the active unit that the capacity is for."""
 
 CLAIM_ANNOTATIONS: Final = (CLAIM_ID, CLAIMED_AT, CLAIMED_BY, CLAIMED_FOR, SOURCE_POOL)
-"""All that a claim writes on a stock unit, and all that a release takes away."""
+"""The annotations that a claim sets on a stock unit and a release removes."""
 
 
 @frozen
 class Claim:
-    """A stock unit is being handed to the active unit `claimed_for`, by the Operation of this name and UID.
+    """The claim of an Operation, by name and UID, on a stock unit for the active unit `claimed_for`.
 
-    The UID keeps two Operations apart that had one operationID, one after the other. `pool` is the pool that supplied
-    the unit, "" if none did. Where the unit is being given up, or somebody else wrote the claim, or spoilt it,
-    `claimed_for` is None, and a name that no object can have is "".
+    The UID distinguishes successive Operations with the same operationID. `pool` is the pool that supplied the unit,
+    "" if none did. `claimed_for` is None if the unit is claimed for deletion, or if the annotations are invalid; an
+    invalid name is "".
     """
 
     id: str
@@ -47,7 +48,7 @@ class Claim:
     pool: str = ""
 
     def annotations(self, now: datetime) -> dict[str, str]:
-        """What the claim writes on the stock unit."""
+        """The annotations that the claim sets on the stock unit."""
         written = {CLAIM_ID: self.id, CLAIMED_AT: format_seconds(now), CLAIMED_BY: self.operation}
         if self.claimed_for is not None:
             written[CLAIMED_FOR] = str(self.claimed_for)
@@ -63,7 +64,7 @@ class Provenance:
     pool: str = ""
 
     def annotations(self) -> dict[str, str]:
-        """What the active unit carries."""
+        """The annotations of the active unit."""
         written = {
             SOURCE_STOCK_NAME: self.stock.name,
             SOURCE_STOCK_NAMESPACE: self.stock.namespace,
@@ -73,7 +74,7 @@ class Provenance:
 
     @classmethod
     def read(cls, annotations: Mapping[str, str]) -> Self | None:
-        """The provenance that annotations tell, None if they tell none or name what cannot be."""
+        """The provenance in annotations, None if there is none or if it has invalid names."""
         uid = annotations.get(SOURCE_STOCK_UID, "")
         if not uid:
             return None
@@ -92,11 +93,11 @@ def claim_of(metadata: ObjectMeta) -> Claim | None:
 
 
 def provenance_of(metadata: ObjectMeta) -> Provenance | None:
-    """Where the capacity of an active unit came from, None for one that was started cold."""
+    """The stock unit that an active unit took over, None for a cold start."""
     return Provenance.read(metadata.annotations)
 
 
 def _name(annotations: Mapping[str, str], annotation: str) -> str:
-    """The name in an annotation; "" if there is none, or none that an object can have: people edit annotations."""
+    """The name in an annotation; "" if it is absent or not a valid object name, because users edit annotations."""
     name = annotations.get(annotation, "")
     return name if is_dns_subdomain(name) else ""

@@ -1,4 +1,4 @@
-"""What an operator may decide about the children of units."""
+"""The operator's settings for the children of units."""
 
 from typing import Final
 
@@ -13,19 +13,19 @@ _PLACEHOLDER: Final = "busybox:1.36"
 
 @frozen
 class Rendering:
-    """The operator's part of a rendering; the unit is the rest.
+    """The operator's inputs of a rendering, beside the unit.
 
-    A change of it reaches units that exist only as `gpuruntime.desired.pinning` allows.
+    A change affects existing units only as far as `gpuruntime.desired.pinning` allows.
     """
 
     namespaces: Namespaces = field(default=Namespaces())
     stock_image: str = _PLACEHOLDER
-    """Image of stock units that name none. It needs a shell."""
+    """Image of stock units without an image. It needs a shell."""
     default_image: str = _PLACEHOLDER
-    """Image of active units that name none. It needs a shell."""
+    """Image of active units without an image. It needs a shell."""
     stock_priority_class: str = "gpuruntime-stock"
-    """PriorityClass of stock pods: they preempt nobody, and make room for active ones."""
+    """PriorityClass of stock pods: they never preempt, and active pods may preempt them."""
     active_priority_class: str = "gpuruntime-active"
     progress_deadline_seconds: int = 600
-    """How long a rollout may take before it counts as stuck. Large images take minutes to pull."""
+    """The progress deadline of rollouts. Large images take minutes to pull."""
     cluster_domain: str = "cluster.local"

@@ -1,4 +1,4 @@
-"""What the container of a unit may not do."""
+"""The security context of a unit's container."""
 
 from typing import Any, Final
 
@@ -29,23 +29,26 @@ _RESTRICTED: Final[FrozenDict[str, Any]] = freeze(
         "seccompProfile": {"type": "RuntimeDefault"},
     }
 )
-# The user `nonroot` of images without a distribution, whom other images do not know.
+# The user `nonroot` of distroless images; in other images the UID is unused.
 _UNPRIVILEGED: Final = 65532
-_AS_NOBODY: Final[FrozenDict[str, Any]] = _RESTRICTED | {"runAsUser": _UNPRIVILEGED, "runAsGroup": _UNPRIVILEGED}
+_UNPRIVILEGED_USER: Final[FrozenDict[str, Any]] = _RESTRICTED | {
+    "runAsUser": _UNPRIVILEGED,
+    "runAsGroup": _UNPRIVILEGED,
+}
 
 
 def profile_of(spec: GPUUnitSpec, *, is_stock: bool) -> str:
-    """The profile that the pod of a unit has: stock is restricted, whatever its spec says."""
+    """The effective profile of a unit's pod: stock is always Restricted."""
     return RESTRICTED if is_stock else spec.security_profile
 
 
 def security_context(spec: GPUUnitSpec, *, is_stock: bool) -> FrozenDict[str, Any]:
     """The security context of the container.
 
-    Guarantees: stock, and a unit with profile Restricted, are admitted where Pod Security is `restricted`. A user's
-    program runs as the user that its image names, also under Restricted; if that is root, the kubelet does not start
-    it. What only holds capacity, and the operator's own image, run as a user without rights.
+    Guarantees: stock units, and units with profile Restricted, satisfy the Pod Security Standard `restricted`. A user's
+    image runs as its own user, also under Restricted; if that is root, the kubelet refuses to start it. Stock units and
+    the operator's default image run as an unprivileged user.
     """
     if profile_of(spec, is_stock=is_stock) != RESTRICTED:
         return _BASELINE
-    return _AS_NOBODY if is_stock or spec.image is None else _RESTRICTED
+    return _UNPRIVILEGED_USER if is_stock or spec.image is None else _RESTRICTED

@@ -1,4 +1,4 @@
-"""The Service of a unit, and the URL behind it."""
+"""The Service of a unit, and its URL."""
 
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.unit_template import UnitPort
@@ -11,7 +11,7 @@ __all__ = ["access_url", "unit_service"]
 
 
 def unit_service(unit: GPUUnit, rendering: Rendering) -> Service | None:
-    """The Service in front of a unit, with exactly its ports; None for a unit without ports, and for stock."""
+    """The Service of a unit, with exactly its ports; None for a unit without ports and for stock."""
     meta, ports = unit.metadata, unit.spec.template.ports
     if not ports or rendering.namespaces.is_stock(meta.namespace):
         return None
@@ -19,7 +19,7 @@ def unit_service(unit: GPUUnit, rendering: Rendering) -> Service | None:
         metadata=ObjectMeta(name=child_name(meta.name), namespace=meta.namespace, labels=unit_labels(meta.name)),
         spec=ServiceSpec(
             type="ClusterIP",
-            # The server's default. Said, because what is left to the server is left as it is found.
+            # The server's default, set explicitly: drift of an unset field would not be corrected.
             ip_family_policy="SingleStack",
             selector=unit_selector(meta.name),
             ports=tuple(
@@ -31,9 +31,9 @@ def unit_service(unit: GPUUnit, rendering: Rendering) -> Service | None:
 
 
 def access_url(unit: GPUUnit, rendering: Rendering) -> str | None:
-    """The URL of a unit inside the cluster: its primary port, or its first TCP port.
+    """The URL of a unit inside the cluster, with its primary port or its first TCP port.
 
-    None for stock, for a unit without a TCP port, and for one whose primary port is none of them.
+    None for stock, for a unit without a TCP port, and if the primary port is not one of its TCP ports.
     """
     if rendering.namespaces.is_stock(unit.metadata.namespace):
         return None

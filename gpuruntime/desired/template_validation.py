@@ -1,4 +1,4 @@
-"""Faults of what runs inside a unit: variables, ports, readiness."""
+"""Validation of unit templates: variables, ports, readiness probes."""
 
 import re
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ def _arguments(path: str, arguments: tuple[str, ...]) -> Iterator[Problem]:
 
 
 def _unprintable(path: str, text: str | None, characters: re.Pattern[str], expected: str) -> Iterator[Problem]:
-    """What is at fault is told by its place: the text may be secret."""
+    """Reports the position of an invalid character, and not the text, which may be secret."""
     found = characters.search(text or "")
     if found is not None:
         yield Problem(path, expected, f"character {ord(found[0])} at position {found.start()}")

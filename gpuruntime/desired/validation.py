@@ -1,6 +1,6 @@
-"""What is wrong with a unit: what no schema can say, and what was stored before a rule existed.
+"""Validation of units: rules that the CRD cannot express, and specs that were stored before a rule existed.
 
-A unit without problems renders, and the API server accepts its children as they are rendered.
+A unit without problems can be rendered, and the API server accepts its children as rendered.
 """
 
 import re
@@ -23,7 +23,8 @@ from gpuruntime.meta import ObjectMeta, QuantityError, parse_quantity
 __all__ = ["SPEC_LIMIT", "problems", "stock_problems"]
 
 SPEC_LIMIT: Final = 96 * 1024
-"""Bytes of a spec in JSON. Its pod template is remembered in an annotation, and an object has room for 256 KiB."""
+"""Maximum size of a spec in bytes of JSON. Its pod template is stored in an annotation, and annotations are limited to
+256 KiB per object."""
 
 _LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _IMAGE: Final = re.compile(r"[!-~]+")
@@ -32,15 +33,15 @@ _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 def problems(unit: GPUUnit) -> tuple[Problem, ...]:
-    """Everything that is wrong with the unit, in the order of its fields; none if it can be rendered.
+    """All problems of a unit, in the order of its fields; none if it can be rendered.
 
-    Guarantees: no value that may be secret is quoted.
+    Guarantees: values that may be secret are not quoted.
     """
     return tuple(_spec(unit.spec))
 
 
 def stock_problems(spec: StockPoolSpec) -> tuple[Problem, ...]:
-    """Everything that is wrong with the stock units that a pool would make, told by the fields of the pool."""
+    """All problems of the stock units that a pool would create, by the fields of the pool."""
     return problems(GPUUnit(ObjectMeta(), stock_spec(spec)))
 
 
@@ -52,7 +53,7 @@ def _spec(spec: GPUUnitSpec) -> Iterator[Problem]:
     size = len(orjson.dumps(known_fields(spec)))
     if size > SPEC_LIMIT:
         yield Problem(
-            "spec", f"at most {SPEC_LIMIT} bytes; put long texts into a ConfigMap or the image", f"{size} bytes"
+            "spec", f"at most {SPEC_LIMIT} bytes; move long texts to a ConfigMap or the image", f"{size} bytes"
         )
 
 

@@ -1,4 +1,4 @@
-"""What every Kubernetes object has in common: identity, metadata, conditions, codec, quantities. Pure values."""
+"""The common parts of Kubernetes objects: identity, metadata, conditions, codec, quantities, selectors. Pure values."""
 
 from gpuruntime.meta.codec import decode, decode_bytes, encode, encode_bytes, parse_json
 from gpuruntime.meta.conditions import (

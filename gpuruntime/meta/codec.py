@@ -1,9 +1,9 @@
-"""JSON to typed objects and back, without loss and without coercion.
+"""The codec between JSON and typed objects: lossless, and without type coercion.
 
-Guarantees: `encode(decode(cls, value)) == value` for every value that decodes, except that `apiVersion` and `kind`
-of a typed kind are written even where a list left them out. "3" is not an int, 1 is not a str, true is not an int,
-3.0 is not an int. All faults of a value are reported at once, in one `DecodeError`, and nothing else is raised for bad
-input. Hooks are compiled once per class.
+Guarantees: `encode(decode(cls, value)) == value` for every value that decodes, except that `apiVersion` and `kind` of a
+typed kind are written even if they were absent, as in the items of a list. "3" is not an int, 1 is not a str, true and
+3.0 are not ints. All problems of a value are reported in one `DecodeError`; invalid input raises nothing else. Hooks
+are compiled once per class.
 """
 
 from typing import Any, Final, TypeVar
@@ -34,13 +34,13 @@ CONVERTER: Final = _make_converter()
 
 
 def decode(cls: type[S], value: Any, *, at: tuple[str | int, ...] = ()) -> S:
-    """The typed form of a JSON value, deeply immutable. `at` is where the value sits in a document, for messages.
+    """Decode a JSON value to a deeply immutable typed object. `at` is its path in a larger document, for messages.
 
-    A part of the value may be in its typed form already.
+    Parts of the value may be typed objects already.
 
     Raises:
-        DecodeError: the value does not fit the type.
-        UnsupportedTypeError: the type itself cannot be decoded; a mistake in its declaration.
+        DecodeError: the value does not match the type.
+        UnsupportedTypeError: the declaration of the type is invalid.
     """
     try:
         decoded: S = CONVERTER.get_structure_hook(cls)(value, cls)
@@ -53,12 +53,12 @@ def decode(cls: type[S], value: Any, *, at: tuple[str | int, ...] = ()) -> S:
 
 
 def decode_bytes(cls: type[S], data: bytes) -> S:
-    """`decode` of a JSON text; text that is not UTF-8 or not JSON is a `DecodeError` too."""
+    """Decode a JSON text; text that is not UTF-8 or not JSON raises `DecodeError` as well."""
     return decode(cls, parse_json(data, cls.__qualname__))
 
 
 def parse_json(data: bytes, subject: str) -> Any:
-    """The JSON value of a text; `subject` is what an error says was read.
+    """Parse a JSON text; `subject` names it in error messages.
 
     Raises:
         DecodeError: the text is not UTF-8 or not JSON.
@@ -66,17 +66,17 @@ def parse_json(data: bytes, subject: str) -> Any:
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError as error:
-        raise DecodeError(subject, [f"expected JSON, got {len(data)} bytes with a fault: {error} @ $"]) from error
+        raise DecodeError(subject, [f"expected JSON, got {len(data)} invalid bytes: {error} @ $"]) from error
 
 
 def encode(obj: Struct | KubeObject) -> dict[str, Any]:
-    """The JSON object of a typed or dynamic object, in plain dicts and lists that the caller may edit."""
+    """Encode a typed or dynamic object to plain dicts and lists that the caller may modify."""
     encoded: dict[str, Any] = CONVERTER.unstructure(obj)
     return encoded
 
 
 def encode_bytes(obj: Struct | KubeObject) -> bytes:
-    """The JSON text of a typed or dynamic object."""
+    """Encode a typed or dynamic object to a JSON text."""
     return orjson.dumps(encode(obj))
 
 

@@ -1,8 +1,8 @@
 """Status conditions: `metav1.Condition`, and pure functions over tuples of them.
 
-What was read is taken as it is: pods and nodes have conditions of this shape in which reason and message may be absent.
-What is written is checked by `set_condition`, and by the API server: in definitions, the rules are those of
-`metav1.Condition`, and a list of conditions is a map by their type.
+Decoding is lenient, because the conditions of pods and nodes may lack reason and message. What is written is validated
+by `set_condition`, and by the API server: in CRDs the rules are those of `metav1.Condition`, and a list of conditions
+is a map by type.
 """
 
 import re
@@ -37,25 +37,25 @@ _CUT: Final = "..."
 
 
 class ConditionError(ValueError):
-    """A condition that the API server would refuse."""
+    """A condition that the API server would reject."""
 
 
 @frozen
 class Condition(Struct):
-    """One aspect of the state of an object."""
+    """Condition contains details for one aspect of the current state of this object."""
 
     type: Annotated[str, Length(maximum=_TYPE_LIMIT), Pattern(_TYPE)]
-    """What it is about, such as Ready."""
+    """Type of the condition, such as Ready."""
     status: ConditionStatus
-    """Whether it is so."""
+    """Status of the condition: True, False or Unknown."""
     reason: Annotated[str, Required(), Length(minimum=1, maximum=_REASON_LIMIT), Pattern(_REASON)] = ""
-    """Why it came to be so, in one word for programs."""
+    """Programmatic identifier of the reason for the last transition, in CamelCase."""
     message: Annotated[str | None, Required(), Length(maximum=_MESSAGE_LIMIT)] = None
-    """Details for people."""
+    """Human-readable details about the transition."""
     last_transition_time: Annotated[str | None, Required(), Format("date-time")] = None
-    """When the status changed last."""
+    """Time of the last change of the status."""
     observed_generation: Annotated[int | None, Range(minimum=0)] = None
-    """The metadata.generation of the object that this is about."""
+    """The metadata.generation that the condition was set for."""
 
 
 def find_condition(conditions: tuple[Condition, ...], type_: str) -> Condition | None:
@@ -63,21 +63,20 @@ def find_condition(conditions: tuple[Condition, ...], type_: str) -> Condition |
 
 
 def is_true(conditions: tuple[Condition, ...], type_: str) -> bool:
-    """Whether the condition is there and "True"; a missing one is not."""
+    """Whether the condition exists and is "True"."""
     found = find_condition(conditions, type_)
     return found is not None and found.status == "True"
 
 
 def set_condition(conditions: tuple[Condition, ...], condition: Condition, now: datetime) -> tuple[Condition, ...]:
-    """The conditions with this one in the place of its predecessor, or at the end.
+    """The conditions with this one replacing that of the same type, or appended.
 
-    Guarantees: the transition time is the predecessor's unless the status differs, and then it is `now`, whatever
-    `condition` says; the order is kept; fields of the predecessor that `Condition` does not know are kept; a missing
-    message becomes "", as the field is required on the wire, and one that is too long for the server is cut; if nothing
-    changes, the result is the very tuple that was given.
+    Guarantees: the transition time is kept unless the status changes, and is `now` then, whatever `condition` has. The
+    order and unknown fields are kept. A missing message becomes "", because the field is required, and a message that
+    is too long for the server is truncated. If nothing changes, the identical tuple is returned.
 
     Raises:
-        ConditionError: a type, a status or a reason that `metav1.Condition` does not allow.
+        ConditionError: `metav1.Condition` does not allow the type, the status or the reason.
     """
     _check(condition)
     before = find_condition(conditions, condition.type)
@@ -96,7 +95,7 @@ def set_condition(conditions: tuple[Condition, ...], condition: Condition, now: 
 
 
 def remove_condition(conditions: tuple[Condition, ...], type_: str) -> tuple[Condition, ...]:
-    """The conditions without those of this type; the very tuple that was given if there is none."""
+    """The conditions without those of this type; the identical tuple if there is none."""
     kept = tuple(condition for condition in conditions if condition.type != type_)
     return conditions if len(kept) == len(conditions) else kept
 
@@ -107,7 +106,7 @@ def _check(condition: Condition) -> None:
         raise ConditionError(f"expected a condition type such as Ready or example.org/Ready, got {type_[:80]!r}")
     if status not in get_args(ConditionStatus):
         raise ConditionError(
-            f"expected the text 'True', 'False' or 'Unknown' as status of condition {type_}, got {status!r}"
+            f"expected the string 'True', 'False' or 'Unknown' as status of condition {type_}, got {status!r}"
         )
     if len(reason) > _REASON_LIMIT or not _fits(_REASON, reason):
         raise ConditionError(f"expected a CamelCase word as reason of condition {type_}, got {reason[:80]!r}")

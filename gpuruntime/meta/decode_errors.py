@@ -1,4 +1,4 @@
-"""What is wrong with a JSON value, and where: the failures of one decode, with JSON paths."""
+"""Decode errors: all problems of a JSON value, with their JSON paths."""
 
 import re
 from collections.abc import Iterable
@@ -13,10 +13,10 @@ _QUOTE_LIMIT: Final = 80
 
 
 class DecodeError(ValueError):
-    """A JSON value is not what its type says.
+    """A JSON value does not match its type.
 
-    `failures` has one text for each fault, for example "expected an integer, got 'abc' @ $.spec.replicas"; the
-    message joins them. Values of sensitive fields are not quoted.
+    `failures` has one string per problem, such as "expected an integer, got 'abc' @ $.spec.replicas"; the message joins
+    them. Values of sensitive fields are not quoted.
     """
 
     def __init__(self, subject: str, failures: Iterable[str]) -> None:
@@ -30,18 +30,18 @@ class DecodeError(ValueError):
 
 @frozen
 class Failure:
-    """One fault: the text with the offending value, the text without it, and the path from the value decoded."""
+    """One problem: its text with the invalid value, its text without it, and its path from the decoded value."""
 
     text: str
-    discreet: str
+    redacted: str
     path: tuple[str | int, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.text} @ ${''.join(_step(part) for part in self.path)}"
 
 
-class Mismatch(Exception):  # noqa: N818  # a step of the decoder that never leaves it; users meet DecodeError
-    """How hooks report faults to the hook of the enclosing value, which puts its own key in front of the path."""
+class Mismatch(Exception):  # noqa: N818  # internal to the decoder; users get DecodeError
+    """The error of a hook. The hook of the enclosing value prepends its own key to the path."""
 
     def __init__(self, failures: Iterable[Failure]) -> None:
         super().__init__()
@@ -53,21 +53,21 @@ class Mismatch(Exception):  # noqa: N818  # a step of the decoder that never lea
 
     @classmethod
     def plain(cls, text: str, *path: str | int) -> Self:
-        """A fault whose text quotes nothing."""
+        """A problem whose text quotes no value."""
         return cls([Failure(text, text, path)])
 
 
 def failures_of(error: Exception, key: str | int | None = None, *, sensitive: bool = False) -> list[Failure]:
-    """The failures that an exception of a hook stands for, seen from the value that has it under `key`."""
+    """The failures of a hook's exception, with paths from the enclosing value, which has the value under `key`."""
     if isinstance(error, Mismatch):
         found = list(error.failures)
     else:
-        # Validators of attrs pass the attribute and the value as further arguments.
+        # The validators of attrs add the attribute and the value to the arguments of the exception.
         found = [Failure(str(error.args[0]) if error.args else type(error).__name__, "invalid value")]
     if key is not None:
         found = [evolve(failure, path=(key, *failure.path)) for failure in found]
     if sensitive:
-        found = [evolve(failure, text=failure.discreet) for failure in found]
+        found = [evolve(failure, text=failure.redacted) for failure in found]
     return found
 
 

@@ -1,4 +1,4 @@
-"""Objects of kinds that have no Python type: the whole body, or the metadata alone."""
+"""Objects without a Python type: the whole body, or the metadata only."""
 
 from functools import cached_property
 from typing import Any, Final, Self
@@ -20,8 +20,8 @@ _PARTIAL: Final = ("meta.k8s.io/v1", "PartialObjectMetadata")
 class DynamicObject:
     """An object of any kind as deeply frozen JSON.
 
-    Caveats: only `decode` checks the body; metadata is decoded on first use, and a `DecodeError` is raised then if it
-    is malformed.
+    Caveats: only `decode` checks the body. Metadata is decoded on first access, which raises `DecodeError` if it is
+    malformed.
     """
 
     kind: ResourceKind
@@ -29,10 +29,10 @@ class DynamicObject:
 
     @classmethod
     def decode(cls, kind: ResourceKind, value: Any) -> Self:
-        """The frozen form of a JSON value.
+        """Freeze a JSON value.
 
         Raises:
-            DecodeError: not a JSON object, or an object that says it is of another kind.
+            DecodeError: not a JSON object, or an object of another kind.
         """
         checked = _checked(kind, value, allowed=())
         try:
@@ -53,17 +53,17 @@ class DynamicObject:
 
 @frozen
 class PartialObject:
-    """An object of which only the metadata is known: a metadata-only read, or the body of a metadata patch."""
+    """The metadata of an object: the result of a metadata-only read, or the body of a metadata patch."""
 
     kind: ResourceKind
     metadata: ObjectMeta
 
     @classmethod
     def decode(cls, kind: ResourceKind, value: Any) -> Self:
-        """The metadata of a JSON object: a PartialObjectMetadata, or a whole object of the kind.
+        """Decode the metadata of a PartialObjectMetadata or of a complete object of the kind.
 
         Raises:
-            DecodeError: not a JSON object, malformed metadata, or an object that says it is of another kind.
+            DecodeError: not a JSON object, malformed metadata, or an object of another kind.
         """
         return cls(kind, _metadata(_checked(kind, value, allowed=(_PARTIAL,))))
 

@@ -19,10 +19,10 @@ _SPECIAL: Final = re.compile(r"[\\,=]")
 
 @frozen(order=True)
 class FieldTerm:
-    """One field that must, or must not, have a value.
+    """One condition on a field: it must, or must not, have a value.
 
     Raises:
-        SelectorError: a path that no selector string could hold.
+        SelectorError: the path cannot be written in a selector.
     """
 
     path: str
@@ -34,7 +34,7 @@ class FieldTerm:
             raise SelectorError(f"expected a field path such as metadata.name, got {self.path[:80]!r}")
 
     def matches(self, fields: Mapping[str, str]) -> bool:
-        """Whether the fields satisfy the term; as on the server, an absent field is the empty string."""
+        """Whether the fields satisfy the term; as on the server, an absent field counts as ""."""
         return (fields.get(self.path, "") == self.value) == (self.operator == "=")
 
     def __str__(self) -> str:
@@ -47,9 +47,9 @@ def _sorted_terms(terms: Iterable[FieldTerm]) -> tuple[FieldTerm, ...]:
 
 @frozen
 class FieldSelector:
-    """All of some terms; without any, everything matches. `parse_field_selector(str(selector)) == selector`.
+    """A conjunction of terms; an empty one matches everything. `parse_field_selector(str(selector)) == selector`.
 
-    Which fields can be selected is up to the server: `metadata.name` and `metadata.namespace` for every kind.
+    The server decides which fields are supported: every kind supports `metadata.name` and `metadata.namespace`.
     """
 
     terms: tuple[FieldTerm, ...] = field(default=(), converter=_sorted_terms)
@@ -62,10 +62,10 @@ class FieldSelector:
 
 
 def parse_field_selector(text: str) -> FieldSelector:
-    """The selector that a string stands for. Empty terms are skipped, as on the server.
+    """Parse a field selector. Empty terms are skipped, as on the server.
 
     Raises:
-        SelectorError: with the position of the first character that does not fit.
+        SelectorError: a syntax error; it has the position of the first unexpected character.
     """
     terms: list[FieldTerm] = []
     position = 0

@@ -1,7 +1,7 @@
-"""A dict that cannot change, and deep freezing of JSON values.
+"""An immutable dict, and deep freezing of JSON values.
 
-`FrozenDict` is a `dict` on purpose: reads run at the speed of a dict, `isinstance(value, dict)` holds, and
-`orjson` writes it natively.
+`FrozenDict` is a `dict` on purpose: reads are as fast as those of a dict, `isinstance(value, dict)` holds, and `orjson`
+encodes it natively.
 """
 
 from collections.abc import Mapping
@@ -18,11 +18,11 @@ _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 class FrozenDict(dict[K, V]):
     """An immutable dict, hashable when its values are.
 
-    Guarantees: every mutating method raises `TypeError`; `|` gives a new FrozenDict; it survives pickling and
-    deep copies as a FrozenDict.
+    Guarantees: every mutating method raises `TypeError`. `|` returns a new FrozenDict. Pickling and deep copies keep the
+    type.
 
-    Caveats: `copy()` gives a plain dict, the way to begin an edit (`FrozenDict(edited)` ends it). It protects from
-    mistakes, not from malice: `dict.__setitem__(frozen, ...)` and a second `__init__` still reach the inside.
+    Caveats: `copy()` returns a plain dict, which can be edited and passed to `FrozenDict` again. It protects from
+    mistakes only: `dict.__setitem__(frozen, ...)` and a second call of `__init__` still modify it.
     """
 
     __slots__ = ()
@@ -39,11 +39,11 @@ class FrozenDict(dict[K, V]):
     setdefault = _refuse
     update = _refuse
 
-    # dict sets __hash__ to None, which mypy takes for the type of the attribute.
+    # dict sets __hash__ to None, and mypy uses that as the type of the attribute.
     def __hash__(self) -> int:  # type: ignore[override]  # see above
         return hash(frozenset(self.items()))
 
-    # One signature where dict has two: a union of other types has no use here.
+    # dict has two overloads; the one for other key and value types is not needed here.
     def __or__(self, other: Mapping[K, V]) -> "FrozenDict[K, V]":  # type: ignore[override]  # see above
         if not isinstance(other, Mapping):
             return NotImplemented
@@ -55,7 +55,7 @@ class FrozenDict(dict[K, V]):
         return FrozenDict({**other, **self})
 
     def __reduce__(self) -> tuple[type["FrozenDict[K, V]"], tuple[dict[K, V]]]:
-        # The inherited protocol refills an empty instance item by item, which is a mutation.
+        # The inherited protocol fills an empty instance item by item, which is a mutation.
         return FrozenDict, (dict(self),)
 
     def __repr__(self) -> str:
@@ -66,13 +66,13 @@ EMPTY: Final[FrozenDict[Any, Any]] = FrozenDict()
 
 
 def freeze(value: Any) -> Any:
-    """The JSON value with every dict a FrozenDict and every list a tuple, all the way down.
+    """Convert every dict of a JSON value to a FrozenDict and every list to a tuple, recursively.
 
-    What is frozen already is frozen again: only the types of the containers are known, not what is in them.
+    Frozen values are converted again, because a FrozenDict or a tuple may contain mutable values.
 
     Raises:
-        TypeError: something that JSON cannot hold, such as a datetime or a key that is not a string (both are what
-            YAML loaders make of unquoted text). The message names the value's type only.
+        TypeError: not a JSON value, such as a datetime or a key that is not a string (YAML loaders produce both from
+            unquoted text). The message contains the type only, not the value.
     """
     kind = type(value)
     if kind in _SCALARS:
@@ -90,7 +90,7 @@ def freeze(value: Any) -> Any:
 
 
 def thaw(value: Any) -> Any:
-    """A deep, mutable copy of a frozen JSON value: plain dicts and lists."""
+    """A deep, mutable copy of a frozen JSON value, of plain dicts and lists."""
     if type(value) in _SCALARS:
         return value
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Which kind, and which object of it: the two identities that everything else is keyed by."""
+"""The identities of kinds and of objects."""
 
 import re
 from typing import Final, NamedTuple, Self
@@ -8,15 +8,15 @@ from attrs import frozen
 
 __all__ = ["ObjectKey", "ResourceKind"]
 
-# Nothing in it needs quoting, and to see that is quicker than to quote.
+# Needs no quoting; this check is faster than quoting.
 _PLAIN: Final = re.compile(r"[A-Za-z0-9._~-]+")
 
 
 @frozen
 class ResourceKind:
-    """One kind of object as one API version serves it; hashable, so it can key caches and registries.
+    """A kind of objects in one API version; hashable, for use as a key.
 
-    `group` is empty for the core group. `plural` is the name in the URL ("deployments").
+    `group` is empty for the core group. `plural` is the resource name in URLs ("deployments").
     """
 
     group: str
@@ -31,22 +31,22 @@ class ResourceKind:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
-        """The URL path of the collection, of one object, or of a subresource of it.
+        """The URL path of the collection, of an object, or of a subresource.
 
-        An empty namespace is no namespace, so `kind.path(key.namespace, key.name)` serves both scopes. Without
-        a namespace and a name the path of a namespaced kind spans all namespaces.
+        An empty namespace counts as none, so `kind.path(key.namespace, key.name)` works for both scopes. For a
+        namespaced kind, the path without namespace and name is that of all namespaces.
 
         Raises:
-            ValueError: a namespace for a cluster-scoped kind, a name without the namespace it needs, an empty
-                name (it would address the whole collection), a subresource without a name, or a part that
-                the API server would not take as one path segment.
+            ValueError: a namespace for a cluster-scoped kind, a name without a required namespace, an empty name (it
+                would address the whole collection), a subresource without a name, or a part that is not a valid path
+                segment.
         """
         if namespace and not self.namespaced:
             raise ValueError(f"{self} is cluster-scoped: expected no namespace, got {namespace!r}")
         if name is not None and self.namespaced and not namespace:
             raise ValueError(f"{self} is namespaced: expected a namespace for {name!r}, got none")
         if subresource is not None and name is None:
-            raise ValueError(f"subresource {subresource!r} of {self} needs the name of an object")
+            raise ValueError(f"subresource {subresource!r} of {self}: expected the name of an object, got none")
 
         segments = ["apis", self.group] if self.group else ["api"]
         segments.append(self.version)
@@ -64,9 +64,9 @@ class ResourceKind:
 
 
 class ObjectKey(NamedTuple):
-    """Namespace and name of an object of a known kind; the namespace is empty where the kind has none.
+    """The namespace and name of an object; the namespace of a cluster-scoped object is empty.
 
-    A tuple, because queues and caches hash and compare keys more often than anything else.
+    A tuple, because hashing and comparing keys is the most frequent operation of queues and caches.
     """
 
     namespace: str
@@ -89,8 +89,8 @@ class ObjectKey(NamedTuple):
 
 
 def _segment(text: str, kind: ResourceKind) -> str:
-    # The server decodes the path before it routes, so an encoded slash or dot-dot would still climb out of the
-    # segment; no valid name has one.
+    # The server decodes the path before routing, so even an encoded slash or dot-dot would leave the segment; no valid
+    # name contains one.
     if _PLAIN.fullmatch(text) and text not in {".", ".."}:
         return text
     if not text or text in {".", ".."} or "/" in text or "%" in text:

@@ -1,7 +1,7 @@
 """Label selectors: the string grammar of the API, the `metav1.LabelSelector` form, and matching.
 
 Grammar: requirements joined by commas, each one of `key=value`, `key==value`, `key!=value`, `key in (a,b)`,
-`key notin (a,b)`, `key`, `!key`. White space separates. The numeric `<` and `>` of node affinity are not part of it.
+`key notin (a,b)`, `key`, `!key`, with optional white space. The `<` and `>` of node affinity are not supported.
 """
 
 import re
@@ -24,7 +24,7 @@ _NAME_LIMIT: Final = 63
 
 
 class SelectorError(ValueError):
-    """A selector that the API server would refuse. `position` counts characters from 0; None if there is no text."""
+    """A selector that the API server would reject. `position` is a 0-based offset into the text, None without text."""
 
     def __init__(self, problem: str, text: str | None = None, position: int | None = None) -> None:
         self.position: Final = position
@@ -48,11 +48,11 @@ def _sorted_values(values: Iterable[str]) -> tuple[str, ...]:
 
 @frozen(order=True)
 class Requirement:
-    """One condition on one label. Values are kept sorted and without repetition.
+    """One condition on a label. Values are sorted and unique.
 
     Raises:
-        SelectorError: a malformed key or value, an unknown operator, values for an operator that takes none, or none
-            for one that needs them.
+        SelectorError: an invalid key or value, an unknown operator, values for an operator that takes none, or no
+            values for one that needs them.
     """
 
     key: str
@@ -102,7 +102,7 @@ class LabelSelectorRequirement(Struct):
 
 @frozen
 class LabelSelector(Struct):
-    """The selector inside objects such as a Deployment. Empty, it selects everything."""
+    """The selector in objects such as a Deployment. An empty one selects everything."""
 
     match_labels: FrozenDict[str, str] = EMPTY
     match_expressions: tuple[LabelSelectorRequirement, ...] = ()
@@ -114,9 +114,9 @@ def _sorted_requirements(requirements: Iterable[Requirement]) -> tuple[Requireme
 
 @frozen
 class Selector:
-    """All of some requirements; without any, everything matches. `parse_selector(str(selector)) == selector`.
+    """A conjunction of requirements; an empty one matches everything. `parse_selector(str(selector)) == selector`.
 
-    Requirements are kept sorted, so that selectors that read alike are equal and can key a cache.
+    Requirements are sorted, so that selectors with the same requirements are equal and can be cache keys.
     """
 
     requirements: tuple[Requirement, ...] = field(default=(), converter=_sorted_requirements)
@@ -125,13 +125,13 @@ class Selector:
     def of(cls, selector: LabelSelector) -> Self:
         """The selector of an object's `matchLabels` and `matchExpressions`.
 
-        A missing LabelSelector is the caller's case: depending on the field, it means nothing or everything.
+        A missing LabelSelector is left to the caller: depending on the field it selects nothing or everything.
 
         Raises:
-            SelectorError: the API server would refuse it.
+            SelectorError: the API server would reject it.
         """
         pairs = [Requirement(key, "In", (value,)) for key, value in selector.match_labels.items()]
-        # The operator is checked by Requirement: what is on the wire may be anything.
+        # Requirement checks the operator, which can be any string on the wire.
         expressions = [
             Requirement(expression.key, expression.operator, expression.values)  # type: ignore[arg-type]  # see above
             for expression in selector.match_expressions
@@ -146,10 +146,10 @@ class Selector:
 
 
 def parse_selector(text: str) -> Selector:
-    """The selector that a string stands for; the empty string selects everything.
+    """Parse a label selector; the empty string selects everything.
 
     Raises:
-        SelectorError: with the position of the token, or the beginning of the requirement, that does not fit.
+        SelectorError: a syntax error, with the position of the unexpected token or of the invalid requirement.
     """
     parser = _Parser(text)
     requirements: list[Requirement] = []
@@ -162,7 +162,7 @@ def parse_selector(text: str) -> Selector:
 
 
 class _Parser:
-    """A cursor over the tokens; `lexeme` is None at the end. Keywords are ordinary words where a word may stand."""
+    """A cursor over the tokens; `lexeme` is None at the end. Keywords are valid as keys and values."""
 
     def __init__(self, text: str) -> None:
         self._text = text

@@ -1,4 +1,4 @@
-"""Names that Kubernetes accepts: DNS-1123 checks, and cutting long names without making two of them the same."""
+"""Kubernetes object names: DNS-1123 checks, and shortening of long names without collisions."""
 
 import re
 from hashlib import sha256
@@ -11,12 +11,12 @@ SUBDOMAIN_LIMIT: Final = 253
 
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _HASH_LENGTH: Final = 10
-# A name needs a character of its own before the dash and the hash.
+# At least one character of the name, a dash, and the hash.
 _SHORTEST: Final = _HASH_LENGTH + 2
 
 
 def is_dns_label(name: str) -> bool:
-    """Whether the name is a DNS-1123 label: what a Service, a namespace, a container may be called."""
+    """Whether the name is a DNS-1123 label, as required of namespaces and containers."""
     return len(name) <= LABEL_LIMIT and _LABEL.fullmatch(name) is not None
 
 
@@ -29,14 +29,13 @@ def is_dns_subdomain(name: str) -> bool:
 
 
 def clamp(name: str, limit: int = LABEL_LIMIT) -> str:
-    """The name itself if it fits, else its beginning and a hash of the whole.
+    """The name itself if it fits into `limit` characters, otherwise its beginning and a hash of the whole name.
 
-    Guarantees: deterministic, also across versions of this library; at most `limit` characters; a valid label or
-    subdomain if the name is one but for its length; long names that differ anywhere give different results, but for
-    collisions of 40 bits of SHA-256.
+    Guarantees: the result is the same in all versions of this library. It is a valid label or subdomain if the name is
+    one apart from its length. Different long names give different results, except for collisions of 40 bits of SHA-256.
 
     Raises:
-        ValueError: a limit too small for a hash.
+        ValueError: the limit is too small for a hash.
     """
     if limit < _SHORTEST:
         raise ValueError(f"expected a limit of at least {_SHORTEST}, got {limit}")

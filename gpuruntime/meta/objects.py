@@ -1,6 +1,6 @@
-"""Object metadata, and the base of typed kinds.
+"""Object metadata, and the base class of typed kinds.
 
-A kind is a frozen attrs class with `KIND` and whatever fields it has besides `metadata`::
+A kind is a frozen attrs class with `KIND` and its fields besides `metadata`::
 
     @frozen
     class Widget(TypedObject):
@@ -31,15 +31,15 @@ class OwnerReference(Struct):
 
     @property
     def group(self) -> str:
-        """The API group of the owner; owners are compared by group, as versions of one object come and go."""
+        """The API group of the owner. Owners are compared by group, because a kind may have several versions."""
         return self.api_version.rpartition("/")[0]
 
 
 @frozen
 class ObjectMeta(Struct):
-    """The metadata of an object. Timestamps are RFC 3339 texts, see `gpuruntime.meta.timestamps`.
+    """The metadata of an object. Timestamps are RFC 3339 strings, see `gpuruntime.meta.timestamps`.
 
-    What every stored object has is "" or 0, not None, before the server has set it.
+    Fields that every stored object has are "" or 0, not None, until the server has set them.
     """
 
     name: str = ""
@@ -63,7 +63,7 @@ class ObjectMeta(Struct):
 
 
 class KubeObject(Protocol):
-    """What typed, dynamic and partial objects have in common."""
+    """The common interface of typed, dynamic and partial objects."""
 
     @property
     def kind(self) -> ResourceKind: ...
@@ -77,8 +77,8 @@ class KubeObject(Protocol):
 
 @frozen
 class TypedObject(Struct):
-    """The base of typed kinds. `apiVersion` and `kind` are not fields: they are written from `KIND`, and checked when
-    present on the wire.
+    """The base class of typed kinds. `apiVersion` and `kind` are not fields: they are encoded from `KIND`, and checked
+    if present when decoding.
     """
 
     KIND: ClassVar[ResourceKind]

@@ -1,4 +1,4 @@
-"""Owner references: who controls an object, and taking control of one."""
+"""Owner references: finding and setting the controller of an object."""
 
 from attrs import evolve
 
@@ -8,11 +8,11 @@ __all__ = ["AlreadyOwnedError", "OwnerError", "controller_of", "is_controlled_by
 
 
 class OwnerError(ValueError):
-    """The owner cannot own this object."""
+    """The object cannot have this owner."""
 
 
 class AlreadyOwnedError(OwnerError):
-    """Another object controls the child already; `owner` says which."""
+    """The object has another controller already; `owner` is the reference to it."""
 
     def __init__(self, child: ObjectMeta, owner: OwnerReference) -> None:
         self.owner = owner
@@ -23,26 +23,26 @@ class AlreadyOwnedError(OwnerError):
 
 
 def controller_of(meta: ObjectMeta) -> OwnerReference | None:
-    """The one owner reference with `controller: true`."""
+    """The owner reference with `controller: true`, None if there is none."""
     return next((reference for reference in meta.owner_references if reference.controller), None)
 
 
 def is_controlled_by(meta: ObjectMeta, owner: KubeObject) -> bool:
-    """Whether the controller is this very object: by UID, so a namesake that was deleted and made again is not."""
+    """Whether `owner` is the controller, compared by UID: an object recreated under the same name is not."""
     controller = controller_of(meta)
     return controller is not None and bool(controller.uid) and controller.uid == owner.metadata.uid
 
 
 def set_controller(child: ObjectMeta, owner: KubeObject) -> ObjectMeta:
-    """The child's metadata with `owner` as its controller, which also blocks the owner's foreground deletion.
+    """The child's metadata with `owner` as its controller, with `blockOwnerDeletion`.
 
-    A reference to the same group, kind and name is replaced, whatever its UID and version: it is the owner's own, or
-    one of a namesake that is gone. Its place among the references is kept.
+    A reference to the same group, kind and name is replaced in place, whatever its UID and version: it refers to the
+    owner, or to a deleted object of the same name.
 
     Raises:
         AlreadyOwnedError: another object is the controller.
-        OwnerError: the owner has no UID yet, or is namespaced and the child is not in its namespace; the garbage
-            collector deletes children of owners that it cannot find there.
+        OwnerError: the owner has no UID yet, or it is namespaced and the child is not in its namespace, where the
+            garbage collector would not find it and delete the child.
     """
     identity = owner.metadata
     if not identity.uid:

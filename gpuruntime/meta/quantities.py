@@ -1,4 +1,4 @@
-"""Kubernetes quantities ("100m", "1.5Gi", "2e3"), exactly: whole numbers of nano-units, as the API server has them."""
+"""Kubernetes quantities ("100m", "1.5Gi", "2e3"), exact to the nano-unit as in the API server."""
 
 import re
 from decimal import Context, Decimal
@@ -21,24 +21,24 @@ _TEXT: Final = re.compile(
     r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?"
     r"(?P<suffix>[numkMGTPE]|[KMGTPE]i|[eE](?P<exponent>[+-]?[0-9]{1,4}))?"
 )
-# Far more than any resource needs, and little enough that arithmetic on hostile input stays cheap.
+# More than any resource needs, but small enough to keep arithmetic on hostile input cheap.
 _LENGTH_LIMIT: Final = 256
 _BINARY_MAXIMUM: Final = (2**63 - 1) * _NANO
 
 
 class QuantityError(ValueError):
-    """A text is not a quantity."""
+    """A string is not a quantity."""
 
 
 @frozen(order=True)
 class Quantity:
-    """An amount and the notation it was written in. Order, equality and hash are those of the amount alone."""
+    """An amount and its notation. Order, equality and hash depend on the amount only."""
 
     nanos: int
     notation: Notation = field(default="DecimalSI", eq=False, order=False)
 
     def __add__(self, other: "Quantity") -> "Quantity":
-        """The sum, in the notation of the left side unless that is zero, as in Kubernetes."""
+        """The sum, in the notation of the left operand unless that is zero, as in Kubernetes."""
         return Quantity(self.nanos + other.nanos, self.notation if self.nanos else other.notation)
 
     def __sub__(self, other: "Quantity") -> "Quantity":
@@ -51,11 +51,11 @@ class Quantity:
         return self.canonical()
 
     def canonical(self) -> str:
-        """The one text of this amount in its notation: no fraction, and the largest suffix that allows it.
+        """The canonical form of this amount in its notation: no fraction, and the largest possible suffix.
 
-        Binary notation falls back to decimal for a fraction and below 1024.
+        Binary notation falls back to decimal for fractions and for amounts below 1024.
 
-        Caveats: the API server keeps some texts as they came ("1.500", "+1Ki"), so compare quantities, not texts.
+        Caveats: the API server stores some values unchanged ("1.500", "+1Ki"), so compare quantities, not strings.
         """
         if not self.nanos:
             return "0"
@@ -70,21 +70,21 @@ class Quantity:
         return f"{number}{_DECIMAL_SUFFIX[exponent]}"
 
     def to_decimal(self) -> Decimal:
-        """The exact amount, whatever the precision of the current decimal context."""
+        """The exact amount, independent of the current decimal context."""
         return Decimal(self.nanos).scaleb(-_NANO_DIGITS, Context(prec=max(len(str(self.nanos)), 1)))
 
     def ceil(self) -> int:
-        """The least whole number that is not below the amount: how many whole devices, bytes or cores it takes."""
+        """The amount rounded up to a whole number, for instance of devices or bytes."""
         return -(-self.nanos // _NANO)
 
 
 def parse_quantity(text: str | int) -> Quantity:
-    """The quantity that a text, or an unquoted whole number in a manifest, stands for.
+    """Parse a quantity from a string, or from an unquoted integer of a manifest.
 
-    As in Kubernetes, what is finer than a nano-unit is rounded away from zero, and binary amounts end at 2**63 - 1.
+    As in Kubernetes, fractions of a nano-unit are rounded away from zero, and binary amounts are capped at 2**63 - 1.
 
     Raises:
-        QuantityError: not a quantity, or one with more digits than any resource has.
+        QuantityError: not a quantity, or longer than 256 characters.
     """
     if isinstance(text, int):
         return Quantity(text * _NANO)

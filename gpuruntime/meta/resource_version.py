@@ -1,7 +1,7 @@
-"""The order of resource versions: which of two observations of one resource is newer.
+"""Comparison of resource versions of one resource.
 
-The rules are those of Kubernetes: a comparable version is a positive decimal integer without a leading zero, of any
-length; longer is newer, and equal lengths compare as text. "0" and "" ask for "any" and "latest": they are no versions.
+The rules are those of Kubernetes: a comparable version is a positive decimal integer of any length without a leading
+zero. "0" and "" mean "any" and "latest" in requests, and are not comparable.
 """
 
 import re
@@ -13,11 +13,11 @@ _WELL_FORMED: Final = re.compile(r"[1-9][0-9]*")
 
 
 class ResourceVersionError(ValueError):
-    """A resource version has no place in the order."""
+    """A resource version is not comparable."""
 
 
 def compare(a: str, b: str) -> int:
-    """-1, 0 or 1 as `a` is older than, the same as, or newer than `b`. Both must come from one resource.
+    """-1, 0 or 1 if `a` is older than, equal to, or newer than `b`. Both must belong to the same resource.
 
     Raises:
         ResourceVersionError: one of them is not comparable.

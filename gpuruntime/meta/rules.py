@@ -1,7 +1,6 @@
-"""What a type says about its values beyond their shape, and about its kind: the vocabulary of generated definitions.
+"""Validation rules of types, and the settings of generated CustomResourceDefinitions.
 
-Rules of a field stand in `Annotated`, rules of an object in `RULES`, and what `kubectl` shows of a kind in
-`DEFINITION`::
+Rules of a field are in `Annotated`, rules of an object in `RULES`, names and columns of a kind in `DEFINITION`::
 
     @frozen
     class WidgetSpec(Struct):
@@ -19,7 +18,7 @@ Rules of a field stand in `Annotated`, rules of an object in `RULES`, and what `
         DEFINITION: ClassVar = Definition(columns=(Column("Size", ".spec.size", type="integer"),))
         spec: WidgetSpec
 
-Decoding does not look at rules: an object that was stored before a rule existed can still be read.
+Decoding ignores rules, so that an object which was stored before a rule existed can still be read.
 """
 
 from typing import Any, Literal
@@ -64,7 +63,7 @@ def _not_below_minimum(bounds: Any, _attribute: "Attribute[Any]", maximum: float
 
 @frozen
 class Range:
-    """The least and the greatest value of a number, both allowed."""
+    """The minimum and the maximum of a number, both inclusive."""
 
     minimum: int | float | None = None
     maximum: int | float | None = field(default=None, validator=_not_below_minimum)
@@ -72,7 +71,7 @@ class Range:
 
 @frozen
 class Length:
-    """How many characters (Unicode code points, not bytes) a string has."""
+    """The length of a string in characters (Unicode code points, not bytes)."""
 
     minimum: int | None = None
     maximum: int | None = field(default=None, validator=_not_below_minimum)
@@ -80,7 +79,7 @@ class Length:
 
 @frozen
 class Items:
-    """How many items a list has. An absent list is not checked: a list without default must be there."""
+    """The number of items of a list. An absent list is not checked; a list without a default is required."""
 
     minimum: int | None = None
     maximum: int | None = field(default=None, validator=_not_below_minimum)
@@ -88,7 +87,7 @@ class Items:
 
 @frozen
 class Properties:
-    """How many entries a map has. An absent map is not checked."""
+    """The number of entries of a map. An absent map is not checked."""
 
     minimum: int | None = None
     maximum: int | None = field(default=None, validator=_not_below_minimum)
@@ -96,9 +95,9 @@ class Properties:
 
 @frozen
 class Pattern:
-    """A regular expression that is found in the string; write ^ and $ for the whole of it.
+    """A regular expression that must match somewhere in the string; use ^ and $ to match all of it.
 
-    The API server reads it as RE2. It must mean the same to Python: no look-around, back-reference, possessive
+    The API server uses RE2. The expression must mean the same in Python: no look-around, backreference, possessive
     quantifier or Unicode class.
     """
 
@@ -107,18 +106,17 @@ class Pattern:
 
 @frozen
 class Format:
-    """A named format of strings, such as "date-time". The API server ignores one that it does not know."""
+    """A named string format, such as "date-time". The API server ignores unknown formats."""
 
     name: str = field(validator=validators.min_len(1))
 
 
 @frozen
 class QuantityRule:
-    """An amount such as "100m" or "1.5Gi": what `gpuruntime.meta.parse_quantity` accepts, and nothing else.
+    """A quantity such as "100m" or "1.5Gi": exactly what `gpuruntime.meta.parse_quantity` accepts.
 
-    The type decides about whole numbers without quotes: `Annotated[str | int, QuantityRule()]` takes both, like the
-    resources of a container (int-or-string); `Annotated[str, QuantityRule()]` takes texts only. Values are stored as
-    they came.
+    The type decides about unquoted integers: `Annotated[str | int, QuantityRule()]` is int-or-string, like the
+    resources of a container; `Annotated[str, QuantityRule()]` accepts strings only. Values are stored unchanged.
     """
 
     positive: bool = False
@@ -126,14 +124,14 @@ class QuantityRule:
 
 @frozen
 class SetOf:
-    """A list of scalars without duplicates; appliers own single items."""
+    """A list of scalars without duplicates (x-kubernetes-list-type: set); field managers own single items."""
 
 
 @frozen(init=False)
 class MapOf:
-    """A list of objects, no two of which agree in all of these keys (wire names); appliers own single items.
+    """A list of objects that is a map by these keys (x-kubernetes-list-type: map); field managers own single items.
 
-    A key is a scalar, and either required or with a default.
+    Keys are wire names. A key is a scalar that is required or has a default.
     """
 
     keys: tuple[str, ...] = field(validator=validators.min_len(1))
@@ -144,24 +142,24 @@ class MapOf:
 
 @frozen
 class Atomic:
-    """A list, map or object that is replaced as a whole: one applier owns all of it."""
+    """A list, map or object that is replaced as a whole: one field manager owns all of it."""
 
 
 @frozen
 class Immutable:
     """A field that an update can neither change, nor set, nor unset.
 
-    Caveats: it says nothing once the object around the field is gone. Inside an optional object, a list or a map, make
-    the outermost optional field immutable.
+    Caveats: it has no effect if the enclosing object is removed. Inside an optional object, a list or a map, make the
+    outermost optional field immutable.
     """
 
 
 @frozen
 class Cel:
-    """A rule in the Common Expression Language, evaluated by the API server with `self` as the value.
+    """A validation rule in the Common Expression Language, evaluated by the API server with `self` as the value.
 
-    A rule that names `oldSelf` is checked on updates only, unless `optional_old_self` is set. `field_path` is relative
-    to the value (".ports"), and only names where the error is reported.
+    A rule that refers to `oldSelf` is evaluated on updates only, unless `optional_old_self` is set. `field_path` is
+    relative to the value (".ports"), and is the field in the error message.
     """
 
     rule: str = field(validator=validators.min_len(1))
@@ -174,17 +172,17 @@ class Cel:
 
 @frozen
 class Required:
-    """A field that the API server insists on although Python objects may lack it: whoever writes one fills it in.
+    """A field that the API server requires although it has a Python default: set it before writing the object.
 
-    Its Python default is not the server's. A field without Python default is required already.
+    Its Python default is not the server's default. A field without a Python default is required anyway.
     """
 
 
 @frozen
 class Default:
-    """The default that the API server fills in, for a field whose Python default is None, empty or missing.
+    """The default that the API server sets, for a field whose Python default is None, empty or missing.
 
-    Every other Python default is the server's default already.
+    Any other Python default is also the server's default.
     """
 
     value: Any = field(converter=freeze)
@@ -192,17 +190,17 @@ class Default:
 
 @frozen
 class Embedded:
-    """A whole Kubernetes object inside another: apiVersion, kind and metadata are there and checked."""
+    """A Kubernetes object inside another, with apiVersion, kind and metadata, which are validated."""
 
 
 @frozen
 class PreserveUnknown:
-    """The API server keeps fields of this object that the type does not know, instead of dropping them."""
+    """The API server keeps unknown fields of this object instead of pruning them."""
 
 
 @frozen
 class Column:
-    """A column of `kubectl get`: its heading, and the path of the value. Above priority 0 only with `-o wide`."""
+    """A printer column of `kubectl get`: its heading, and the path of its value. Priority 1 and up need `-o wide`."""
 
     name: str
     json_path: str = field(validator=validators.matches_re(r"[.\[].*"))
@@ -214,7 +212,7 @@ class Column:
 
 @frozen
 class Scale:
-    """Where `kubectl scale` and autoscalers find the replicas of an object."""
+    """The scale subresource: the paths of the replicas for `kubectl scale` and autoscalers."""
 
     spec_replicas: str
     status_replicas: str
@@ -223,9 +221,9 @@ class Scale:
 
 @frozen
 class Definition:
-    """What a CustomResourceDefinition says about a kind besides its schema.
+    """The settings of a CustomResourceDefinition besides its schema.
 
-    `singular` and `list_kind` follow from the kind's name. Of the versions of one kind exactly one is the storage.
+    `singular` and `list_kind` default to forms of the kind's name. Exactly one version of a kind has `storage`.
     """
 
     short_names: tuple[str, ...] = ()

@@ -1,8 +1,7 @@
-"""Equal specs, decoded once.
+"""Decoding that shares equal specs.
 
-A spec changes seldom, and comes again with every state of its object: in the answer to whoever wrote it, in the event
-that tells of the write, in one more event for each step that the status makes. To decode it is most of the work of
-decoding the object.
+A spec changes rarely, but is part of every version of its object: of the response to each write, and of the watch event
+of each status change. Decoding it is most of the cost of decoding the object.
 """
 
 from hashlib import blake2b
@@ -21,32 +20,31 @@ K = TypeVar("K", bound=TypedObject)
 
 _SPEC: Final = "spec"
 _DIGEST_SIZE: Final = 16
-# What is no JSON, as YAML has it, must not pass for the text that it would become.
-_STRICTLY: Final = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
-# Specs that somebody holds, by the type of the object and by a digest of their JSON.
-_known: Final[WeakValueDictionary[tuple[type, bytes], Struct]] = WeakValueDictionary()
+# Values that are not JSON, such as dates of a YAML loader, must not be hashed as the text they would be encoded to.
+_STRICT: Final = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
+# Specs that are still referenced, by the type of their object and a digest of their JSON.
+_cache: Final[WeakValueDictionary[tuple[type, bytes], Struct]] = WeakValueDictionary()
 
 
 def decode_sharing_spec(cls: type[K], raw: dict[str, Any]) -> K:
-    """`decode` of an object that was read from JSON, with the very spec of another object of the type whose spec was
-    the same text, as long as there is one.
+    """Decode an object like `decode`, but share its spec with other live objects of the type that have an equal one.
 
     Raises:
-        DecodeError: the value does not fit the type.
+        DecodeError: the value does not match the type.
     """
     spec = raw.get(_SPEC)
     if type(spec) is not dict:
         return decode(cls, raw)
     try:
-        name = cls, blake2b(orjson.dumps(spec, option=_STRICTLY), digest_size=_DIGEST_SIZE).digest()
+        key = cls, blake2b(orjson.dumps(spec, option=_STRICT), digest_size=_DIGEST_SIZE).digest()
     except TypeError:
-        return decode(cls, raw)  # which says what is wrong with it
-    known = _known.get(name)
-    if known is not None:
-        return decode(cls, {**raw, _SPEC: known})
+        return decode(cls, raw)  # raises DecodeError with the problem
+    cached = _cache.get(key)
+    if cached is not None:
+        return decode(cls, {**raw, _SPEC: cached})
     decoded = decode(cls, raw)
     shared = getattr(decoded, _SPEC, None)
-    # One that says no more than the defaults is kept in `extra`, as it was written.
+    # A spec that equals its default is kept in `extra` as it was written.
     if isinstance(shared, Struct) and _SPEC not in decoded.extra:
-        _known[name] = shared
+        _cache[key] = shared
     return decoded

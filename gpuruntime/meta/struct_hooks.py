@@ -1,4 +1,4 @@
-"""Hooks for Structs: the table of fields is compiled once per class, on first use."""
+"""Codec hooks for Structs; the table of fields is compiled once per class, on first use."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
@@ -44,7 +44,7 @@ def register_struct_hooks(converter: Converter) -> None:
 
 
 class _Decoder:
-    """The structure hook of one class. One pass over the keys that are there, not over all that could be."""
+    """The structure hook of one class. It iterates over the keys that are present, not over all fields."""
 
     def __init__(self, cls: type[Struct], converter: Converter) -> None:
         self._cls = cls
@@ -54,7 +54,7 @@ class _Decoder:
         self._required: list[str] = []
 
     def __call__(self, value: Any, _target: Any) -> Struct:
-        # Not compiled by the constructor, because a class may refer to itself.
+        # Not compiled in the constructor, because a class may refer to itself.
         table = self._compile() if self._table is None else self._table
         if not isinstance(value, dict):
             raise Mismatch.expected("an object", value)
@@ -161,7 +161,7 @@ class _Encoder:
         fields = _fields_of(self._cls)
         hooks = [unstructure_hook(one.target, self._converter) for one in fields]
         self._wires |= {one.wire for one in fields}
-        # Two more names, because attrgetter gives a tuple only for more than one.
+        # Two more names, because attrgetter returns a tuple only for more than one.
         self._values_of = attrgetter(*(one.attribute for one in fields), "extra", "extra")
         self._rows = [
             (one.wire, None if hook is identity else hook, one.default) for one, hook in zip(fields, hooks, strict=True)
@@ -171,10 +171,10 @@ class _Encoder:
 
 @cache
 def require_decodable(cls: type[Struct]) -> None:
-    """Refuse a class that no object can be read into, or one that has such a class inside.
+    """Check that a class, and all classes in its fields, can be decoded.
 
     Raises:
-        UnsupportedTypeError: a mistake in the declaration of a type; the message names the field.
+        UnsupportedTypeError: an invalid declaration; the message names the field.
     """
     waiting, seen = [cls], {cls}
     while waiting:
@@ -194,7 +194,7 @@ def _structs_in(target: Any) -> Iterator[type[Struct]]:
 def _fields_of(cls: type[Struct]) -> list[_Field]:
     forgotten = forgotten_field(cls)
     if forgotten is not None:
-        raise UnsupportedTypeError(f"{forgotten} is no field: decorate {forgotten.rpartition('.')[0]} with @frozen")
+        raise UnsupportedTypeError(f"{forgotten} is not a field: decorate {forgotten.rpartition('.')[0]} with @frozen")
     attrs.resolve_types(cls)
     found = []
     for attribute in attrs.fields(cls):
@@ -217,7 +217,7 @@ def _fields_of(cls: type[Struct]) -> list[_Field]:
 
 
 def _exact(members: set[Any]) -> type | None:
-    """The one type whose values are their own decoded form: a scalar, or a Struct that was decoded before."""
+    """The type whose values need no decoding: a scalar, or a Struct that was decoded before."""
     only = members.pop() if len(members) == 1 else None
     return only if only in _EXACT or is_struct(only) else None
 

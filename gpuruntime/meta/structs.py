@@ -1,4 +1,4 @@
-"""What every type on the wire has in common: names, unknown fields, a short repr.
+"""`Struct`, the base of all wire types: field names, unknown fields, sensitive fields, a short repr.
 
 A wire type is a frozen attrs class derived from `Struct`::
 
@@ -23,15 +23,15 @@ from gpuruntime.meta.frozen_mapping import EMPTY, FrozenDict
 __all__ = ["MASK", "Struct", "default_of", "forgotten_field", "is_sensitive", "wire", "wire_name"]
 
 MASK: Final = "***"
-"""What is shown in place of a value that may be a secret."""
+"""Shown in place of a value that may be secret."""
 _NAME: Final = "gpuruntime.wire_name"
 _SENSITIVE: Final = "gpuruntime.sensitive"
 
 
 def wire(name: str | None = None, *, sensitive: bool = False) -> dict[str, Any]:
-    """Field metadata: the wire name where camelCase does not give it, and whether values may be secrets.
+    """Field metadata: the wire name if it is not the camelCase form, and whether values may be secret.
 
-    Decode errors never quote a value inside a sensitive field.
+    Decode errors and reprs never show the value of a sensitive field.
     """
     return {_NAME: name, _SENSITIVE: sensitive}
 
@@ -50,7 +50,7 @@ def is_sensitive(attribute: "Attribute[Any]") -> bool:
 
 
 def default_of(attribute: "Attribute[Any]") -> Any:
-    """The value of an absent field, or `attrs.NOTHING` if the field is required."""
+    """The default value of a field, or `attrs.NOTHING` if it is required."""
     default: Any = attribute.default
     # attrs declares Factory, a class, as a function to type checkers.
     return default.factory() if isinstance(default, Factory) else default  # type: ignore[arg-type]  # see above
@@ -58,21 +58,21 @@ def default_of(attribute: "Attribute[Any]") -> Any:
 
 @frozen(repr=False)
 class Struct:
-    """The base of every type that travels as a JSON object.
+    """The base of every type that is a JSON object on the wire.
 
-    Guarantees: decoding and encoding give back the same JSON, key order aside. `extra` holds, under wire names, the
-    fields that the type does not know, and the known ones that were on the wire with their default value (null, an
-    empty list), so that they are written again. A field that equals its default is left out otherwise.
+    Guarantees: decoding and encoding preserve the JSON, except for the order of keys. `extra` holds, by wire name, the
+    unknown fields, and known fields that were present with their default value (null, an empty list), so that they are
+    written again. Any other field that equals its default is omitted.
 
-    Caveats: `extra` takes part in equality: an explicit null and an absent field are different objects. Give a default
-    only to a field that the server takes for the same when it is absent, because that is how it will be written.
+    Caveats: `extra` is part of equality: an explicit null and an absent field are different. Declare a default only if
+    the server treats the absent field the same way, because the default is never written.
     """
 
     extra: FrozenDict[str, Any] = field(default=EMPTY, kw_only=True)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        # attrs writes a repr of all fields, set or not, unless the class body has one of its own.
+        # attrs generates a repr with all fields unless the class body defines one.
         if "__repr__" not in cls.__dict__:
             cls.__repr__ = Struct.__repr__  # type: ignore[method-assign]  # see above
 
@@ -86,7 +86,7 @@ class Struct:
 
 
 def forgotten_field(cls: type[Struct]) -> str | None:
-    """A field that attrs does not know, because the class that declares it was not decorated; None if there is none."""
+    """A field that attrs does not know because its class was not decorated, as "Class.field"; None if there is none."""
     known = {attribute.name for attribute in fields(cls)}
     for base in cls.__mro__:
         if base is Struct:

@@ -13,14 +13,14 @@ _RFC3339: Final = re.compile(
 
 
 class TimestampError(ValueError):
-    """A text is not an RFC 3339 timestamp."""
+    """A string is not an RFC 3339 timestamp."""
 
 
 def parse_timestamp(text: str) -> datetime:
-    """The instant, in UTC. Digits below a microsecond are cut off.
+    """Parse a timestamp to a datetime in UTC, truncated to microseconds.
 
     Raises:
-        TimestampError: no RFC 3339 timestamp, or one outside the years 1 to 9999.
+        TimestampError: not an RFC 3339 timestamp, or outside the years 1 to 9999.
     """
     match = _RFC3339.fullmatch(text)
     if match is None:
@@ -32,11 +32,11 @@ def parse_timestamp(text: str) -> datetime:
         micros = int((fraction or "0")[:6].ljust(6, "0"))
         return datetime(year, month, day, hour, minute, second, micros, zone).astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        raise TimestampError(f"expected a timestamp that exists, got {text!r}: {error}") from error
+        raise TimestampError(f"expected a valid date and time, got {text!r}: {error}") from error
 
 
 def format_seconds(instant: datetime) -> str:
-    """The form of `metav1.Time`, such as "2026-01-02T03:04:05Z". The fraction is cut off.
+    """Format as `metav1.Time`, such as "2026-01-02T03:04:05Z", truncated to seconds.
 
     Raises:
         ValueError: the datetime has no time zone.
@@ -45,7 +45,7 @@ def format_seconds(instant: datetime) -> str:
 
 
 def format_micros(instant: datetime) -> str:
-    """The form of `metav1.MicroTime`, such as "2026-01-02T03:04:05.000000Z"; the server takes no other for it.
+    """Format as `metav1.MicroTime`, such as "2026-01-02T03:04:05.000000Z", its only accepted form.
 
     Raises:
         ValueError: the datetime has no time zone.

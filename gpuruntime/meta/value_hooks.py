@@ -1,4 +1,4 @@
-"""Hooks for the values of fields: scalars, choices, unions, lists, maps, free JSON. Types are never coerced.
+"""Codec hooks for field values: scalars, literals, enums, unions, lists, maps, arbitrary JSON. No type coercion.
 
 A structure hook takes (value, target type) and raises `Mismatch`; an unstructure hook takes the value. Both follow
 the conventions of cattrs, which finds them by type and caches them.
@@ -33,11 +33,11 @@ _SCALARS: Final = {str: "a string", int: "an integer", float: "a number", bool: 
 
 
 class UnsupportedTypeError(TypeError):
-    """A field of a Struct has a type that could not be decoded without loss, or could be mutated."""
+    """A field of a Struct has a type that is mutable or cannot be decoded without loss."""
 
 
 def require_supported(annotation: Any, where: str) -> None:
-    """Refuse a field type that has no lossless and immutable form; see `gpuruntime.meta.structs`."""
+    """Raise UnsupportedTypeError for a field type that is not listed in `gpuruntime.meta.structs`."""
     if not _is_supported(annotation):
         raise UnsupportedTypeError(
             f"{where} has type {annotation}; expected a scalar, Literal, Enum, Any, Struct, tuple[X, ...], "
@@ -60,7 +60,7 @@ def _is_supported(annotation: Any) -> bool:
 
 
 def without_rules(annotation: Any) -> Any:
-    """The type inside `Annotated`, at every depth: decoding does not look at rules, see `gpuruntime.meta.rules`."""
+    """The type without `Annotated`, at every depth: decoding ignores rules, see `gpuruntime.meta.rules`."""
     origin, args = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         return without_rules(args[0])
@@ -89,8 +89,8 @@ def register_value_hooks(converter: Converter) -> None:
 
 
 def unstructure_hook(target: Any, converter: Converter) -> UnstructureHook:
-    """The hook for a declared type; `identity` where a value is its own JSON form."""
-    # cattrs would find the hook of str for `class Phase(str, Enum)`, and leave the members to orjson.
+    """The hook for a declared type; `identity` if a value is its own JSON form."""
+    # For `class Phase(str, Enum)`, cattrs would use the hook of str and leave the members to orjson.
     hook: UnstructureHook = attrgetter("value") if _is_enum(target) else converter.get_unstructure_hook(target)
     return hook
 
@@ -120,13 +120,13 @@ def _is_map(target: Any) -> bool:
 
 
 def _structure_scalar(value: Any, target: Any) -> Any:
-    # cattrs finds this hook for `class Phase(str, Enum)` as well, by the base class.
+    # cattrs also uses this hook for `class Phase(str, Enum)`, because of the base class.
     if _is_enum(target):
         for member in target:
             if member.value == value and type(member.value) is type(value):
                 return member
         raise Mismatch.expected(_choices([member.value for member in target]), value)
-    # JSON has one kind of number: Go writes the float 1.0 as 1.
+    # JSON has one number type: Go encodes the float 1.0 as 1.
     if type(value) is target or (target is float and type(value) is int):
         return value
     raise Mismatch.expected(_SCALARS[target], value)

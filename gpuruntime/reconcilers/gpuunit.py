@@ -49,7 +49,7 @@ from gpuruntime.control import (
     any_of,
     generation_changed,
 )
-from gpuruntime.desired.problems import told
+from gpuruntime.desired.problems import format_problems
 from gpuruntime.desired.rendering import Rendering
 from gpuruntime.desired.unit_names import child_name
 from gpuruntime.kube import KubeError, NotFoundError, dynamic
@@ -184,8 +184,8 @@ class GPUUnitReconciler:
             add_log_fields(operation_id=unit.metadata.annotations[OPERATION_ID])
         rendered = self.renderings.of(unit)
         if rendered.problems:
-            invalid = SyncFailure(told(rendered.problems), INVALID_SPEC)
-            await self._update_status(unit, ctx, own_deployment, own_service, unit.status.access_url, invalid)
+            invalid = Hindrance(format_problems(rendered.problems), INVALID_SPEC)
+            await self._tell(unit, own_deployment, own_service, unit.status.access_url, invalid)
             return Result.done()
         deployment = await self._synced(
             _apply(ctx, rendered.deployment(own_deployment)), own_deployment, "Deployment", DEPLOYMENT_SYNC_FAILED

@@ -35,8 +35,8 @@ from gpuruntime.control import (
     generation_changed,
 )
 from gpuruntime.desired.pool import PoolPlan, next_steps, pool_status
-from gpuruntime.desired.pool_units import has_strayed, is_pool, maker_of, serial_of, stock_unit
-from gpuruntime.desired.problems import told
+from gpuruntime.desired.pool_units import creating_pool, has_lost_ownership, is_pool, serial_of, stock_unit
+from gpuruntime.desired.problems import format_problems
 from gpuruntime.desired.provenance import claim_of, provenance_of
 from gpuruntime.desired.validation import stock_problems
 from gpuruntime.kube import AlreadyExistsError, MergePatch, NotFoundError, StatusError
@@ -107,7 +107,7 @@ def pools_of_unit(unit: GPUUnit) -> Iterator[ObjectKey]:
     """
     namespace = unit.metadata.namespace
     owner, claim, source = controller_of(unit.metadata), claim_of(unit.metadata), provenance_of(unit.metadata)
-    maker = maker_of(unit.metadata.annotations)
+    maker = creating_pool(unit.metadata.annotations)
     if maker:
         yield ObjectKey(namespace, maker)
     if owner is not None and is_pool(owner):
@@ -149,8 +149,8 @@ class StockPoolReconciler:
     async def _sync(self, pool: StockPool, ctx: Context) -> Result:
         key = pool.key
         units = units_of_pool(self.units, key)
-        if await _take_back(ctx, [unit for unit in units if has_strayed(unit, pool)], pool):
-            return Result.done()  # the changed units bring a run that counts them
+        if await self._take_back([unit for unit in units if has_lost_ownership(unit, pool)], pool):
+            return Result.done()  # the units tell of it, and bring a run that counts them
         now, faults = self.now(), self._faults(pool)
         plan = next_steps(
             pool,
@@ -187,7 +187,7 @@ class StockPoolReconciler:
         if not namespaces.is_stock(namespace):
             where = ", ".join(sorted(namespaces.stock))
             return f"namespace {namespace}: expected a stock namespace ({where}); create the pool there"
-        return told(stock_problems(pool.spec))
+        return format_problems(stock_problems(pool.spec))
 
     async def _create(self, pool: StockPool, ctx: Context, plan: PoolPlan) -> tuple[StatusError | None, int]:
         """Create the units of the plan; returns why the server refused one, if it did, and the last serial number."""

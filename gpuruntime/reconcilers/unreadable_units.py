@@ -9,7 +9,7 @@ from attrs import evolve
 
 from gpuruntime.api.gpuunit import GPUUnitStatus
 from gpuruntime.api.reasons import INVALID_SPEC, READY_CONDITION, phase_of
-from gpuruntime.desired.problems import TOLD_LIMIT
+from gpuruntime.desired.problems import MESSAGE_LIMIT
 from gpuruntime.meta import Condition, DecodeError, DynamicObject, decode, format_seconds, set_condition, thaw
 
 __all__ = ["status_of", "unreadable_status"]
@@ -30,7 +30,7 @@ def unreadable_status(stored: DynamicObject, fault: str, now: datetime) -> GPUUn
     """
     before = status_of(stored)
     condition = Condition(
-        READY_CONDITION, "False", INVALID_SPEC, fault[:TOLD_LIMIT], observed_generation=stored.metadata.generation
+        READY_CONDITION, "False", INVALID_SPEC, fault[:MESSAGE_LIMIT], observed_generation=stored.metadata.generation
     )
     after = evolve(before, phase=phase_of(INVALID_SPEC), conditions=set_condition(before.conditions, condition, now))
     return before if after == before else evolve(after, last_sync_time=format_seconds(now))

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from gpuruntime.aio.backoff import Backoff, BackoffSchedule
 
-SCHEDULE = BackoffSchedule(base=0.8, factor=2, cap=30, quiet=120)
+SCHEDULE = BackoffSchedule(base=0.8, factor=2, cap=30, reset=120)
 
 
 class Latest(Random):
@@ -23,7 +23,7 @@ def test_delays_double_up_to_the_cap() -> None:
     assert delays == [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30, 30]
 
 
-def test_only_a_quiet_spell_resets_them() -> None:
+def test_only_a_period_without_failures_resets_the_delay() -> None:
     backoff = Backoff(SCHEDULE, Latest())
     backoff.next(now=0)
     backoff.next(now=10)

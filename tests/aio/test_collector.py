@@ -38,14 +38,14 @@ def test_the_last_of_overlapping_blocks_restores() -> None:
 
 
 @pytest.mark.parametrize("chosen", [0, 100_000])
-def test_a_process_that_decided_for_itself_is_left_alone(chosen: int) -> None:
+def test_custom_thresholds_are_not_changed(chosen: int) -> None:
     gc.set_threshold(chosen, 10, 10)
 
     with relaxed_collector():
         assert gc.get_threshold() == (chosen, 10, 10)
 
 
-def test_a_process_of_its_own_collects_rarely_for_good() -> None:
+def test_a_controller_process_collects_rarely() -> None:
     gc.set_threshold(700, 10, 10)
 
     collect_rarely()
@@ -54,7 +54,7 @@ def test_a_process_of_its_own_collects_rarely_for_good() -> None:
 
 
 @pytest.mark.parametrize("chosen", [0, 100_000])
-def test_a_process_that_chose_for_itself_is_left_to_it(chosen: int) -> None:
+def test_custom_thresholds_are_not_changed_for_good(chosen: int) -> None:
     gc.set_threshold(chosen, 10, 10)
 
     collect_rarely()

@@ -27,7 +27,7 @@ def test_each_failure_doubles_the_delay_up_to_a_minute() -> None:
     assert run_virtual(story()) == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 60, 60, 60, 60]
 
 
-def test_a_failure_of_what_waits_already_puts_nothing_off() -> None:
+def test_a_failure_of_a_waiting_key_does_not_postpone_it() -> None:
     async def story() -> list[tuple[float, str]]:
         retries = Retries[str]()
         retries.failed("a")
@@ -38,7 +38,7 @@ def test_a_failure_of_what_waits_already_puts_nothing_off() -> None:
     assert run_virtual(story()) == [(0.1, "a"), (0.3, "a")]
 
 
-def test_what_is_forgotten_is_not_tried_and_begins_anew() -> None:
+def test_a_forgotten_key_is_not_retried_and_its_delay_is_reset() -> None:
     async def story() -> list[tuple[float, str]]:
         retries = Retries[str]()
         retries.failed("a")
@@ -53,7 +53,7 @@ def test_what_is_forgotten_is_not_tried_and_begins_anew() -> None:
     assert run_virtual(story()) == [(1.2, "a")]
 
 
-def test_whoever_waits_hears_of_what_is_due_earlier() -> None:
+def test_a_waiting_consumer_gets_a_key_that_is_due_earlier() -> None:
     async def story() -> list[tuple[float, str]]:
         retries = Retries[str]()
         waiting = asyncio.create_task(tries(retries, 3))

@@ -3,8 +3,8 @@ import asyncio
 from gpuruntime.aio.turns import Turns
 
 
-async def test_in_one_pass_of_the_loop_only_a_few_go_on_those_first_who_came_first() -> None:
-    turns, passes, went = Turns(at_once=3), 0, list[tuple[int, int]]()
+async def test_only_a_few_tasks_continue_per_loop_iteration_in_order_of_arrival() -> None:
+    turns, passes, went = Turns(per_iteration=3), 0, list[tuple[int, int]]()
 
     async def wait(number: int) -> None:
         await turns.next()
@@ -19,8 +19,8 @@ async def test_in_one_pass_of_the_loop_only_a_few_go_on_those_first_who_came_fir
     assert together == [[0, 1, 2], [3, 4, 5], [6, 7]]
 
 
-async def test_who_does_not_wait_any_more_takes_no_turn() -> None:
-    turns = Turns(at_once=1)
+async def test_a_cancelled_waiter_takes_no_turn() -> None:
+    turns = Turns(per_iteration=1)
     gone = asyncio.create_task(turns.next())
     waiting = asyncio.create_task(turns.next())
     await asyncio.sleep(0)

@@ -56,7 +56,7 @@ def test_what_the_server_stores_is_what_the_types_say(
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 @settings(max_examples=60, phases=UNSHRUNK)
 @given(data=st.data())
-def test_python_and_the_server_give_the_same_verdict(
+def test_python_and_the_server_agree_on_validity(
     servers: dict[type[TypedObject], Installed], kind: type[TypedObject], data: st.DataObject
 ) -> None:
     wire: dict[str, Any] = {"spec": data.draw(DAMAGED[kind])}

@@ -4,7 +4,7 @@ from gpuruntime.meta.codec import decode, encode
 from gpuruntime.meta.objects import ObjectMeta
 
 
-def test_a_unit_with_the_least_in_it_has_everything_else_by_default() -> None:
+def test_a_minimal_unit_has_defaults_for_everything_else() -> None:
     unit = decode(GPUUnit, {"metadata": {"name": "a"}, "spec": {"specName": "g1.1"}})
 
     assert unit == GPUUnit(ObjectMeta(name="a"), GPUUnitSpec("g1.1"))
@@ -14,7 +14,7 @@ def test_a_unit_with_the_least_in_it_has_everything_else_by_default() -> None:
     assert unit.status == GPUUnitStatus()
 
 
-def test_what_the_server_fills_in_means_the_same_as_what_was_left_out() -> None:
+def test_defaults_set_by_the_server_equal_omitted_fields() -> None:
     port = {"name": "http", "port": 80}
     filled_in = {"specName": "g1.1", "gpu": 0, "template": {"ports": [{**port, "protocol": "TCP"}]}, "access": {}}
 
@@ -24,7 +24,7 @@ def test_what_the_server_fills_in_means_the_same_as_what_was_left_out() -> None:
     assert encode(unit)["spec"] == filled_in
 
 
-def test_amounts_may_be_numbers_or_texts() -> None:
+def test_quantities_may_be_numbers_or_strings() -> None:
     unit = decode(GPUUnit, {"metadata": {"name": "a"}, "spec": {"specName": "g1.1", "cpu": 2, "memory": "1Gi"}})
 
     assert (unit.spec.cpu, unit.spec.memory) == (2, "1Gi")
@@ -38,7 +38,7 @@ def test_a_unit_that_was_stored_before_a_rule_can_be_read() -> None:
     assert encode(unit)["spec"] == spec
 
 
-def test_the_value_of_a_variable_is_not_shown() -> None:
+def test_the_repr_hides_the_value_of_a_variable() -> None:
     spec = GPUUnitSpec("g1.1", template=UnitTemplate(envs=(UnitEnv("TOKEN", "s3cret"),)))
 
     assert "s3cret" not in repr(spec)

@@ -6,7 +6,7 @@ from gpuruntime.meta.label_selectors import Requirement
 from tests.desired.unit_strategies import OBJECT_NAMES
 
 
-def test_the_names_that_others_rely_on_are_what_they_always_were() -> None:
+def test_public_labels_and_annotations_never_change() -> None:
     texts = [value for value in vars(names).values() if isinstance(value, str)]
     ours = {text.removeprefix(f"{GROUP}/") for text in texts if f"{GROUP}/" in text}
 
@@ -18,7 +18,7 @@ def test_the_names_that_others_rely_on_are_what_they_always_were() -> None:
 
 
 @given(OBJECT_NAMES)
-def test_every_object_name_has_a_legal_label_value(name: str) -> None:
+def test_every_object_name_has_a_valid_label_value(name: str) -> None:
     value = label_value(name)
 
     assert Requirement(GROUP, "In", (value,)).matches({GROUP: value})
@@ -30,7 +30,7 @@ def test_different_names_have_different_label_values(one: str, other: str) -> No
     assert (label_value(one) == label_value(other)) == (one == other)
 
 
-def test_names_that_differ_after_the_cut_have_different_label_values() -> None:
+def test_long_names_that_differ_at_the_end_have_different_label_values() -> None:
     long = "a" * 80
 
     values = {label_value(f"{long}-{index}") for index in range(100)}
@@ -38,5 +38,5 @@ def test_names_that_differ_after_the_cut_have_different_label_values() -> None:
     assert len(values) == 100
 
 
-def test_no_object_can_be_named_like_the_label_value_of_a_long_name() -> None:
+def test_no_object_name_equals_the_label_value_of_a_long_name() -> None:
     assert "_" in label_value("a" * 64)

@@ -14,7 +14,7 @@ REASONS = sorted({getattr(reasons, name) for name in reasons.__all__ if name.isu
 
 
 @pytest.mark.parametrize("reason", REASONS)
-def test_a_reason_can_stand_in_a_condition(reason: str) -> None:
+def test_every_reason_is_valid_in_a_condition(reason: str) -> None:
     condition = Condition("Ready", "False", reason)
 
     (written,) = set_condition((), condition, datetime(2026, 1, 2, tzinfo=UTC))
@@ -27,7 +27,7 @@ def test_every_reason_has_a_phase(reason: str) -> None:
     assert phase_of(reason) in PHASES
 
 
-def test_only_what_is_there_is_ready_and_only_what_time_may_mend_is_progressing() -> None:
+def test_each_reason_has_the_expected_phase() -> None:
     phases = {reason: phase_of(reason) for reason in REASONS}
 
     assert {reason for reason, phase in phases.items() if phase == READY} == {"UnitReady", "StockReady", "PoolReady"}
@@ -36,7 +36,7 @@ def test_only_what_is_there_is_ready_and_only_what_time_may_mend_is_progressing(
     assert phases["InvalidSpec"] == phases["CrashLooping"] == phases["PodStartupFailed"] == FAILED
 
 
-def test_every_reason_is_explained() -> None:
+def test_every_reason_is_documented() -> None:
     body = ast.parse(Path(reasons.__file__).read_text()).body
     explained = {
         node.target.id

@@ -31,7 +31,7 @@ def explain(access: ClusterAccess, *arguments: str) -> str:
 
 
 @pytest.mark.parametrize("fault", REFUSED, ids=lambda fault: fault.name)
-def test_a_faulty_spec_is_refused(product: ClusterAccess, kube_namespace: str, fault: Fault) -> None:
+def test_an_invalid_spec_is_rejected(product: ClusterAccess, kube_namespace: str, fault: Fault) -> None:
     unit = unit_with(fault.spec, kube_namespace)
 
     with pytest.raises(RefusedError) as refused:
@@ -41,7 +41,9 @@ def test_a_faulty_spec_is_refused(product: ClusterAccess, kube_namespace: str, f
 
 
 @pytest.mark.parametrize("fault", UNSEEN, ids=lambda fault: fault.name)
-def test_what_a_schema_cannot_say_is_stored(product: ClusterAccess, kube_namespace: str, fault: Fault) -> None:
+def test_specs_that_only_the_operator_rejects_are_stored(
+    product: ClusterAccess, kube_namespace: str, fault: Fault
+) -> None:
     unit = unit_with(fault.spec, kube_namespace)
 
     stored = product.admin().create(f"{GROUP}/{kube_namespace}/gpuunits?dryRun=All&fieldValidation=Strict", unit)
@@ -62,7 +64,7 @@ def test_a_unit_without_problems_is_stored_as_it_is(product: ClusterAccess, unit
 @pytest.mark.parametrize(
     ("field", "other"), [("specName", "g2.1"), ("cpu", "8"), ("memory", "1Gi"), ("gpu", 2), ("gpuType", "H100")]
 )
-def test_the_envelope_of_a_unit_can_be_neither_changed_nor_taken_away(
+def test_the_envelope_of_a_unit_can_be_neither_changed_nor_removed(
     product: ClusterAccess, kube_namespace: str, field: str, other: Any
 ) -> None:
     admin = product.admin()
@@ -99,7 +101,7 @@ def test_what_runs_in_a_unit_can_be_changed(product: ClusterAccess, kube_namespa
     assert changed["metadata"]["generation"] == 2
 
 
-def test_a_unit_may_have_a_name_that_no_label_and_no_service_can_have(
+def test_a_unit_name_may_be_invalid_as_label_value_and_service_name(
     product: ClusterAccess, kube_namespace: str
 ) -> None:
     name = ".".join(["long-name"] * 25)
@@ -125,7 +127,7 @@ def test_a_pool_can_change_all_of_its_spec(product: ClusterAccess, kube_namespac
     assert changed["metadata"]["generation"] == 2
 
 
-def test_the_request_of_an_operation_can_be_dropped_but_never_put_back(
+def test_the_request_of_an_operation_can_be_removed_but_not_restored(
     product: ClusterAccess, kube_namespace: str
 ) -> None:
     admin = product.admin()
@@ -143,7 +145,7 @@ def test_the_request_of_an_operation_can_be_dropped_but_never_put_back(
 
 
 @pytest.mark.parametrize("field", ["operationID", "requestHash", "type"])
-def test_what_an_operation_is_cannot_be_changed(product: ClusterAccess, kube_namespace: str, field: str) -> None:
+def test_the_spec_of_an_operation_is_immutable(product: ClusterAccess, kube_namespace: str, field: str) -> None:
     admin = product.admin()
     spec = {"operationID": "one", "requestHash": "1", "type": "create_gpu_unit"}
     path = create(admin, kube_namespace, "operations", "op-2", spec)
@@ -152,7 +154,7 @@ def test_what_an_operation_is_cannot_be_changed(product: ClusterAccess, kube_nam
         admin.merge(path, {"spec": {field: "other"}})
 
 
-def test_kubectl_explains_what_runs_in_a_unit(product: ClusterAccess) -> None:
+def test_kubectl_explains_the_unit_template(product: ClusterAccess) -> None:
     text = " ".join(explain(product, "gpuunit.spec.template").split())
 
     assert "What runs inside the unit: command, arguments, environment, ports, readiness." in text

@@ -63,9 +63,7 @@ async def test_the_children_of_a_unit_are_written_once(
 
 @given(unit=sound_units(namespace="default"))
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_the_server_keeps_the_children_of_a_unit_without_problems_as_they_are(
-    kube_cluster: ClusterAccess, unit: GPUUnit
-) -> None:
+def test_the_server_accepts_the_children_of_a_valid_unit_unchanged(kube_cluster: ClusterAccess, unit: GPUUnit) -> None:
     admin, rendered = kube_cluster.admin(), children(unit, Rendering())
 
     stored = [rehearse(admin, child) for child in rendered]

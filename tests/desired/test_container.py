@@ -22,7 +22,7 @@ def a_unit(template: UnitTemplate) -> GPUUnit:
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_the_placeholder_sleeps_until_it_is_told_to_end_and_then_ends_at_once(shell: str, tmp_path: Path) -> None:
+def test_the_placeholder_sleeps_until_sigterm_and_exits_at_once(shell: str, tmp_path: Path) -> None:
     _, option, script = runtime_container(a_unit(UnitTemplate()), "busybox", EMPTY).command
     sleep = tmp_path / "sleep"
     sleep.write_text(f"#!/bin/sh\necho asleep\nexec {shutil.which('sleep')} $1\n")
@@ -43,7 +43,7 @@ def test_the_placeholder_sleeps_until_it_is_told_to_end_and_then_ends_at_once(sh
 
 
 @pytest.mark.parametrize("template", [UnitTemplate(command=("serve",)), UnitTemplate(args=("--port", "80"))])
-def test_a_unit_that_says_what_to_run_runs_that(template: UnitTemplate) -> None:
+def test_a_unit_with_a_command_runs_it(template: UnitTemplate) -> None:
     container = runtime_container(a_unit(template), "busybox", EMPTY)
 
     assert (container.command, container.args) == (template.command, template.args)

@@ -43,7 +43,7 @@ def rendered(unit: GPUUnit, rendering: Rendering) -> str:
 
 
 @pytest.mark.parametrize("path", units(), ids=case)
-def test_a_unit_is_rendered_as_somebody_has_reviewed_it(path: Path, request: pytest.FixtureRequest) -> None:
+def test_a_unit_is_rendered_as_in_its_golden_file(path: Path, request: pytest.FixtureRequest) -> None:
     unit = decode(GPUUnit, yaml.safe_load(path.read_text()))
     expected = GOLDEN / f"{case(path)}.objects.yaml"
 
@@ -62,7 +62,7 @@ def test_a_golden_unit_has_no_problems(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", pools(), ids=case)
-def test_a_pool_makes_a_stock_unit_as_somebody_has_reviewed_it(path: Path, request: pytest.FixtureRequest) -> None:
+def test_a_pool_creates_the_stock_unit_of_its_golden_file(path: Path, request: pytest.FixtureRequest) -> None:
     pool = decode(StockPool, yaml.safe_load(path.read_text()))
     expected = GOLDEN / f"{case(path)}.stock.yaml"
 
@@ -74,7 +74,7 @@ def test_a_pool_makes_a_stock_unit_as_somebody_has_reviewed_it(path: Path, reque
     assert stock_problems(pool.spec) == ()
 
 
-def test_no_golden_file_is_left_over() -> None:
+def test_there_are_no_unused_golden_files() -> None:
     expected = {f"{case(path)}.objects.yaml" for path in units()} | {f"{case(path)}.stock.yaml" for path in pools()}
 
     assert {path.name for form in ("objects", "stock") for path in GOLDEN.glob(f"*.{form}.yaml")} == expected

@@ -9,7 +9,7 @@ from gpuruntime.meta.frozen_mapping import FrozenDict
 from tests.desired.unit_strategies import units
 
 
-def test_what_the_server_fills_in_changes_nothing() -> None:
+def test_server_defaults_change_nothing() -> None:
     left_out = {"specName": "g1.1", "template": {"ports": [{"name": "http", "port": 80}]}}
     port = {"name": "http", "port": 80, "protocol": "TCP"}
     filled_in = {
@@ -30,7 +30,7 @@ def test_fields_of_another_version_change_nothing() -> None:
     assert known_fields(spec) == {"specName": "g1.1", "template": {"ports": [{"name": "http", "port": 80}]}}
 
 
-def test_a_field_that_says_something_is_there() -> None:
+def test_a_field_that_differs_from_its_default_is_included() -> None:
     spec = GPUUnitSpec("g1.1", access=UnitAccess(scheme="https"), node_selector=FrozenDict({"zone": "a"}))
 
     assert known_fields(spec) == {
@@ -41,7 +41,7 @@ def test_a_field_that_says_something_is_there() -> None:
 
 
 @given(units())
-def test_nothing_that_a_spec_says_is_lost(unit: GPUUnit) -> None:
+def test_no_field_of_a_spec_is_lost(unit: GPUUnit) -> None:
     known = known_fields(unit.spec)
 
     assert decode(GPUUnitSpec, known) == unit.spec
@@ -49,6 +49,6 @@ def test_nothing_that_a_spec_says_is_lost(unit: GPUUnit) -> None:
 
 
 @given(units(), units())
-def test_specs_differ_if_what_they_say_differs(one: GPUUnit, other: GPUUnit) -> None:
+def test_different_specs_have_different_forms(one: GPUUnit, other: GPUUnit) -> None:
     assert (known_fields(one.spec) == known_fields(other.spec)) == (one.spec == other.spec)
     assert known_fields(evolve(one.spec, gpu=one.spec.gpu + 1)) != known_fields(one.spec)

@@ -43,7 +43,7 @@ def annotated(deployment: Deployment, **annotations: str) -> Deployment:
 
 
 @pytest.mark.parametrize("namespace", ["runtime-instance", "runtime-stock"])
-def test_a_new_operator_image_leaves_the_pods_that_run_alone(namespace: str) -> None:
+def test_a_new_operator_image_does_not_change_running_pods(namespace: str) -> None:
     unit = a_unit(namespace)
     running = rendered(unit, BEFORE)
 
@@ -54,7 +54,7 @@ def test_a_new_operator_image_leaves_the_pods_that_run_alone(namespace: str) -> 
     assert upgraded.metadata == running.metadata
 
 
-def test_what_restarts_nothing_is_as_rendered_today() -> None:
+def test_fields_outside_the_pod_template_are_rendered_by_the_current_version() -> None:
     unit = a_unit()
     running = rendered(unit, BEFORE)
 
@@ -63,7 +63,7 @@ def test_what_restarts_nothing_is_as_rendered_today() -> None:
     assert upgraded.spec.progress_deadline_seconds == 60
 
 
-def test_a_change_of_the_spec_brings_the_rendering_of_today() -> None:
+def test_a_spec_change_applies_the_current_rendering() -> None:
     running = rendered(a_unit(), BEFORE)
 
     changed = rendered(a_unit(runtime_class_name="nvidia"), AFTER, running)
@@ -72,7 +72,7 @@ def test_a_change_of_the_spec_brings_the_rendering_of_today() -> None:
     assert changed == rendered(a_unit(runtime_class_name="nvidia"), AFTER)
 
 
-def test_whoever_asks_for_it_gets_the_rendering_of_today_once() -> None:
+def test_render_on_applies_the_current_rendering_once() -> None:
     unit = a_unit()
     asking = evolve(unit, metadata=evolve(unit.metadata, annotations=FrozenDict({RENDER_ON: "2026-11-16"})))
     running = rendered(unit, BEFORE)
@@ -83,14 +83,14 @@ def test_whoever_asks_for_it_gets_the_rendering_of_today_once() -> None:
     assert image_of(rendered(asking, BEFORE, asked)) == "busybox:2"
 
 
-def test_other_annotations_of_the_unit_bring_nothing() -> None:
+def test_other_annotations_of_the_unit_have_no_effect() -> None:
     unit = a_unit()
     noted = evolve(unit, metadata=evolve(unit.metadata, annotations=FrozenDict({"example.org/note": "x"})))
 
     assert rendered(noted, AFTER, rendered(unit, BEFORE)) == rendered(unit, AFTER, rendered(unit, BEFORE))
 
 
-def test_a_unit_that_changes_its_role_is_rendered_for_it() -> None:
+def test_a_change_of_role_applies_the_current_rendering() -> None:
     unit = a_unit("team-a")
     running = rendered(unit, BEFORE)
 
@@ -99,7 +99,7 @@ def test_a_unit_that_changes_its_role_is_rendered_for_it() -> None:
     assert stock.spec.template.spec.priority_class_name == "gpuruntime-stock"
 
 
-def test_a_pod_template_that_somebody_edited_is_repaired_with_the_remembered_one() -> None:
+def test_an_edited_pod_template_is_restored_from_the_stored_one() -> None:
     unit = a_unit()
     running = rendered(unit, BEFORE)
     edited = evolve(running, spec=evolve(running.spec, template=rendered(unit, AFTER).spec.template))
@@ -119,21 +119,21 @@ def test_a_pod_template_that_somebody_edited_is_repaired_with_the_remembered_one
     ],
     ids=str,
 )
-def test_a_template_that_is_not_remembered_unspoilt_is_rendered_anew(damage: dict[str, str]) -> None:
+def test_a_damaged_stored_template_is_rendered_again(damage: dict[str, str]) -> None:
     unit = a_unit()
     damaged = annotated(rendered(unit, BEFORE), **damage)
 
     assert rendered(unit, AFTER, damaged) == rendered(unit, AFTER)
 
 
-def test_a_deployment_that_remembers_nothing_is_rendered_anew() -> None:
+def test_a_deployment_without_a_stored_template_is_rendered_again() -> None:
     unit = a_unit()
     foreign = evolve(rendered(unit, BEFORE), metadata=ObjectMeta(name="unit-a", namespace="runtime-instance"))
 
     assert rendered(unit, AFTER, foreign) == rendered(unit, AFTER)
 
 
-def test_units_are_known_again_by_every_release() -> None:
+def test_the_hash_of_the_inputs_is_the_same_in_every_release() -> None:
     """If this fails, the next release restarts the pods of every tenant."""
     unit = a_unit(image="python:3.12", cpu="4", memory="16Gi", gpu=1)
 
@@ -142,7 +142,7 @@ def test_units_are_known_again_by_every_release() -> None:
     assert inputs == "ad9a3e23c74a594d54db7634e84bf2ff"
 
 
-def test_what_the_server_fills_in_is_no_change_of_the_spec() -> None:
+def test_server_defaults_are_not_a_spec_change() -> None:
     filled_in = decode(GPUUnitSpec, {"specName": "g1.1", "gpu": 0, "access": {"scheme": "http"}, "template": {}})
     unit = a_unit()
 
@@ -152,7 +152,7 @@ def test_what_the_server_fills_in_is_no_change_of_the_spec() -> None:
 
 
 @given(sound_units(), renderings(), renderings())
-def test_whatever_is_rendered_today_the_first_rendering_stays(
+def test_the_first_rendering_stays_whatever_the_current_version_renders(
     unit: GPUUnit, before: Rendering, after: Rendering
 ) -> None:
     running = rendered(unit, before)
@@ -165,7 +165,7 @@ def test_whatever_is_rendered_today_the_first_rendering_stays(
     assert orjson.loads(upgraded.metadata.annotations[RENDERED_TEMPLATE]) == encode(upgraded.spec.template)
 
 
-def test_the_largest_spec_leaves_room_for_what_others_write_on_a_deployment() -> None:
+def test_the_largest_spec_leaves_room_for_other_annotations() -> None:
     unit = a_unit()
     fitting = evolve(unit, spec=evolve(unit.spec, template=evolve(unit.spec.template, args=("\x01" * 16_000,))))
 

@@ -26,7 +26,7 @@ def serials(owner: StockPool, plan: PoolPlan) -> tuple[list[int], list[int]]:
     )
 
 
-def test_an_empty_pool_makes_all_its_units_under_names_of_its_own() -> None:
+def test_an_empty_pool_creates_all_its_units_under_its_own_names() -> None:
     owner = pool(3)
 
     plan = steps(owner)
@@ -35,7 +35,7 @@ def test_an_empty_pool_makes_all_its_units_under_names_of_its_own() -> None:
     assert (plan.delete, plan.available, plan.last_serial, plan.reason) == ((), 0, 3, reasons.POOL_PROGRESSING)
 
 
-def test_a_full_pool_does_nothing_and_says_that_it_is_ready() -> None:
+def test_a_full_pool_does_nothing_and_is_ready() -> None:
     owner = pool(2)
 
     plan = steps(owner, stock(owner, 1), stock(owner, 2))
@@ -45,7 +45,7 @@ def test_a_full_pool_does_nothing_and_says_that_it_is_ready() -> None:
 
 
 @pytest.mark.parametrize("state", ["starting", "failed", "unschedulable"])
-def test_a_unit_that_is_not_ready_keeps_its_place(state: str) -> None:
+def test_a_unit_that_is_not_ready_counts_as_a_replica(state: str) -> None:
     owner = pool(2)
 
     plan = steps(owner, stock(owner, 1), stock(owner, 2, state))
@@ -54,7 +54,7 @@ def test_a_unit_that_is_not_ready_keeps_its_place(state: str) -> None:
     assert plan.available == 1
 
 
-def test_the_allowance_limits_what_is_made_and_the_plan_says_so() -> None:
+def test_the_allowance_limits_creations_and_the_plan_is_marked_limited() -> None:
     owner = pool(5)
 
     plan = steps(owner, allowance=2)
@@ -63,7 +63,7 @@ def test_the_allowance_limits_what_is_made_and_the_plan_says_so() -> None:
     assert plan.limited
 
 
-def test_a_claimed_unit_is_neither_removed_nor_replaced_until_it_is_gone() -> None:
+def test_a_claimed_unit_is_neither_deleted_nor_replaced_until_it_is_gone() -> None:
     owner = pool(2)
     ready, taken = stock(owner, 1), claimed(stock(owner, 2))
 
@@ -75,7 +75,7 @@ def test_a_claimed_unit_is_neither_removed_nor_replaced_until_it_is_gone() -> No
     assert serials(owner, emptied) == ([], [1])
 
 
-def test_a_pool_refills_only_when_the_active_unit_has_a_node() -> None:
+def test_a_pool_refills_only_when_the_active_unit_is_scheduled() -> None:
     owner = pool(2)
     ready, taken = stock(owner, 1), stock(owner, 2)
 
@@ -100,7 +100,7 @@ def test_a_pool_refills_only_when_the_active_unit_has_a_node() -> None:
         reasons.QUOTA_EXCEEDED,
     ],
 )
-def test_an_active_unit_that_gets_no_pod_keeps_no_place_in_the_pool(reason: str) -> None:
+def test_an_active_unit_without_a_pod_does_not_block_the_refill(reason: str) -> None:
     owner = pool(2)
     taken = stock(owner, 2)
 
@@ -112,7 +112,7 @@ def test_an_active_unit_that_gets_no_pod_keeps_no_place_in_the_pool(reason: str)
     assert serials(owner, homeless) == ([], [])
 
 
-def test_without_an_allowance_nothing_is_made_given_up_or_counted_as_if_it_were() -> None:
+def test_without_an_allowance_nothing_is_created_replaced_or_counted() -> None:
     tired = StockPoolStatus(failures=3, last_failure_time="2026-01-02T03:00:00Z", last_serial=3, observed_generation=3)
     stopped, due = pool(3, status=tired), pool(1, status=evolve(tired, failures=1, last_serial=1))
 
@@ -128,7 +128,7 @@ def test_without_an_allowance_nothing_is_made_given_up_or_counted_as_if_it_were(
     assert not any("being tried" in plan.message for plan in plans)
 
 
-def test_scaling_down_removes_what_is_not_ready_first_and_then_the_newest() -> None:
+def test_scaling_down_deletes_units_that_are_not_ready_first_and_then_the_newest() -> None:
     owner = pool(1)
 
     plan = steps(owner, stock(owner, 1), stock(owner, 2, "starting"), stock(owner, 3))
@@ -136,7 +136,7 @@ def test_scaling_down_removes_what_is_not_ready_first_and_then_the_newest() -> N
     assert serials(owner, plan) == ([], [2, 3])
 
 
-def test_scaling_to_zero_removes_all_and_says_so() -> None:
+def test_scaling_to_zero_deletes_all_units_and_is_reported() -> None:
     owner = pool(0)
 
     plan = steps(owner, stock(owner, 1), stock(owner, 2, "failed"))
@@ -146,7 +146,7 @@ def test_scaling_to_zero_removes_all_and_says_so() -> None:
     assert pool_status(owner, plan, NOW).phase == reasons.EMPTY
 
 
-def test_units_of_an_old_spec_go_one_by_one_each_when_a_new_one_is_ready() -> None:
+def test_units_of_an_old_spec_are_replaced_one_by_one() -> None:
     owner = pool(2)
     old = [stock(owner, 1, old=True), stock(owner, 2, old=True)]
 
@@ -163,7 +163,7 @@ def test_units_of_an_old_spec_go_one_by_one_each_when_a_new_one_is_ready() -> No
     assert "2 of an old spec are being replaced" in first.message
 
 
-def test_a_replacement_that_finds_no_node_is_named_and_nothing_is_given_up_for_it() -> None:
+def test_an_unschedulable_replacement_is_reported_and_nothing_is_deleted_for_it() -> None:
     owner = pool(1)
 
     plan = steps(owner, stock(owner, 1, old=True), stock(owner, 2, "unschedulable"))
@@ -172,7 +172,7 @@ def test_a_replacement_that_finds_no_node_is_named_and_nothing_is_given_up_for_i
     assert "1 find no node: 0/4 nodes are available" in plan.message
 
 
-def test_an_old_unit_that_serves_nobody_goes_at_once() -> None:
+def test_an_old_unit_that_is_not_ready_is_deleted_at_once() -> None:
     owner = pool(2)
 
     plan = steps(owner, stock(owner, 1, old=True), stock(owner, 2, "unschedulable", old=True))
@@ -196,7 +196,7 @@ def test_three_failures_in_a_row_stop_the_pool_for_half_a_minute() -> None:
     assert serials(owner, later) == ([4], [])
 
 
-def test_after_a_stop_one_unit_is_tried_at_a_time_and_each_failure_doubles_the_wait() -> None:
+def test_a_stopped_pool_retries_one_unit_at_a_time_and_doubles_the_wait() -> None:
     owner = pool(10, status=StockPoolStatus(failures=3, last_failure_time="2026-01-02T03:00:00Z"))
     failed = [stock(owner, serial, "failed") for serial in (1, 2, 3)]
 
@@ -207,7 +207,7 @@ def test_after_a_stop_one_unit_is_tried_at_a_time_and_each_failure_doubles_the_w
     assert again.retry_at == NOW + timedelta(seconds=60)
 
 
-def test_a_try_that_is_under_way_is_not_told_to_come() -> None:
+def test_no_next_retry_is_announced_while_a_replacement_is_starting() -> None:
     owner = pool(10, status=StockPoolStatus(failures=3, last_failure_time="2026-01-02T03:00:00Z"))
     failed = [stock(owner, serial, "failed") for serial in (1, 2, 3)]
 
@@ -219,7 +219,7 @@ def test_a_try_that_is_under_way_is_not_told_to_come() -> None:
     assert under_way.message == begun.message
 
 
-def test_a_failure_is_told_though_a_later_unit_is_ready() -> None:
+def test_a_failure_is_reported_even_if_a_later_unit_is_ready() -> None:
     owner = pool(3)
 
     plan = steps(owner, stock(owner, 1, "failed"), stock(owner, 2, "failed"), stock(owner, 3))
@@ -229,7 +229,7 @@ def test_a_failure_is_told_though_a_later_unit_is_ready() -> None:
     assert plan.message == f"1 of 3 stock units are ready; 2 failed, the next try is at 2026-01-02T03:04:35Z. {words}"
 
 
-def test_a_new_spec_that_fails_is_told_while_units_of_the_old_one_serve() -> None:
+def test_a_failing_new_spec_is_reported_while_old_units_are_ready() -> None:
     owner = pool(2)
 
     plan = steps(owner, stock(owner, 1, old=True), stock(owner, 2, old=True), stock(owner, 3, "failed"))
@@ -240,7 +240,7 @@ def test_a_new_spec_that_fails_is_told_while_units_of_the_old_one_serve() -> Non
     assert plan.message == f"2 of 2 stock units are ready; 2 of an old spec are being replaced; {trouble}. {words}"
 
 
-def test_a_unit_that_became_ready_ends_a_row_of_failures() -> None:
+def test_a_unit_that_became_ready_ends_the_failure_streak() -> None:
     owner = pool(10)
     failed = [stock(owner, serial, "failed") for serial in (1, 2, 3)]
 
@@ -250,7 +250,7 @@ def test_a_unit_that_became_ready_ends_a_row_of_failures() -> None:
     assert len(plan.create) == 6
 
 
-def test_a_name_is_not_used_again_whatever_tells_of_it() -> None:
+def test_a_name_is_never_reused() -> None:
     owner = pool(1, status=StockPoolStatus(last_serial=4))
 
     of_status = steps(owner)
@@ -262,7 +262,7 @@ def test_a_name_is_not_used_again_whatever_tells_of_it() -> None:
     assert serials(owner, of_active) == ([7], [])
 
 
-def test_units_of_an_earlier_pool_of_the_same_name_are_left_to_the_garbage_collector() -> None:
+def test_units_of_an_earlier_pool_of_the_same_name_are_not_touched() -> None:
     owner = pool(1)
     earlier = evolve(owner, metadata=evolve(owner.metadata, uid="another-uid"))
 
@@ -272,7 +272,7 @@ def test_units_of_an_earlier_pool_of_the_same_name_are_left_to_the_garbage_colle
     assert plan.available == 0
 
 
-def test_a_status_that_says_the_same_is_not_made_anew() -> None:
+def test_an_unchanged_status_is_the_identical_object() -> None:
     owner = pool(1)
     told = evolve(owner, status=pool_status(owner, steps(owner, stock(owner, 1)), NOW))
 

@@ -48,7 +48,7 @@ class Life:
         return evolve(unit, metadata=evolve(unit.metadata, creation_timestamp=format_seconds(self.now)))
 
 
-def test_a_unit_that_fails_in_a_full_pool_gives_its_place_up_after_half_a_minute() -> None:
+def test_a_failed_unit_of_a_full_pool_is_replaced_after_half_a_minute() -> None:
     owner = pool(2)
     units = [stock(owner, 1), stock(owner, 2, "failed")]
 
@@ -64,7 +64,7 @@ def test_a_unit_that_fails_in_a_full_pool_gives_its_place_up_after_half_a_minute
     assert "1 failed, one more is being tried" in late.message
 
 
-def test_a_pool_of_which_nothing_starts_tries_less_and_less_often_and_says_so() -> None:
+def test_a_pool_whose_units_all_fail_retries_with_growing_delays() -> None:
     life = Life(3, ["failed"] * 100)
 
     waits, plan = [], life.rest()
@@ -81,7 +81,7 @@ def test_a_pool_of_which_nothing_starts_tries_less_and_less_often_and_says_so() 
     assert life.owner.status.replaced == 8
 
 
-def test_a_unit_that_starts_at_last_ends_the_row_and_the_rest_follows() -> None:
+def test_a_unit_that_becomes_ready_ends_the_streak_and_the_pool_fills_up() -> None:
     life = Life(3, ["failed"] * 6)
 
     plan = life.rest()
@@ -93,7 +93,7 @@ def test_a_unit_that_starts_at_last_ends_the_row_and_the_rest_follows() -> None:
     assert (plan.failures, plan.reason, life.owner.status.replaced) == (0, reasons.POOL_READY, None)
 
 
-def test_a_failed_unit_gives_its_place_up_though_others_find_no_node() -> None:
+def test_a_failed_unit_is_replaced_even_if_others_are_unschedulable() -> None:
     owner = pool(3)
     units = [stock(owner, 1), stock(owner, 2, "failed"), stock(owner, 3, "unschedulable")]
 
@@ -109,7 +109,7 @@ def test_a_failed_unit_gives_its_place_up_though_others_find_no_node() -> None:
 
 
 @pytest.mark.parametrize(("failed", "seconds"), [(2, 30), (5, 120)])
-def test_failed_units_go_one_at_a_time_on_a_cluster_that_is_full(failed: int, seconds: int) -> None:
+def test_failed_units_are_replaced_one_at_a_time_on_a_full_cluster(failed: int, seconds: int) -> None:
     life = Life(6, ["failed"] * failed + ["unschedulable"] * 20)
 
     tries = []
@@ -126,7 +126,7 @@ def test_failed_units_go_one_at_a_time_on_a_cluster_that_is_full(failed: int, se
     assert "try" not in plan.message
 
 
-def test_places_of_a_stopped_pool_are_tried_one_at_a_time_though_no_node_takes_the_tries() -> None:
+def test_a_stopped_pool_retries_one_unit_at_a_time_even_if_they_are_unschedulable() -> None:
     life = Life(6, ["failed"] * 3 + ["unschedulable"] * 20)
     life.units = [life.made(serial) for serial in (1, 2, 3)]
 
@@ -140,7 +140,7 @@ def test_places_of_a_stopped_pool_are_tried_one_at_a_time_though_no_node_takes_t
     assert sizes == [3, 4, 5]
 
 
-def test_capacity_that_a_failed_unit_gave_up_is_waited_for_by_whoever_got_it() -> None:
+def test_a_replacement_waits_for_the_capacity_of_the_failed_unit() -> None:
     owner = pool(3, status=StockPoolStatus(failures=2, last_failure_time="2026-01-02T03:00:00Z", observed_generation=3))
     units = [stock(owner, 1, "failed"), stock(owner, 2, "starting"), stock(owner, 4, "unschedulable")]
 
@@ -150,7 +150,7 @@ def test_capacity_that_a_failed_unit_gave_up_is_waited_for_by_whoever_got_it() -
     assert "1 failed, one more is being tried; 1 find no node" in plan.message
 
 
-def test_a_new_spec_begins_anew() -> None:
+def test_a_new_spec_resets_the_failures() -> None:
     tired = StockPoolStatus(
         failures=9, replaced=8, replaced_serial=8, last_failure_time="2026-01-02T03:04:00Z", observed_generation=2
     )
@@ -161,7 +161,7 @@ def test_a_new_spec_begins_anew() -> None:
     assert ([serial_of(owner, name) for name in plan.create], plan.failures) == ([10, 11], 0)
 
 
-def test_a_unit_that_was_claimed_had_started() -> None:
+def test_a_claimed_unit_counts_as_a_success() -> None:
     owner = pool(3, status=StockPoolStatus(failures=4, replaced=4, replaced_serial=4, observed_generation=3))
     taken = stock(owner, 5)
 
@@ -171,7 +171,7 @@ def test_a_unit_that_was_claimed_had_started() -> None:
     assert (by_claim.failures, by_active.failures) == (0, 0)
 
 
-def test_no_failed_unit_is_replaced_while_its_place_is_promised() -> None:
+def test_no_failed_unit_is_replaced_while_a_hand_off_needs_its_capacity() -> None:
     owner = pool(1, status=StockPoolStatus(last_failure_time="2026-01-02T03:00:00Z", observed_generation=3))
 
     plan = next_steps(owner, [stock(owner, 1, "failed"), claimed(stock(owner, 2))], (), now=NOW, allowance=10)
@@ -180,7 +180,7 @@ def test_no_failed_unit_is_replaced_while_its_place_is_promised() -> None:
 
 
 @given(replicas=st.integers(1, 5), fates=st.lists(st.sampled_from(["ready", "failed"]), max_size=12))
-def test_a_pool_whose_troubles_end_is_full_in_the_end_and_never_has_too_many(replicas: int, fates: list[str]) -> None:
+def test_a_pool_whose_failures_end_becomes_full_and_never_exceeds_its_replicas(replicas: int, fates: list[str]) -> None:
     life = Life(replicas, fates)
 
     for _ in range(3 * len(fates) + 3):

@@ -26,7 +26,7 @@ def world(owner: StockPool, looks: list[tuple[str, bool, str]]) -> tuple[list[GP
 
 
 @given(replicas=st.integers(0, 8), looks=st.lists(LOOKS, max_size=12), allowance=st.integers(0, 5))
-def test_no_plan_touches_a_claim_drops_below_the_target_or_uses_a_name_twice(
+def test_no_plan_touches_a_claim_drops_below_replicas_or_reuses_a_name(
     replicas: int, looks: list[tuple[str, bool, str]], allowance: int
 ) -> None:
     owner = pool(replicas)
@@ -47,7 +47,7 @@ def test_no_plan_touches_a_claim_drops_below_the_target_or_uses_a_name_twice(
 
 
 @given(replicas=st.integers(0, 6), looks=st.lists(LOOKS, max_size=10))
-def test_a_pool_whose_units_all_start_comes_to_rest_full_and_without_old_units(
+def test_a_pool_whose_units_all_start_converges_to_full_without_old_units(
     replicas: int, looks: list[tuple[str, bool, str]]
 ) -> None:
     owner = pool(replicas)

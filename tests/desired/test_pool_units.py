@@ -31,12 +31,12 @@ def revision(spec: dict[str, Any]) -> str:
     ],
     ids=["defaults", "defaults inside", "what the server fills in", "a newer field inside", "a newer field"],
 )
-def test_a_spec_that_means_the_same_has_the_same_revision(same: dict[str, Any]) -> None:
+def test_equivalent_specs_have_the_same_revision(same: dict[str, Any]) -> None:
     assert revision(same) == revision(SAID)
 
 
 @given(units(), units())
-def test_units_have_another_revision_if_their_specs_say_something_else(one: GPUUnit, other: GPUUnit) -> None:
+def test_different_specs_have_different_revisions(one: GPUUnit, other: GPUUnit) -> None:
     assert (revision_of(one.spec) == revision_of(other.spec)) == (one.spec == other.spec)
     assert revision_of(decode(type(one.spec), encode(one.spec))) == revision_of(one.spec)
     assert revision_of(evolve(one.spec, gpu=one.spec.gpu + 1)) != revision_of(one.spec)

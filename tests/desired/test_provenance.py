@@ -21,7 +21,7 @@ def annotated(annotations: dict[str, str]) -> ObjectMeta:
     return ObjectMeta(name="a", annotations=FrozenDict(annotations))
 
 
-def test_a_claim_is_read_as_it_was_written() -> None:
+def test_a_claim_round_trips_through_annotations() -> None:
     pooled = Claim("uid-1", "op-1", ObjectKey("tenants", "demo"), "warm")
     free = Claim("uid-2", "op-2", ObjectKey("tenants", "demo"))
 
@@ -31,14 +31,14 @@ def test_a_claim_is_read_as_it_was_written() -> None:
 
 
 @pytest.mark.parametrize("garbage", ["a/b/c", "demo", "/demo", "tenants/", "tenants/No Name", "../demo", ""])
-def test_an_object_without_a_claim_is_free_and_a_spoilt_claim_is_still_one(garbage: str) -> None:
+def test_an_object_without_a_claim_is_free_and_an_invalid_claim_is_still_a_claim(garbage: str) -> None:
     spoilt = Claim("uid-1", "op-1", ObjectKey("tenants", "demo")).annotations(NOW) | {CLAIMED_FOR: garbage}
 
     assert claim_of(annotated({})) is None
     assert claim_of(annotated(spoilt)) == Claim("uid-1", "op-1", None)
 
 
-def test_names_that_no_object_can_have_are_none() -> None:
+def test_invalid_names_are_ignored() -> None:
     claim = Claim("uid-1", "../x", ObjectKey("tenants", "demo"), "No Pool")
     source = Provenance(ObjectKey("stock", "stock-1"), "uid-1", "No Pool")
 
@@ -48,7 +48,7 @@ def test_names_that_no_object_can_have_are_none() -> None:
         assert provenance_of(annotated(Provenance(stock, "uid-1").annotations())) is None
 
 
-def test_provenance_is_read_as_it_was_written() -> None:
+def test_provenance_round_trips_through_annotations() -> None:
     known = Provenance(ObjectKey("stock", "stock-1"), "uid-1", "warm")
 
     assert provenance_of(annotated(known.annotations())) == known

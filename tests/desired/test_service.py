@@ -35,11 +35,11 @@ def test_the_url_leads_to_the_primary_port_or_to_the_first_that_speaks_tcp(unit:
     assert access_url(unit, Rendering()) == url
 
 
-def test_a_cluster_may_have_a_domain_of_its_own() -> None:
+def test_a_custom_cluster_domain_is_used() -> None:
     assert access_url(a_unit(HTTP), Rendering(cluster_domain="corp")) == "http://unit-demo.team-a.svc.corp:8080"
 
 
-def test_there_is_a_service_for_ports_and_for_ports_only() -> None:
+def test_only_units_with_ports_have_a_service() -> None:
     service = unit_service(a_unit(DNS, HTTP), Rendering())
 
     assert service is not None

@@ -6,13 +6,13 @@ from gpuruntime.meta.names import is_dns_label
 from tests.desired.unit_strategies import OBJECT_NAMES
 
 
-def test_the_children_of_a_unit_are_called_like_it() -> None:
+def test_the_children_are_named_after_the_unit() -> None:
     assert child_name("demo-instance") == "unit-demo-instance"
     assert child_name("a" * 58) == "unit-" + "a" * 58
 
 
 @given(OBJECT_NAMES)
-def test_every_unit_has_children_with_names_that_a_service_can_have(name: str) -> None:
+def test_every_child_name_is_a_valid_service_name(name: str) -> None:
     child = child_name(name)
 
     assert is_dns_label(child)
@@ -20,17 +20,17 @@ def test_every_unit_has_children_with_names_that_a_service_can_have(name: str) -
 
 
 @given(OBJECT_NAMES, OBJECT_NAMES)
-def test_two_units_never_share_a_child(one: str, other: str) -> None:
+def test_different_units_have_different_child_names(one: str, other: str) -> None:
     assert (child_name(one) == child_name(other)) == (one == other)
 
 
-def test_units_whose_names_differ_after_the_cut_or_in_a_dot_never_share_a_child() -> None:
+def test_long_or_dotted_names_that_differ_have_different_child_names() -> None:
     names = [*(f"{'a' * 70}-{index}" for index in range(100)), "a.b", "a-b", "a.b.c", "a-b.c", "a.b-c"]
 
     assert len({child_name(name) for name in names}) == len(names)
 
 
-def test_nobody_can_name_a_unit_so_that_it_takes_the_child_of_a_long_one() -> None:
+def test_no_short_name_has_the_child_name_of_a_long_one() -> None:
     long = child_name("a" * 100)
 
     assert child_name(long.removeprefix("unit-").lstrip("-")) != long

@@ -16,7 +16,7 @@ from tests.desired.unit_strategies import units
 
 
 @pytest.mark.parametrize("fault", [*REFUSED, *UNSEEN], ids=lambda fault: fault.name)
-def test_a_fault_is_told_with_its_place(fault: Fault) -> None:
+def test_a_problem_names_its_field(fault: Fault) -> None:
     unit = decode(GPUUnit, unit_with(fault.spec, "runtime-instance"))
 
     told = problems(unit)
@@ -24,7 +24,7 @@ def test_a_fault_is_told_with_its_place(fault: Fault) -> None:
     assert {re.sub(r"\[\d+\]", "", problem.path) for problem in told} == {fault.path}
 
 
-def test_a_problem_says_what_was_found_and_what_was_expected() -> None:
+def test_a_problem_has_the_found_and_the_expected_value() -> None:
     unit = decode(GPUUnit, unit_with({"gpu": -1, "memory": "lots"}, "runtime-instance"))
 
     told = [str(problem) for problem in problems(unit)]
@@ -45,7 +45,7 @@ def test_no_problem_quotes_a_value_that_may_be_secret() -> None:
     assert "s3cret" not in told
 
 
-def test_a_long_value_is_cut() -> None:
+def test_a_long_value_is_truncated() -> None:
     unit = GPUUnit(ObjectMeta(name="a", namespace="b"), GPUUnitSpec("g 1" * 1000))
 
     (problem,) = problems(unit)
@@ -54,14 +54,14 @@ def test_a_long_value_is_cut() -> None:
 
 
 @given(units())
-def test_whatever_is_stored_its_problems_can_be_told(unit: GPUUnit) -> None:
+def test_the_problems_of_any_stored_spec_can_be_formatted(unit: GPUUnit) -> None:
     told = problems(unit)
 
     assert all(str(problem).startswith("spec") for problem in told)
 
 
 @given(sound_units())
-def test_a_sound_unit_has_no_problems_and_renders(unit: GPUUnit) -> None:
+def test_a_valid_unit_has_no_problems_and_renders(unit: GPUUnit) -> None:
     told = problems(unit)
 
     assert told == ()

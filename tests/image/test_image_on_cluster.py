@@ -32,7 +32,7 @@ def image(tmp_path: Path) -> Image:
     return build(read_dockerfile((ROOT / "Dockerfile").read_text()), tmp_path / "image")
 
 
-def test_its_pods_serve_and_reconcile_as_nobody_on_a_root_that_cannot_be_written(image: Image, tmp_path: Path) -> None:
+def test_its_pods_serve_and_reconcile_unprivileged_with_a_read_only_root(image: Image, tmp_path: Path) -> None:
     seed = {"operationID": "seed", "specName": "g1.1", "gpu": 1, "replicas": 1}
     large = {"operationID": "large", "name": "large", "specName": "g9", "cpu": "161", "coldStart": True}
     with image.run("--version", environment={}, files={}, log=tmp_path / "log") as container:

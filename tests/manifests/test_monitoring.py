@@ -90,7 +90,7 @@ def selectors(node: promql_parser.Expr) -> list[promql_parser.VectorSelector]:
 
 
 @pytest.mark.parametrize("where", EXPRESSIONS)
-def test_every_expression_parses_and_names_series_and_labels_that_there_are(where: str) -> None:
+def test_every_expression_parses_and_uses_existing_series_and_labels(where: str) -> None:
     for node in nodes(EXPRESSIONS[where]):
         if isinstance(node, promql_parser.VectorSelector):
             assert node.name in KNOWN
@@ -109,7 +109,7 @@ def is_value(matcher: promql_parser.Matcher) -> bool:
 
 
 @pytest.mark.parametrize("where", EXPRESSIONS)
-def test_what_other_controllers_show_under_the_same_name_is_left_out(where: str) -> None:
+def test_series_of_other_controllers_with_the_same_name_are_excluded(where: str) -> None:
     shared = {row["name"] for row in METRIC.finditer(METRICS) if row[0].startswith("| `leader_election_")}
     shared |= set(re.findall(r"^\| `(\w+)` \|[^|]*\|[^|]*\| every process \|", METRICS, re.MULTILINE))
 
@@ -121,7 +121,7 @@ def test_what_other_controllers_show_under_the_same_name_is_left_out(where: str)
 
 
 @pytest.mark.parametrize("alert", [alert for alert in ALERTS if "histogram_quantile" in alert["expr"]])
-def test_a_quantile_is_compared_with_a_bound_of_a_bucket_between_which_it_is_a_guess(alert: dict[str, str]) -> None:
+def test_a_quantile_is_compared_with_a_bucket_bound(alert: dict[str, str]) -> None:
     comparison = promql_parser.parse(alert["expr"])
 
     (selector,) = selectors(comparison)
@@ -146,7 +146,7 @@ def test_no_two_panels_share_a_title_and_none_overlap() -> None:
 
 
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: str(alert["alert"]))
-def test_every_alert_says_what_to_do_and_where_more_is_said(alert: dict[str, dict[str, str]]) -> None:
+def test_every_alert_has_a_summary_and_a_runbook(alert: dict[str, dict[str, str]]) -> None:
     name = str(alert["alert"])
     page, _, anchor = alert["annotations"]["runbook_url"].partition("#")
 
@@ -169,7 +169,7 @@ def result_labels(text: str) -> set[str]:
     return set.intersection(*kept) if kept else set(SCRAPED)
 
 
-def test_the_page_explains_no_alert_that_is_not_there() -> None:
+def test_the_page_documents_only_existing_alerts() -> None:
     explained = re.findall(r"^### (Gpuruntime\w+)$", RUNBOOKS, re.MULTILINE)
 
     assert sorted(explained) == sorted(alert["alert"] for alert in ALERTS)

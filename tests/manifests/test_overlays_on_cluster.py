@@ -38,7 +38,7 @@ def generations(cluster: ClusterAccess, overlay: str) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
-def test_an_overlay_is_installed_and_a_second_time_changes_nothing(cluster: ClusterAccess, overlay: str) -> None:
+def test_applying_an_overlay_twice_changes_nothing(cluster: ClusterAccess, overlay: str) -> None:
     first = apply(cluster, overlay)
     before = generations(cluster, overlay)
 
@@ -51,7 +51,7 @@ def test_an_overlay_is_installed_and_a_second_time_changes_nothing(cluster: Clus
     assert len(again) == len(first) > 20
 
 
-def test_production_comes_up_spread_over_nodes_and_lets_one_replica_of_each_go(cluster: ClusterAccess) -> None:
+def test_production_is_spread_over_nodes_and_tolerates_one_disruption(cluster: ClusterAccess) -> None:
     apply(cluster, "production")
 
     for name in ("gpuruntime-controller-manager", "gpuruntime-runtime-api"):
@@ -66,7 +66,7 @@ def test_production_comes_up_spread_over_nodes_and_lets_one_replica_of_each_go(c
         assert len({pod["spec"]["nodeName"] for pod in running}) == len(running) == replicas
 
 
-def test_a_pod_that_may_more_than_ours_is_kept_out_of_our_namespace(cluster: ClusterAccess) -> None:
+def test_a_privileged_pod_is_rejected_in_the_system_namespace(cluster: ClusterAccess) -> None:
     cluster.kubectl("apply", "--kustomize", str(MANIFESTS / "platform"))
     command = ("run", "root", "--image=gpuruntime:dev", "--namespace", SYSTEM, "--dry-run=server")
 

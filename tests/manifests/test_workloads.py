@@ -45,7 +45,7 @@ def ports(pod: dict[str, Any]) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("process", PROCESSES)
-def test_a_process_takes_its_config_and_its_pod_fits_it(overlay: Rendered, process: str, tmp_path: Path) -> None:
+def test_a_process_accepts_its_config_and_its_pod_matches(overlay: Rendered, process: str, tmp_path: Path) -> None:
     pod = template(overlay, process)
 
     config = effective(overlay, process, tmp_path)
@@ -62,7 +62,7 @@ def test_a_process_takes_its_config_and_its_pod_fits_it(overlay: Rendered, proce
 
 
 @pytest.mark.parametrize("process", PROCESSES)
-def test_each_probe_asks_its_own_question_where_the_process_answers_it(overlay: Rendered, process: str) -> None:
+def test_each_probe_uses_its_own_endpoint_on_the_right_port(overlay: Rendered, process: str) -> None:
     (container,) = template(overlay, process)["spec"]["containers"]
 
     probes = {name: container[f"{name}Probe"] for name in ("startup", "readiness", "liveness")}
@@ -76,7 +76,7 @@ def test_each_probe_asks_its_own_question_where_the_process_answers_it(overlay: 
 
 
 @pytest.mark.parametrize("process", PROCESSES)
-def test_a_pod_has_an_account_of_its_own_no_powers_and_a_bound_on_its_memory(overlay: Rendered, process: str) -> None:
+def test_a_pod_has_its_own_service_account_no_privileges_and_a_memory_limit(overlay: Rendered, process: str) -> None:
     pod = template(overlay, process)
 
     (container,) = pod["spec"]["containers"]
@@ -99,7 +99,7 @@ def test_a_pod_has_an_account_of_its_own_no_powers_and_a_bound_on_its_memory(ove
     assert "memory" in container["resources"]["limits"]
 
 
-def test_every_selector_finds_pods_and_every_port_is_one_of_theirs(overlay: Rendered) -> None:
+def test_every_selector_matches_pods_and_every_port_exists(overlay: Rendered) -> None:
     selected = []
     for service in overlay.of("Service"):
         wanted = [port["targetPort"] for port in service["spec"]["ports"]]
@@ -121,7 +121,7 @@ def test_every_selector_finds_pods_and_every_port_is_one_of_theirs(overlay: Rend
 
 
 @pytest.mark.parametrize("process", PROCESSES)
-def test_replicas_are_spread_by_a_selector_that_finds_them(overlay: Rendered, process: str) -> None:
+def test_topology_spread_selectors_match_the_replicas(overlay: Rendered, process: str) -> None:
     pod = template(overlay, process)
 
     (by_node,) = pod["spec"]["topologySpreadConstraints"]
@@ -132,7 +132,7 @@ def test_replicas_are_spread_by_a_selector_that_finds_them(overlay: Rendered, pr
     assert all(overlay.pods(SYSTEM, term["labelSelector"]["matchLabels"]) == [pod] for term in terms)
 
 
-def test_the_lease_that_a_role_names_is_the_one_that_the_process_takes(overlay: Rendered, tmp_path: Path) -> None:
+def test_the_lease_in_the_role_is_the_one_that_the_process_uses(overlay: Rendered, tmp_path: Path) -> None:
     config = effective(overlay, "controller-manager", tmp_path)
 
     named = {
@@ -166,7 +166,7 @@ def test_production_survives_the_loss_of_a_node_and_is_scraped() -> None:
     assert scraped == ["metrics", "metrics"]
 
 
-def test_production_runs_the_version_that_it_is_part_of() -> None:
+def test_production_runs_the_version_of_this_repository() -> None:
     overlay = rendered(MANIFESTS / "overlays" / "production")
 
     images = {template(overlay, process)["spec"]["containers"][0]["image"] for process in PROCESSES}
@@ -174,7 +174,7 @@ def test_production_runs_the_version_that_it_is_part_of() -> None:
     assert images == {f"ghcr.io/lokiwager/gpuruntime:v{__version__}"}
 
 
-def test_every_object_says_whose_it_is_and_none_is_in_the_default_namespace(overlay: Rendered) -> None:
+def test_every_object_has_the_product_labels_and_none_is_in_the_default_namespace(overlay: Rendered) -> None:
     generated = {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "CustomResourceDefinition"}
 
     unlabelled = [
@@ -195,7 +195,7 @@ def test_every_object_says_whose_it_is_and_none_is_in_the_default_namespace(over
     assert astray == []
 
 
-def test_the_certificate_goes_where_the_process_looks_for_it(tmp_path: Path) -> None:
+def test_the_certificate_is_mounted_where_the_process_reads_it(tmp_path: Path) -> None:
     component = tmp_path / "kustomization.yaml"
     base = os.path.relpath(MANIFESTS, tmp_path)  # kustomize takes no other
     component.write_text(yaml.safe_dump({"resources": [f"{base}/overlays/dev"], "components": [f"{base}/tls"]}))

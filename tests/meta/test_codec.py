@@ -35,7 +35,7 @@ WIRE: dict[str, Any] = {
 }
 
 
-def test_an_object_survives_as_value_and_as_bytes() -> None:
+def test_an_object_round_trips_as_value_and_as_bytes() -> None:
     text = json.dumps(WIRE).encode()
 
     widget = decode_bytes(Widget, text)
@@ -45,7 +45,7 @@ def test_an_object_survives_as_value_and_as_bytes() -> None:
     assert json.loads(encode_bytes(widget)) == WIRE
 
 
-def test_what_was_made_in_python_is_written_without_defaults() -> None:
+def test_an_object_created_in_python_is_encoded_without_defaults() -> None:
     widget = Widget(ObjectMeta(name="x", labels=FrozenDict(a="b")), WidgetSpec(tags=("t",)))
 
     assert encode(widget) == {
@@ -100,12 +100,12 @@ def test_no_bytes_raise_anything_else(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("value", [None, 1, "text", [], True])
-def test_what_is_no_object_is_refused(value: Any) -> None:
+def test_a_value_that_is_not_an_object_is_rejected(value: Any) -> None:
     with pytest.raises(DecodeError, match="cannot decode Widget: expected an object, got "):
         decode(Widget, value)
 
 
-def test_a_value_that_is_nested_beyond_reason_is_a_decode_error() -> None:
+def test_a_value_that_is_nested_too_deeply_is_a_decode_error() -> None:
     nested: Any = []
     for _ in range(100_000):
         nested = [nested]
@@ -121,7 +121,7 @@ def test_deep_but_legal_json_never_escapes_as_another_error() -> None:
         decode_bytes(Widget, text)
 
 
-def test_parsing_alone_says_what_was_read() -> None:
+def test_a_parse_error_names_its_subject() -> None:
     assert parse_json(b'{"a": [1]}', "a watch event") == {"a": [1]}
     with pytest.raises(DecodeError, match="cannot decode a watch event: expected JSON"):
         parse_json(b"}", "a watch event")

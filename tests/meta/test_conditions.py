@@ -40,7 +40,7 @@ def built(wanted: list[Condition]) -> tuple[Condition, ...]:
 
 
 @given(st.lists(conditions, max_size=5), conditions)
-def test_setting_a_condition_makes_it_so_and_keeps_the_order_of_all(before: list[Condition], wanted: Condition) -> None:
+def test_setting_a_condition_keeps_the_order(before: list[Condition], wanted: Condition) -> None:
     old = built(before)
 
     new = set_condition(old, wanted, LATER)
@@ -67,7 +67,7 @@ def test_the_transition_time_moves_exactly_when_the_status_does(before: list[Con
 
 
 @given(st.lists(conditions, max_size=5), conditions)
-def test_setting_it_again_gives_the_very_same_tuple(before: list[Condition], wanted: Condition) -> None:
+def test_setting_an_equal_condition_returns_the_identical_tuple(before: list[Condition], wanted: Condition) -> None:
     once = set_condition(built(before), wanted, NOW)
 
     twice = set_condition(once, evolve(wanted, last_transition_time="1999-01-01T00:00:00Z"), LATER)
@@ -76,7 +76,7 @@ def test_setting_it_again_gives_the_very_same_tuple(before: list[Condition], wan
 
 
 @given(st.lists(conditions, max_size=5), st.sampled_from(["Ready", "Other"]))
-def test_removing_a_condition_leaves_the_others_alone(before: list[Condition], type_: str) -> None:
+def test_removing_a_condition_keeps_the_others(before: list[Condition], type_: str) -> None:
     old = built(before)
 
     new = remove_condition(old, type_)
@@ -86,7 +86,7 @@ def test_removing_a_condition_leaves_the_others_alone(before: list[Condition], t
 
 
 @pytest.mark.parametrize(("status", "expected"), [("True", True), ("False", False), ("Unknown", False)])
-def test_only_a_condition_that_is_there_and_true_is_true(status: ConditionStatus, expected: bool) -> None:
+def test_only_an_existing_true_condition_is_true(status: ConditionStatus, expected: bool) -> None:
     ready = (Condition("Ready", status, "Started"),)
 
     assert is_true(ready, "Ready") is expected
@@ -110,13 +110,13 @@ def test_fields_that_only_the_server_knows_are_kept() -> None:
 
 
 @pytest.mark.parametrize("reason", ["", "two words", "1st", "trailing:", "Ünicode", "x" * 1025, "Newline\n"])
-def test_a_reason_that_the_server_would_refuse_is_refused(reason: str) -> None:
+def test_a_reason_that_the_server_would_reject_is_rejected(reason: str) -> None:
     with pytest.raises(ConditionError, match="expected a CamelCase word as reason of condition Ready"):
         set_condition((), Condition("Ready", "True", reason), NOW)
 
 
 @pytest.mark.parametrize("type_", ["", "two words", "Upper.Org/Ready", "x" * 317, "Ready\n"])
-def test_a_type_that_the_server_would_refuse_is_refused(type_: str) -> None:
+def test_a_type_that_the_server_would_reject_is_rejected(type_: str) -> None:
     with pytest.raises(ConditionError, match="expected a condition type such as Ready"):
         set_condition((), Condition(type_, "True", "Started"), NOW)
 
@@ -127,7 +127,7 @@ def test_a_status_is_one_of_three_texts(status: Any) -> None:
         set_condition((), Condition("Ready", status, "Started"), NOW)
 
 
-def test_a_message_that_is_too_long_for_the_server_is_cut() -> None:
+def test_a_message_that_is_too_long_for_the_server_is_truncated() -> None:
     (condition,) = set_condition((), Condition("Ready", "True", "Started", "x" * 40000), NOW)
 
     assert condition.message == "x" * 32765 + "..."

@@ -15,7 +15,7 @@ from gpuruntime.meta.decode_errors import DecodeError, Failure, Mismatch, failur
         (("labels", ""), "wrong @ $.labels['']"),
     ],
 )
-def test_a_failure_says_where_it_is(path: tuple[str | int, ...], expected: str) -> None:
+def test_a_failure_has_its_path(path: tuple[str | int, ...], expected: str) -> None:
     assert str(Failure("wrong", "wrong", path)) == expected
 
 
@@ -36,10 +36,10 @@ def test_a_mismatch_quotes_scalars_and_describes_the_rest(value: object, quoted:
     (failure,) = Mismatch.expected("a boolean", value).failures
 
     assert failure.text == f"expected a boolean, got {quoted}"
-    assert failure.discreet == f"expected a boolean, got {described}"
+    assert failure.redacted == f"expected a boolean, got {described}"
 
 
-def test_long_values_are_cut() -> None:
+def test_long_values_are_truncated() -> None:
     (failure,) = Mismatch.expected("an integer", "x" * 10_000).failures
 
     assert len(failure.text) < 150

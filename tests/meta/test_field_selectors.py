@@ -13,12 +13,12 @@ selectors = st.builds(
 
 
 @given(selectors)
-def test_a_selector_survives_its_text(selector: FieldSelector) -> None:
+def test_a_selector_round_trips_through_text(selector: FieldSelector) -> None:
     assert parse_field_selector(str(selector)) == selector
 
 
 @given(selectors, st.dictionaries(paths, values))
-def test_matching_agrees_with_the_plain_meaning(selector: FieldSelector, fields: dict[str, str]) -> None:
+def test_matching_agrees_with_a_naive_model(selector: FieldSelector, fields: dict[str, str]) -> None:
     expected = all((fields.get(term.path) or "") == term.value for term in selector.terms if term.operator == "=")
     expected &= all((fields.get(term.path) or "") != term.value for term in selector.terms if term.operator == "!=")
 
@@ -39,7 +39,7 @@ def test_matching_agrees_with_the_plain_meaning(selector: FieldSelector, fields:
         ("a= b", "a= b"),
     ],
 )
-def test_texts_mean_what_the_api_server_takes_them_for(text: str, canonical: str) -> None:
+def test_selectors_are_parsed_as_by_the_api_server(text: str, canonical: str) -> None:
     assert str(parse_field_selector(text)) == canonical
 
 
@@ -47,7 +47,7 @@ def test_texts_mean_what_the_api_server_takes_them_for(text: str, canonical: str
     ("text", "position"),
     [("a", 1), ("=b", 0), ("a=b,c", 5), ("a=b=c", 3), (r"a=\x", 2), ("a=b\\", 3), ("a b=c", 1), ("a=b, c=d", 4)],
 )
-def test_a_malformed_text_is_refused_with_the_position(text: str, position: int) -> None:
+def test_a_syntax_error_has_its_position(text: str, position: int) -> None:
     with pytest.raises(SelectorError, match=f"at position {position} of ") as caught:
         parse_field_selector(text)
 
@@ -55,13 +55,13 @@ def test_a_malformed_text_is_refused_with_the_position(text: str, position: int)
 
 
 @pytest.mark.parametrize("path", ["", "a,b", "a=b", "a b"])
-def test_a_path_that_no_text_could_hold_is_refused(path: str) -> None:
+def test_a_path_that_cannot_be_written_in_a_selector_is_rejected(path: str) -> None:
     with pytest.raises(SelectorError, match="expected a field path"):
         FieldTerm(path, "=", "x")
 
 
 @given(st.text(alphabet=r"ab=!,\ ."))
-def test_no_text_raises_anything_else(text: str) -> None:
+def test_no_input_raises_any_other_error(text: str) -> None:
     try:
         selector = parse_field_selector(text)
     except SelectorError:

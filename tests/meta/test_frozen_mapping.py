@@ -52,12 +52,12 @@ def test_every_mutator_that_dict_has_is_covered() -> None:
     assert all(name in vars(FrozenDict) for name in [*mutators, "__setitem__", "__delitem__", "__ior__"])
 
 
-def test_it_has_no_room_for_attributes() -> None:
+def test_it_has_no_instance_attributes() -> None:
     with pytest.raises(AttributeError):
         FrozenDict().note = 1  # type: ignore[attr-defined]  # that it fails is the test
 
 
-def test_a_union_is_frozen_and_leaves_both_sides_alone() -> None:
+def test_a_union_is_frozen_and_changes_neither_operand() -> None:
     left, right = FrozenDict({"a": 1, "b": 1}), {"b": 2}
 
     both = left | right
@@ -88,7 +88,7 @@ def test_it_is_hashable_when_its_values_are() -> None:
 
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))])  # noqa: S301  # our own bytes
-def test_duplicates_are_frozen_too(duplicate: Callable[[Any], Any]) -> None:
+def test_copies_are_frozen_as_well(duplicate: Callable[[Any], Any]) -> None:
     original = FrozenDict({"a": FrozenDict({"b": 1})})
 
     twin = duplicate(original)
@@ -98,7 +98,7 @@ def test_duplicates_are_frozen_too(duplicate: Callable[[Any], Any]) -> None:
 
 
 @given(json_values)
-def test_freezing_and_thawing_gives_back_the_value(value: Any) -> None:
+def test_freezing_and_thawing_round_trips(value: Any) -> None:
     frozen = freeze(value)
 
     assert thaw(frozen) == value
@@ -125,6 +125,6 @@ def test_empty_objects_are_shared() -> None:
 
 
 @pytest.mark.parametrize("value", [{"a": datetime.now(UTC)}, {1: "a"}, [{"a": {None: 1}}], {"a"}, b"bytes"])
-def test_what_json_cannot_hold_is_refused(value: Any) -> None:
+def test_values_that_are_not_json_are_rejected(value: Any) -> None:
     with pytest.raises(TypeError, match="expected a"):
         freeze(value)

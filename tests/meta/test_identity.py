@@ -54,7 +54,7 @@ def test_every_name_is_one_segment_of_the_path(name: str) -> None:
         (POD, ("ns", "a%2fb"), "got 'a%2fb'"),
     ],
 )
-def test_a_path_that_would_address_something_else_is_refused(
+def test_a_path_that_would_address_something_else_is_rejected(
     kind: ResourceKind, arguments: tuple[str | None, ...], complaint: str
 ) -> None:
     with pytest.raises(ValueError, match=r".") as caught:
@@ -68,7 +68,7 @@ def test_the_core_group_has_no_prefix_in_api_version() -> None:
     assert (str(DEPLOYMENT), str(POD)) == ("apps/v1 Deployment", "v1 Pod")
 
 
-def test_kinds_and_keys_can_key_a_cache() -> None:
+def test_kinds_and_keys_are_hashable() -> None:
     cache = {(POD, ObjectKey("ns", "x")): 1}
 
     found = cache[ResourceKind("", "v1", "Pod", "pods", namespaced=True), ObjectKey("ns", "x")]
@@ -83,13 +83,13 @@ def test_keys_sort_by_namespace_and_then_by_name() -> None:
 
 
 @given(st.just("") | names, names)
-def test_a_key_survives_its_text(namespace: str, name: str) -> None:
+def test_a_key_round_trips_through_text(namespace: str, name: str) -> None:
     key = ObjectKey(namespace, name)
 
     assert ObjectKey.parse(str(key)) == key
 
 
 @pytest.mark.parametrize("text", ["", "/", "ns/", "/name", "a/b/c"])
-def test_a_text_that_is_no_key_is_refused(text: str) -> None:
+def test_an_invalid_key_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="expected 'namespace/name' or 'name'"):
         ObjectKey.parse(text)

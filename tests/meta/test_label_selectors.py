@@ -38,12 +38,12 @@ def naive(requirement: Requirement, labels: Mapping[str, str]) -> bool:
 
 
 @given(selectors)
-def test_a_selector_survives_its_text(selector: Selector) -> None:
+def test_a_selector_round_trips_through_text(selector: Selector) -> None:
     assert parse_selector(str(selector)) == selector
 
 
 @given(selectors, label_sets)
-def test_matching_agrees_with_the_plain_meaning(selector: Selector, labels: dict[str, str]) -> None:
+def test_matching_agrees_with_a_naive_model(selector: Selector, labels: dict[str, str]) -> None:
     expected = all(naive(requirement, labels) for requirement in selector.requirements)
 
     assert selector.matches(labels) == expected
@@ -80,7 +80,7 @@ def test_labels_select_exactly_their_supersets(wanted: dict[str, str], labels: d
         ("example.org/a=b", "example.org/a=b"),
     ],
 )
-def test_texts_mean_what_the_api_server_takes_them_for(text: str, canonical: str) -> None:
+def test_selectors_are_parsed_as_by_the_api_server(text: str, canonical: str) -> None:
     assert str(parse_selector(text)) == canonical
 
 
@@ -108,7 +108,7 @@ def test_texts_mean_what_the_api_server_takes_them_for(text: str, canonical: str
         ("a/b/c", 0),
     ],
 )
-def test_a_malformed_text_is_refused_with_the_position(text: str, position: int) -> None:
+def test_a_syntax_error_has_its_position(text: str, position: int) -> None:
     with pytest.raises(SelectorError, match=f"at position {position} of ") as caught:
         parse_selector(text)
 
@@ -116,7 +116,7 @@ def test_a_malformed_text_is_refused_with_the_position(text: str, position: int)
 
 
 @given(st.text(alphabet="ab=!(), innot<>-/.\t\n"))
-def test_no_text_raises_anything_else(text: str) -> None:
+def test_no_input_raises_any_other_error(text: str) -> None:
     try:
         selector = parse_selector(text)
     except SelectorError:
@@ -124,7 +124,7 @@ def test_no_text_raises_anything_else(text: str) -> None:
     assert parse_selector(str(selector)) == selector
 
 
-def test_a_label_selector_of_an_object_is_read_in_full() -> None:
+def test_a_label_selector_with_labels_and_expressions_is_read() -> None:
     wire = {
         "matchLabels": {"app": "llm"},
         "matchExpressions": [
@@ -152,7 +152,7 @@ def test_an_empty_label_selector_selects_everything() -> None:
         (LabelSelectorRequirement("a", "In", ("b c",)), "expected a label value"),
     ],
 )
-def test_a_label_selector_that_the_server_would_refuse_is_refused(
+def test_a_label_selector_that_the_server_would_reject_is_rejected(
     expression: LabelSelectorRequirement, complaint: str
 ) -> None:
     selector = LabelSelector(match_expressions=(expression,))
@@ -165,7 +165,7 @@ def test_a_label_selector_that_the_server_would_refuse_is_refused(
 
 
 @given(selectors)
-def test_equal_selectors_are_equal_in_whatever_order_they_were_built(selector: Selector) -> None:
+def test_selectors_are_equal_in_any_order_of_requirements(selector: Selector) -> None:
     shuffled = evolve(selector, requirements=tuple(reversed(selector.requirements)))
 
     assert shuffled == selector

@@ -60,7 +60,7 @@ def test_a_cut_at_a_dot_or_a_dash_leaves_a_valid_name(seam: str) -> None:
     assert is_dns_subdomain(clamp(cut_after_seam))
 
 
-def test_a_name_that_fits_is_left_alone() -> None:
+def test_a_name_that_fits_is_unchanged() -> None:
     assert clamp("a" * 63) == "a" * 63
 
 
@@ -72,6 +72,6 @@ def test_the_result_is_the_same_in_every_version_of_this_library() -> None:
     assert clamp("a" * 64) == "a" * 52 + "-ffe054fe7a"
 
 
-def test_a_limit_without_room_for_the_hash_is_refused() -> None:
+def test_a_limit_without_room_for_the_hash_is_rejected() -> None:
     with pytest.raises(ValueError, match="expected a limit of at least 12, got 11"):
         clamp("a" * 64, 11)

@@ -94,7 +94,7 @@ def test_type_fields_may_be_absent_as_they_are_in_lists() -> None:
         ({"kind": None}, ("expected 'Widget', got null @ $.kind",)),
     ],
 )
-def test_an_object_of_another_kind_is_refused_and_both_are_named(
+def test_an_object_of_another_kind_is_rejected_and_both_are_named(
     fields: dict[str, Any], failures: tuple[str, ...]
 ) -> None:
     with pytest.raises(DecodeError) as caught:

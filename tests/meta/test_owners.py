@@ -15,7 +15,7 @@ REFERENCE = OwnerReference("example.org/v1", "Widget", "parent", "uid-1", contro
 BYSTANDER = OwnerReference("v1", "ConfigMap", "other", "uid-9")
 
 
-def test_a_free_child_gets_a_blocking_controller_reference() -> None:
+def test_a_child_without_owner_gets_a_blocking_controller_reference() -> None:
     child = evolve(CHILD, owner_references=(BYSTANDER,))
 
     owned = set_controller(child, OWNER)
@@ -25,7 +25,7 @@ def test_a_free_child_gets_a_blocking_controller_reference() -> None:
     assert is_controlled_by(owned, OWNER)
 
 
-def test_taking_control_again_changes_nothing() -> None:
+def test_setting_the_controller_again_changes_nothing() -> None:
     owned = set_controller(CHILD, OWNER)
 
     assert set_controller(owned, OWNER) is owned
@@ -51,7 +51,7 @@ def test_another_controller_is_never_replaced() -> None:
         evolve(REFERENCE, block_owner_deletion=False),
     ],
 )
-def test_an_outdated_reference_to_the_same_owner_is_replaced_in_its_place(stale: OwnerReference) -> None:
+def test_an_outdated_reference_to_the_same_owner_is_replaced_in_place(stale: OwnerReference) -> None:
     child = evolve(CHILD, owner_references=(stale, BYSTANDER, evolve(stale, uid="uid-00", controller=None)))
 
     owned = set_controller(child, OWNER)
@@ -59,13 +59,13 @@ def test_an_outdated_reference_to_the_same_owner_is_replaced_in_its_place(stale:
     assert owned.owner_references == (REFERENCE, BYSTANDER)
 
 
-def test_a_namesake_with_another_uid_does_not_control_the_child() -> None:
+def test_an_object_of_the_same_name_with_another_uid_is_not_the_controller() -> None:
     child = evolve(CHILD, owner_references=(evolve(REFERENCE, uid="uid-0"),))
 
     assert not is_controlled_by(child, OWNER)
 
 
-def test_an_owner_that_merely_owns_does_not_control() -> None:
+def test_an_owner_without_the_controller_flag_is_not_the_controller() -> None:
     child = evolve(CHILD, owner_references=(evolve(REFERENCE, controller=None),))
 
     assert controller_of(child) is None
@@ -73,7 +73,7 @@ def test_an_owner_that_merely_owns_does_not_control() -> None:
 
 
 @pytest.mark.parametrize(("namespace", "place"), [("", "cluster-scoped"), ("elsewhere", "in namespace elsewhere")])
-def test_a_namespaced_owner_stays_in_its_namespace(namespace: str, place: str) -> None:
+def test_a_namespaced_owner_owns_in_its_namespace_only(namespace: str, place: str) -> None:
     with pytest.raises(OwnerError, match=f"expected its own namespace, got {place}"):
         set_controller(evolve(CHILD, namespace=namespace), OWNER)
 

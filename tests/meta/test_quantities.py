@@ -100,13 +100,13 @@ def test_texts_are_parsed_as_the_api_server_does(text: str, nanos: int, notation
 
 
 @pytest.mark.parametrize("text", [*INVALID, "", ".", "+", "Ki", "1e99999", "9" * 300, "\u0661"])
-def test_what_is_no_quantity_is_refused(text: str) -> None:
+def test_an_invalid_quantity_is_rejected(text: str) -> None:
     with pytest.raises(QuantityError, match="expected a quantity such as"):
         parse_quantity(text)
 
 
 @given(quantities)
-def test_a_quantity_survives_its_text(quantity: Quantity) -> None:
+def test_a_quantity_round_trips_through_text(quantity: Quantity) -> None:
     again = parse_quantity(str(quantity))
 
     assert again == quantity
@@ -148,7 +148,7 @@ def test_whole_units_are_rounded_up(text: str, whole: int) -> None:
 
 
 @given(st.text())
-def test_no_text_raises_anything_else(text: str) -> None:
+def test_no_input_raises_any_other_error(text: str) -> None:
     try:
         parse_quantity(text)
     except QuantityError:

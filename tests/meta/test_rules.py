@@ -44,7 +44,7 @@ def test_decoding_sees_the_types_inside_annotations_and_no_rules() -> None:
 
 
 @pytest.mark.parametrize("bounds", [Range, Length, Items, Properties])
-def test_bounds_need_an_end_and_the_right_order(bounds: Callable[..., Any]) -> None:
+def test_bounds_need_a_limit_and_the_right_order(bounds: Callable[..., Any]) -> None:
     with pytest.raises(ValueError, match="neither minimum nor maximum; give at least one"):
         bounds()
     with pytest.raises(ValueError, match="has maximum 1, expected at least its minimum 2"):
@@ -54,7 +54,7 @@ def test_bounds_need_an_end_and_the_right_order(bounds: Callable[..., Any]) -> N
 
 
 @pytest.mark.parametrize("empty", [lambda: Pattern(""), lambda: Format(""), lambda: Cel(""), MapOf])
-def test_a_rule_that_says_nothing_is_refused(empty: Callable[[], Any]) -> None:
+def test_an_empty_rule_is_rejected(empty: Callable[[], Any]) -> None:
     with pytest.raises(ValueError, match=r"must be"):
         empty()
 
@@ -64,7 +64,7 @@ def test_a_column_has_a_path() -> None:
         Column("Phase", "status.phase")
 
 
-def test_rules_are_values_that_can_key_caches() -> None:
+def test_rules_are_hashable_values() -> None:
     rules = {MapOf("name", "protocol"), Default([1, {"a": 2}]), Range(minimum=1)}
 
     assert rules == {MapOf("name", "protocol"), Default([1, {"a": 2}]), Range(minimum=1)}

@@ -42,7 +42,7 @@ def type_of(kind: str) -> dict[str, str]:
     return {"apiVersion": "example.org/v1", "kind": kind}
 
 
-def test_two_states_of_an_object_have_one_spec() -> None:
+def test_two_versions_of_an_object_share_one_spec() -> None:
     before = decode_sharing_spec(Widget, raw({"text": "long", "anything": [1, {"a": None}]}))
 
     after = decode_sharing_spec(Widget, raw({"text": "long", "anything": [1, {"a": None}]}, "2"))
@@ -65,7 +65,7 @@ values = st.sampled_from([True, 1, 1.0, "1", [True], [1], {"a": False}, {"a": 0}
 
 
 @given(st.lists(st.dictionaries(st.sampled_from(["text", "anything", "unknown"]), values, max_size=3), max_size=8))
-def test_whatever_was_decoded_before_an_object_is_what_it_is_by_itself(specs: list[dict[str, Any]]) -> None:
+def test_sharing_does_not_depend_on_what_was_decoded_before(specs: list[dict[str, Any]]) -> None:
     held = []
 
     for spec in specs:
@@ -83,7 +83,7 @@ def test_whatever_was_decoded_before_an_object_is_what_it_is_by_itself(specs: li
         assert isinstance(beside, str) or encode(beside) == {**type_of("Widget"), **raw(spec)}
 
 
-def test_what_is_no_json_is_refused_even_if_its_text_is_known() -> None:
+def test_a_value_that_is_not_json_is_rejected_even_if_its_text_is_cached() -> None:
     known = decode_sharing_spec(Widget, raw({"text": "2026-01-02"}))
 
     with pytest.raises(DecodeError, match=r"spec\.text"):
@@ -92,7 +92,7 @@ def test_what_is_no_json_is_refused_even_if_its_text_is_known() -> None:
     assert known.spec.text == "2026-01-02"
 
 
-def test_a_spec_that_nobody_holds_is_forgotten() -> None:
+def test_an_unreferenced_spec_is_evicted() -> None:
     widget: Widget | None = decode_sharing_spec(Widget, raw({"text": "short-lived"}))
     spec = ref(widget.spec) if widget is not None else None
 

@@ -107,7 +107,7 @@ def test_known_and_unknown_fields_survive_exactly(value: dict[str, Any]) -> None
 
 
 @given(wire_objects(Tree))
-def test_nothing_that_was_read_can_be_changed(value: dict[str, Any]) -> None:
+def test_decoded_objects_are_immutable(value: dict[str, Any]) -> None:
     decoded = decode(Tree, value)
 
     assert_immutable(decoded)
@@ -134,7 +134,7 @@ def test_arbitrary_json_decodes_exactly_or_is_a_decode_error(value: Any) -> None
 
 
 @given(wire_objects(Tree), st.sampled_from(["name", "count", "ports", "labels", "children", "first", "mode"]))
-def test_one_field_of_the_wrong_type_is_the_one_that_is_named(value: dict[str, Any], wire_field: str) -> None:
+def test_a_field_of_the_wrong_type_is_named(value: dict[str, Any], wire_field: str) -> None:
     with pytest.raises(DecodeError) as caught:
         decode(Tree, {**value, wire_field: 1.5})
 
@@ -142,7 +142,7 @@ def test_one_field_of_the_wrong_type_is_the_one_that_is_named(value: dict[str, A
     assert caught.value.failures[0].endswith(f"got 1.5 @ $.{wire_field}")
 
 
-def test_a_part_that_was_decoded_before_is_taken_as_it_is() -> None:
+def test_an_already_decoded_part_is_used_as_it_is() -> None:
     port = decode(Port, {"number": 80, "target": "http", "x-new": 1})
 
     tree = decode(Tree, {"name": "a", "first": port})
@@ -179,12 +179,12 @@ def test_a_sensitive_value_is_never_quoted() -> None:
     assert "123456" not in str(caught.value)
 
 
-def test_a_null_for_a_required_field_is_refused() -> None:
+def test_a_null_for_a_required_field_is_rejected() -> None:
     with pytest.raises(DecodeError, match=r"expected a string, got null @ \$\.name"):
         decode(Tree, {"name": None})
 
 
-def test_what_a_validator_refuses_is_a_decode_error_at_the_object() -> None:
+def test_a_validator_error_is_a_decode_error_at_the_object() -> None:
     @frozen
     class Checked(Struct):
         number: int = field(validator=validators.ge(0))
@@ -200,7 +200,7 @@ def test_what_a_validator_refuses_is_a_decode_error_at_the_object() -> None:
     assert [failure.rpartition(" @ ")[2] for failure in caught.value.failures] == ["$.parts[1]", "$.parts[2]"]
 
 
-def test_keys_and_values_that_json_cannot_hold_are_refused_by_name() -> None:
+def test_keys_and_values_that_json_cannot_hold_are_rejected_by_name() -> None:
     with pytest.raises(DecodeError) as caught:
         decode(Tree, {"name": "x", 1: 2, "when": {"day": object()}})
 

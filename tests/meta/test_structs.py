@@ -31,11 +31,11 @@ def test_python_names_become_wire_names(attribute: str, expected: str) -> None:
     assert wire_name(fields(Outer).__getattribute__(attribute)) == expected
 
 
-def test_only_fields_that_say_so_are_sensitive() -> None:
+def test_only_declared_fields_are_sensitive() -> None:
     assert [attribute.name for attribute in fields(Outer) if is_sensitive(attribute)] == ["password"]
 
 
-def test_defaults_and_factories_and_required_fields_are_told_apart() -> None:
+def test_defaults_factories_and_required_fields_are_distinguished() -> None:
     defaults = {attribute.name: default_of(attribute) for attribute in fields(Outer)}
 
     assert defaults["plain"] is NOTHING
@@ -43,7 +43,7 @@ def test_defaults_and_factories_and_required_fields_are_told_apart() -> None:
     assert defaults["inner"] == Inner()
 
 
-def test_a_repr_shows_what_is_set_and_hides_secrets() -> None:
+def test_a_repr_shows_the_set_fields_and_hides_secrets() -> None:
     extra: FrozenDict[str, Any] = FrozenDict({"newField": 1})
 
     shown = repr(Outer("x", password="hunter2", hidden=1, inner=Inner(3), extra=extra))
@@ -52,7 +52,7 @@ def test_a_repr_shows_what_is_set_and_hides_secrets() -> None:
     assert repr(Outer("x")) == "Outer(plain='x')"
 
 
-def test_a_repr_of_ones_own_is_respected() -> None:
+def test_a_custom_repr_is_kept() -> None:
     @frozen
     class Named(Struct):
         name: str = ""

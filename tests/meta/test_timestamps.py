@@ -54,7 +54,7 @@ def test_what_go_writes_is_read(text: str, expected: datetime) -> None:
         "٢٠٢٦-01-02T03:04:05Z",
     ],
 )
-def test_anything_else_is_refused(text: str) -> None:
+def test_anything_else_is_rejected(text: str) -> None:
     with pytest.raises(TimestampError, match="expected a timestamp"):
         parse_timestamp(text)
 
@@ -65,7 +65,7 @@ def test_microseconds_survive(instant: datetime) -> None:
 
 
 @given(instants)
-def test_seconds_are_cut_and_never_rounded_up(instant: datetime) -> None:
+def test_fractions_of_a_second_are_truncated(instant: datetime) -> None:
     assert parse_timestamp(format_seconds(instant)) == instant.replace(microsecond=0)
 
 
@@ -76,13 +76,13 @@ def test_both_forms_are_utc_and_of_constant_width() -> None:
     assert format_micros(instant) == "2026-01-02T03:04:05.000000Z"
 
 
-def test_a_datetime_without_zone_is_refused() -> None:
+def test_a_datetime_without_zone_is_rejected() -> None:
     with pytest.raises(ValueError, match="expected a datetime with a time zone"):
         format_seconds(datetime(2026, 1, 2))  # noqa: DTZ001  # that it fails is the test
 
 
 @given(st.text())
-def test_no_text_raises_anything_else(text: str) -> None:
+def test_no_input_raises_any_other_error(text: str) -> None:
     try:
         parse_timestamp(text)
     except TimestampError:

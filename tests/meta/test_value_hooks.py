@@ -109,7 +109,7 @@ BAD: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.parametrize(("wire", "value"), GOOD)
-def test_a_value_of_the_right_type_survives(wire: str, value: Any) -> None:
+def test_a_value_of_the_right_type_round_trips(wire: str, value: Any) -> None:
     decoded = decode(Everything, {wire: value})
     encoded = encode(decoded)
 
@@ -118,7 +118,7 @@ def test_a_value_of_the_right_type_survives(wire: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize(("wire", "value", "failure"), BAD)
-def test_a_value_of_another_type_is_refused_and_never_coerced(wire: str, value: Any, failure: str) -> None:
+def test_a_value_of_another_type_is_rejected_and_never_coerced(wire: str, value: Any, failure: str) -> None:
     with pytest.raises(DecodeError) as caught:
         decode(Everything, {wire: value})
 
@@ -133,7 +133,7 @@ def test_enums_become_members_and_collections_become_immutable() -> None:
     assert decoded.free == (FrozenDict(),)
 
 
-def test_encoding_gives_plain_values_and_no_enum_members() -> None:
+def test_encoding_returns_plain_values_and_no_enum_members() -> None:
     encoded = encode(Everything(phase=Phase.DONE, colour=Colour.RED, level=Level.ONE, phases=(Phase.RUNNING,)))
 
     assert [type(encoded[key]) for key in ("phase", "colour", "level")] == [str, str, int]
@@ -145,6 +145,6 @@ def test_encoding_gives_plain_values_and_no_enum_members() -> None:
     [list[str], dict[str, str], tuple[str, int], FrozenDict[int, str], Mapping[str, str], datetime, bytes, Part | str,
      tuple[list[str], ...], set[str], FrozenDict, Literal[Phase.DONE]],
 )  # fmt: skip
-def test_a_type_that_is_mutable_or_lossy_is_refused(annotation: Any) -> None:
+def test_a_type_that_is_mutable_or_lossy_is_rejected(annotation: Any) -> None:
     with pytest.raises(UnsupportedTypeError, match="field x of Y has type "):
         require_supported(annotation, "field x of Y")

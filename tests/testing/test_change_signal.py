@@ -5,13 +5,13 @@ import asyncio
 from gpuruntime.testing.change_signal import ChangeSignal
 
 
-async def test_a_condition_that_holds_already_is_not_waited_for() -> None:
+async def test_waiting_for_a_condition_that_holds_returns_at_once() -> None:
     signal = ChangeSignal()
 
     await signal.until(lambda: True)
 
 
-async def test_every_waiter_looks_again_after_each_announcement() -> None:
+async def test_every_waiter_checks_again_after_each_announcement() -> None:
     signal = ChangeSignal()
     state: list[int] = []
     looks: list[int] = []

@@ -31,7 +31,7 @@ async def test_leaving_cancels_a_handler_and_waits_for_it() -> None:
     assert len(asyncio.all_tasks()) == 1
 
 
-async def test_a_client_that_does_not_read_cannot_keep_the_server_from_ending() -> None:
+async def test_a_client_that_does_not_read_cannot_block_the_shutdown() -> None:
     size = 50_000_000
 
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
@@ -53,7 +53,7 @@ async def test_a_client_that_does_not_read_cannot_keep_the_server_from_ending() 
     assert len(asyncio.all_tasks()) == 1
 
 
-async def test_nobody_listens_afterwards() -> None:
+async def test_the_port_is_closed_afterwards() -> None:
     async def handle(_: web.BaseRequest) -> web.StreamResponse:
         return web.Response()
 

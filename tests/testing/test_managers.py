@@ -42,7 +42,7 @@ class Work:
             self.ended.set()
 
 
-async def test_a_manager_is_at_work_in_the_block_and_has_stopped_in_order_after_it(
+async def test_a_manager_runs_in_the_block_and_is_stopped_gracefully_after_it(
     kube_cluster: ClusterAccess, kube_namespace: str
 ) -> None:
     manager = Manager(from_kubeconfig(kube_cluster.kubeconfig), ManagerOptions("tested"))
@@ -61,7 +61,7 @@ async def test_a_manager_is_at_work_in_the_block_and_has_stopped_in_order_after_
     assert manager.is_stopping
 
 
-async def test_the_failure_of_the_manager_ends_the_block_and_is_raised_as_it_is(manager: Manager) -> None:
+async def test_a_failure_of_the_manager_ends_the_block_and_is_raised(manager: Manager) -> None:
     async def fail() -> None:
         raise ProgramError("broken")
 
@@ -72,7 +72,7 @@ async def test_the_failure_of_the_manager_ends_the_block_and_is_raised_as_it_is(
             await asyncio.get_running_loop().create_future()
 
 
-async def test_the_failure_of_the_block_ends_the_manager_and_is_raised_as_it_is(manager: Manager) -> None:
+async def test_a_failure_of_the_block_ends_the_manager_and_is_raised(manager: Manager) -> None:
     work = Work()
     manager.add(work.run, "work", group="always")
 
@@ -87,13 +87,13 @@ async def test_the_failure_of_the_block_ends_the_manager_and_is_raised_as_it_is(
     assert work.ended.is_set()
 
 
-async def test_a_block_that_takes_too_long_says_how_long_it_had(manager: Manager) -> None:
+async def test_a_timeout_of_the_block_names_the_limit(manager: Manager) -> None:
     with pytest.raises(TimeoutError, match=r"more than 0\.05 s.*`within`"):
         async with running(manager, within=0.05):
             await asyncio.get_running_loop().create_future()
 
 
-async def test_a_timeout_of_the_block_itself_stays_its_own(manager: Manager) -> None:
+async def test_a_timeout_error_inside_the_block_is_not_replaced(manager: Manager) -> None:
     with pytest.raises(TimeoutError, match="theirs"):
         async with running(manager):
             raise TimeoutError("theirs")

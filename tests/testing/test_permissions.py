@@ -8,28 +8,28 @@ def request(verb: str, resource: str, namespace: str = "a", name: str = "", **ot
     return Request(verb=verb, resource=resource, namespace=namespace, name=name, **told)  # type: ignore[arg-type]  # by name
 
 
-def test_a_right_to_all_namespaces_is_used_by_a_request_to_one() -> None:
+def test_a_permission_for_all_namespaces_is_used_by_a_request_to_one() -> None:
     found = usage([Permission("", "pods", "list")], [request("list", "pods")], user="worker")
 
     assert found.is_exact
     assert str(found) == "every permission was used, and no other was tried"
 
 
-def test_a_right_in_one_namespace_does_not_allow_a_list_of_all() -> None:
+def test_a_permission_in_one_namespace_does_not_cover_a_list_of_all() -> None:
     found = usage([Permission("", "pods", "list", "a")], [request("list", "pods", namespace="")], user="worker")
 
     assert [str(permission) for permission in found.missing] == ["list pods everywhere"]
     assert [str(permission) for permission in found.unused] == ["list pods in a"]
 
 
-def test_requests_of_others_do_not_count() -> None:
+def test_requests_of_other_users_do_not_count() -> None:
     found = usage([Permission("", "pods", "list")], [request("list", "pods", user="somebody")], user="worker")
 
     assert not found.missing
     assert len(found.unused) == 1
 
 
-def test_groups_and_subresources_are_told_apart() -> None:
+def test_groups_and_subresources_are_distinguished() -> None:
     permissions = [Permission("apps", "deployments", "patch", "a")]
 
     found = usage(
@@ -48,7 +48,7 @@ def test_groups_and_subresources_are_told_apart() -> None:
     ]
 
 
-def test_an_apply_that_makes_an_object_needs_the_right_to_create() -> None:
+def test_an_apply_that_creates_an_object_needs_the_create_permission() -> None:
     permissions = [Permission("", "secrets", "patch", "a"), Permission("", "secrets", "create", "a")]
 
     changed = usage(permissions, [request("patch", "secrets", name="x")], user="worker")
@@ -58,7 +58,7 @@ def test_an_apply_that_makes_an_object_needs_the_right_to_create() -> None:
     assert made.is_exact
 
 
-def test_rare_rights_are_excused_with_their_reason_and_what_everybody_may_do_is_not_missing() -> None:
+def test_rare_permissions_are_excused_and_default_ones_are_not_missing() -> None:
     permissions = [Permission("", "secrets", "get", "a", rare="used at full moon")]
     reviews = request("create", "selfsubjectaccessreviews", "", group="authorization.k8s.io")
 

@@ -17,7 +17,7 @@ def core(kubeconfig: Path) -> client.CoreV1Api:
     return client.CoreV1Api(config.new_client_from_config(str(kubeconfig)))
 
 
-def test_an_account_without_rules_may_do_nothing(kube_account: AccountFactory, kube_namespace: str) -> None:
+def test_an_account_without_rules_has_no_permissions(kube_account: AccountFactory, kube_namespace: str) -> None:
     account = kube_account()
 
     with pytest.raises(client.ApiException) as refusal:
@@ -27,7 +27,7 @@ def test_an_account_without_rules_may_do_nothing(kube_account: AccountFactory, k
     assert account.username in str(refusal.value.body)
 
 
-def test_an_account_may_do_what_its_rules_say_and_no_more(kube_account: AccountFactory, kube_namespace: str) -> None:
+def test_an_account_has_exactly_the_permissions_of_its_rules(kube_account: AccountFactory, kube_namespace: str) -> None:
     api = core(kube_account(rules=[READ_PODS], cluster_rules=[READ_NODES]).kubeconfig)
 
     assert api.list_namespaced_pod(kube_namespace).items == []
@@ -38,7 +38,7 @@ def test_an_account_may_do_what_its_rules_say_and_no_more(kube_account: AccountF
         api.list_namespaced_secret(kube_namespace)
 
 
-def test_a_token_that_is_none_is_refused(kube_cluster: ClusterAccess, tmp_path: Path) -> None:
+def test_an_invalid_token_is_rejected(kube_cluster: ClusterAccess, tmp_path: Path) -> None:
     stranger = tmp_path / "kubeconfig"
     kube_cluster.kubectl("config", "view", "--raw")
     stranger.write_text(str(kube_cluster.kubeconfig_for("not-a-token")))
@@ -47,7 +47,7 @@ def test_a_token_that_is_none_is_refused(kube_cluster: ClusterAccess, tmp_path: 
         core(stranger).list_node()
 
 
-def test_a_node_is_there_for_the_test_that_added_it(
+def test_a_node_exists_for_the_test_that_added_it(
     kube_cluster: ClusterAccess, kube_nodes: Callable[[NodeShape], None]
 ) -> None:
     kube_nodes(NodeShape("extra-node", gpus=2, product="B200", labels={"pool": "extra"}))

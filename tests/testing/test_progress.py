@@ -8,7 +8,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_log_gets_steps_at_once_and_advances_now_and_then() -> None:
+def test_a_log_file_gets_every_step_and_occasional_progress() -> None:
     stream = io.StringIO()
     progress = Progress(stream)
 
@@ -19,7 +19,7 @@ def test_a_log_gets_steps_at_once_and_advances_now_and_then() -> None:
     assert stream.getvalue() == "building (0:00)\n"
 
 
-def test_the_first_advance_is_shown_with_how_far_it_is() -> None:
+def test_the_first_advance_is_printed_with_its_progress() -> None:
     stream = io.StringIO()
 
     Progress(stream).advance("compiling", 3, 10)
@@ -27,7 +27,7 @@ def test_the_first_advance_is_shown_with_how_far_it_is() -> None:
     assert stream.getvalue() == "  compiling: 3 of 10 (0:00)\n"
 
 
-def test_a_terminal_gets_one_line_that_is_wiped_in_the_end() -> None:
+def test_a_terminal_gets_one_line_that_is_cleared_at_the_end() -> None:
     stream = Terminal()
     progress = Progress(stream)
 

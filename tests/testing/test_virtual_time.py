@@ -17,7 +17,7 @@ def test_sleeping_takes_no_time_and_the_clock_moves_exactly() -> None:
     assert run_virtual(story()) == [0, 0.25, 3600.25, 90000.25]
 
 
-def test_what_is_ready_runs_before_the_clock_moves() -> None:
+def test_ready_tasks_run_before_the_clock_moves() -> None:
     async def story() -> list[str]:
         order: list[str] = []
 
@@ -46,7 +46,7 @@ def test_timeouts_fire() -> None:
     assert run_virtual(story()) == 30
 
 
-def test_a_story_that_can_never_go_on_is_an_error_not_a_hang() -> None:
+def test_a_deadlock_is_an_error_and_not_a_hang() -> None:
     async def story() -> None:
         await asyncio.Event().wait()
 

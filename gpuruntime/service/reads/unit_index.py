@@ -10,7 +10,7 @@ from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.names import CLAIM_ID, POOL_LABEL, label_value
 from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.control import Cache, Index, Informer, Store
-from gpuruntime.desired.pool_units import maker_of
+from gpuruntime.desired.pool_units import creating_pool
 from gpuruntime.desired.provenance import Provenance
 from gpuruntime.meta import ObjectKey
 
@@ -88,7 +88,7 @@ def _claims(raw: Mapping[str, Any]) -> Iterable[str]:
 def _pools(raw: Mapping[str, Any]) -> Iterable[str]:
     metadata = raw["metadata"]
     label = (metadata.get("labels") or {}).get(POOL_LABEL)
-    maker = maker_of(metadata.get("annotations") or {})
+    maker = creating_pool(metadata.get("annotations") or {})
     return {value for value in (label, label_value(maker)) if value}
 
 

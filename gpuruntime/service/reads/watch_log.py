@@ -142,7 +142,7 @@ class ChangeLog(Generic[K]):
         loop = asyncio.get_running_loop()
         waiting = loop.create_future()
         self._waiting[waiting] = None
-        late = loop.call_later(within, self.turns.line_up, (waiting,))
+        late = loop.call_later(within, self.turns.enqueue, (waiting,))
         try:
             await waiting
         finally:
@@ -187,7 +187,7 @@ class ChangeLog(Generic[K]):
 
     def _wake(self) -> None:
         waiting, self._waiting = self._waiting, {}
-        self.turns.line_up(waiting)
+        self.turns.enqueue(waiting)
 
     def _require_following(self) -> None:
         if not self._is_following:

@@ -17,7 +17,7 @@ from typing import ClassVar, Final
 from attrs import evolve, frozen
 
 from gpuruntime.api.gpuunit import GPUUnit, UnitAccess
-from gpuruntime.api.names import SOURCE_STOCK_MARKS
+from gpuruntime.api.names import SOURCE_STOCK_ANNOTATIONS
 from gpuruntime.api.operation import DELETE_GPU_UNIT, OperationResult
 from gpuruntime.api.security_profile import BASELINE
 from gpuruntime.api.unit_template import UnitTemplate
@@ -53,7 +53,7 @@ def stock_to_return(unit: GPUUnit) -> ReturnedStock | None:
         security_profile=BASELINE,
     )
     carried = unit.metadata.annotations
-    marks = FrozenDict({mark: carried[name] for mark, name in SOURCE_STOCK_MARKS.items() if name in carried})
+    marks = FrozenDict({mark: carried[name] for mark, name in SOURCE_STOCK_ANNOTATIONS.items() if name in carried})
     return ReturnedStock(source.stock.name, source.stock.namespace, source.uid, spec, marks)
 
 

@@ -22,7 +22,7 @@ from typing import ClassVar
 from attrs import evolve, frozen
 
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
-from gpuruntime.api.names import CLAIM_ID, OPERATION_ID, REQUEST_HASH, SOURCE_STOCK_MARKS
+from gpuruntime.api.names import CLAIM_ID, OPERATION_ID, REQUEST_HASH, SOURCE_STOCK_ANNOTATIONS
 from gpuruntime.api.operation import CREATE_GPU_UNIT, Operation, OperationResult
 from gpuruntime.control import Informer, Store
 from gpuruntime.desired.provenance import Provenance, claim_of, provenance_of
@@ -66,7 +66,7 @@ def active_unit(request: CreateUnit, operation: Operation, stock: GPUUnit | None
         pool = "" if claim is None else claim.pool
         annotations |= Provenance(stock.key, stock.metadata.uid, pool).annotations()
         marks = stock.metadata.annotations
-        annotations |= {name: marks[mark] for mark, name in SOURCE_STOCK_MARKS.items() if mark in marks}
+        annotations |= {name: marks[mark] for mark, name in SOURCE_STOCK_ANNOTATIONS.items() if mark in marks}
     metadata = ObjectMeta(
         name=request.name, namespace=request.namespace, labels=request.labels, annotations=FrozenDict(annotations)
     )

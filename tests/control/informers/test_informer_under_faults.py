@@ -18,7 +18,7 @@ from gpuruntime.testing import AdminClient, LocalCluster
 from gpuruntime.testing.faults import CutAfterBytes, CutAfterEvents, DropRequests, FaultProxy
 from tests.control.scenes import open_transport, proxied, running, watch
 
-IMPATIENT = BackoffSchedule(base=0.01, factor=2, cap=0.1, quiet=120)
+IMPATIENT = BackoffSchedule(base=0.01, factor=2, cap=0.1, reset=120)
 MAPS = "/api/v1/namespaces/default/configmaps"
 
 

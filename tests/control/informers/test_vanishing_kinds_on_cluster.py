@@ -21,7 +21,7 @@ from gpuruntime.testing.faults import CutAfterEvents, DropRequests
 from tests.control.scenes import eventually, eventually_told, open_transport, proxied, running, watch
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-IMPATIENT = BackoffSchedule(base=0.01, factor=2, cap=0.1, quiet=120)
+IMPATIENT = BackoffSchedule(base=0.01, factor=2, cap=0.1, reset=120)
 
 
 @frozen

@@ -38,7 +38,7 @@ def test_scaling_a_deployment_changes_one_number() -> None:
     assert encode(scaled) == {**WIRE, "spec": {**WIRE["spec"], "replicas": 0}}
 
 
-def test_a_deployment_made_in_python_is_what_a_manifest_would_say() -> None:
+def test_a_deployment_created_in_python_equals_its_manifest() -> None:
     labels = FrozenDict(app="llm")
     template = PodTemplateSpec(ObjectMeta(labels=labels), PodSpec(containers=(Container("main", image="llm:1"),)))
     spec = DeploymentSpec(LabelSelector(match_labels=labels), template, replicas=1)

@@ -2,7 +2,7 @@ from gpuruntime.kube.builtin.authentication import TokenReview, TokenReviewSpec
 from gpuruntime.meta.codec import decode, encode
 
 
-def test_a_review_is_asked_without_metadata_and_never_shows_the_token() -> None:
+def test_a_token_review_has_no_metadata_and_hides_its_token() -> None:
     review = TokenReview(TokenReviewSpec("secret-token", audiences=("runtime",)))
 
     assert encode(review) == {

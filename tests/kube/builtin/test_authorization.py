@@ -3,7 +3,7 @@ from gpuruntime.meta.codec import decode, encode
 from gpuruntime.meta.frozen_mapping import FrozenDict
 
 
-def test_a_question_about_access_is_written_as_the_api_wants_it() -> None:
+def test_an_access_review_is_encoded_as_the_api_expects() -> None:
     attributes = ResourceAttributes(verb="get", group="apps", resource="deployments", namespace="ns")
     spec = SubjectAccessReviewSpec(attributes, user="u", groups=("g",), attributes=FrozenDict({"k": ("v",)}))
 
@@ -15,7 +15,7 @@ def test_a_question_about_access_is_written_as_the_api_wants_it() -> None:
     }
 
 
-def test_an_answer_without_a_word_is_a_no() -> None:
+def test_a_review_without_a_verdict_is_denied() -> None:
     silent = decode(SubjectAccessReview, {"spec": {}, "status": {"allowed": False, "reason": "no rule"}})
     allowed = decode(SubjectAccessReview, {"spec": {}, "status": {"allowed": True}})
 

@@ -170,7 +170,7 @@ def test_known_and_unknown_fields_survive_exactly_and_frozen(kind: type[TypedObj
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_a_spoiled_object_decodes_exactly_or_is_a_decode_error(kind: type[TypedObject]) -> None:
+def test_a_corrupted_object_decodes_exactly_or_is_a_decode_error(kind: type[TypedObject]) -> None:
     type_fields = {"apiVersion": kind.KIND.api_version, "kind": kind.KIND.kind}
 
     @settings(max_examples=30, suppress_health_check=list(HealthCheck))

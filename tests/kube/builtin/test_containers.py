@@ -23,7 +23,7 @@ def test_resources_hold_texts_and_unquoted_numbers() -> None:
     assert encode(resources) == wire
 
 
-def test_the_value_of_a_variable_never_shows() -> None:
+def test_the_repr_hides_the_value_of_a_variable() -> None:
     variable = EnvVar("PASSWORD", "hunter2")
 
     assert repr(variable) == "EnvVar(name='PASSWORD', value=***)"
@@ -31,7 +31,7 @@ def test_the_value_of_a_variable_never_shows() -> None:
         decode(Container, {"name": "main", "env": [{"name": "PIN", "value": 123456}]})
 
 
-def test_a_state_tells_why_a_container_ended() -> None:
+def test_a_container_state_has_the_reason_of_its_termination() -> None:
     wire = {
         "name": "main",
         "state": {"waiting": {"reason": "CrashLoopBackOff"}},
@@ -50,7 +50,7 @@ def test_a_state_tells_why_a_container_ended() -> None:
     assert encode(status) == wire
 
 
-def test_probes_and_contexts_stay_free_json() -> None:
+def test_probes_and_security_contexts_are_arbitrary_json() -> None:
     container = Container("main", readiness_probe=FrozenDict({"httpGet": FrozenDict({"port": 8080})}))
 
     assert encode(container) == {"name": "main", "readinessProbe": {"httpGet": {"port": 8080}}}

@@ -17,7 +17,7 @@ from gpuruntime.meta.frozen_mapping import FrozenDict
 from gpuruntime.meta.objects import ObjectMeta
 
 
-def test_a_service_is_written_with_the_odd_names_of_the_api() -> None:
+def test_a_service_is_encoded_with_the_api_s_irregular_names() -> None:
     spec = ServiceSpec(
         selector=FrozenDict(app="llm"),
         cluster_ip="None",
@@ -40,7 +40,7 @@ def test_a_service_is_written_with_the_odd_names_of_the_api() -> None:
     }
 
 
-def test_a_service_as_the_server_gives_it_survives() -> None:
+def test_a_service_from_the_server_round_trips() -> None:
     wire: dict[str, Any] = {
         "apiVersion": "v1",
         "kind": "Service",
@@ -57,7 +57,7 @@ def test_a_service_as_the_server_gives_it_survives() -> None:
     assert (encode(waiting), encode(ready)) == (wire, answered)
 
 
-def test_a_secret_never_shows_what_it_holds() -> None:
+def test_the_repr_of_a_secret_hides_its_data() -> None:
     secret = Secret(ObjectMeta(name="s"), data=FrozenDict(password="aHVudGVyMg=="))
 
     assert "aHVudGVyMg" not in repr(secret)
@@ -76,7 +76,7 @@ def test_a_secret_never_shows_what_it_holds() -> None:
         (ResourceQuota, {"spec": {"hard": {"pods": "3"}}, "status": {"hard": {"pods": "3"}, "used": {"pods": 0}}}),
     ],
 )
-def test_the_other_kinds_survive(kind: Any, fields: dict[str, Any]) -> None:
+def test_the_other_kinds_round_trip(kind: Any, fields: dict[str, Any]) -> None:
     wire = {"apiVersion": "v1", "kind": kind.__name__, "metadata": {"name": "x"}, **fields}
 
     assert encode(decode(kind, wire)) == wire

@@ -3,7 +3,7 @@ from gpuruntime.meta.codec import decode, encode
 from gpuruntime.meta.objects import ObjectMeta
 
 
-def test_an_event_is_written_as_the_events_api_wants_it() -> None:
+def test_an_event_is_encoded_as_the_events_api_expects() -> None:
     event = Event(
         ObjectMeta(name="x.1", namespace="ns"),
         event_time="2026-01-02T03:04:05.000000Z",
@@ -26,7 +26,7 @@ def test_an_event_is_written_as_the_events_api_wants_it() -> None:
     assert decode(Event, encoded) == event
 
 
-def test_an_event_of_the_old_api_survives() -> None:
+def test_an_event_of_the_core_api_round_trips() -> None:
     wire = {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",

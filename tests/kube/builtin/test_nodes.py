@@ -3,7 +3,7 @@ from gpuruntime.meta.codec import decode, encode
 from gpuruntime.meta.conditions import is_true
 
 
-def test_a_node_shows_what_it_can_hold_and_whom_it_takes() -> None:
+def test_a_node_has_capacity_and_taints() -> None:
     wire = {
         "apiVersion": "v1",
         "kind": "Node",

@@ -65,7 +65,7 @@ def test_a_running_pod_is_read_and_written_back_exactly() -> None:
     assert is_true(pod.status.conditions, "Ready")
 
 
-def test_lifting_the_gates_changes_nothing_else() -> None:
+def test_removing_scheduling_gates_changes_nothing_else() -> None:
     gated = {**RUNNING, "spec": {**RUNNING["spec"], "schedulingGates": [{"name": "example.org/wait"}]}}
     pod = decode(Pod, gated)
 
@@ -75,7 +75,7 @@ def test_lifting_the_gates_changes_nothing_else() -> None:
     assert encode(lifted) == RUNNING
 
 
-def test_a_template_writes_only_what_it_says() -> None:
+def test_a_pod_template_encodes_only_its_set_fields() -> None:
     template = PodTemplateSpec(metadata=ObjectMeta(name="x"), spec=PodSpec(restart_policy="Never"))
 
     assert encode(template) == {"metadata": {"name": "x"}, "spec": {"restartPolicy": "Never"}}

@@ -9,7 +9,7 @@ from gpuruntime.meta.codec import decode, encode
 from gpuruntime.meta.objects import ObjectMeta
 
 
-def test_a_claim_for_devices_is_written_as_the_api_wants_it() -> None:
+def test_a_resource_claim_is_encoded_as_the_api_expects() -> None:
     request = DeviceRequest("gpu", ExactDeviceRequest("gpu.example.org", allocation_mode="ExactCount", count=2))
 
     encoded = encode(ResourceClaim(ObjectMeta(name="c"), ResourceClaimSpec(DeviceClaim((request,)))))
@@ -18,7 +18,7 @@ def test_a_claim_for_devices_is_written_as_the_api_wants_it() -> None:
     assert encoded["spec"] == {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}
 
 
-def test_an_allocated_claim_names_its_devices_and_its_consumers() -> None:
+def test_an_allocated_resource_claim_has_devices_and_consumers() -> None:
     result = {"request": "gpu", "driver": "gpu.example.org", "pool": "node-1", "device": "gpu-0", "adminAccess": None}
     wire = {
         "apiVersion": "resource.k8s.io/v1",

@@ -18,16 +18,16 @@ from gpuruntime.meta.codec import decode, encode
         {"name": "v", "csi": {"driver": "example.org"}},
     ],
 )
-def test_a_volume_of_any_source_survives(wire: dict[str, Any]) -> None:
+def test_a_volume_of_any_source_round_trips(wire: dict[str, Any]) -> None:
     assert encode(decode(Volume, wire)) == wire
 
 
-def test_an_empty_source_is_there_and_not_absent() -> None:
+def test_an_empty_source_is_present_and_not_absent() -> None:
     assert decode(Volume, {"name": "v", "emptyDir": {}}).empty_dir == EmptyDirVolumeSource()
     assert decode(Volume, {"name": "v"}).empty_dir is None
 
 
-def test_a_claim_is_read_with_what_was_asked_and_what_was_given() -> None:
+def test_a_persistent_volume_claim_is_read_with_request_and_capacity() -> None:
     wire = {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",

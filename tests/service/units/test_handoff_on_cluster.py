@@ -9,7 +9,7 @@ from gpuruntime.api.gpuunit import GPUUnit, UnitAccess
 from gpuruntime.api.names import (
     OPERATION_ID,
     REQUEST_HASH,
-    SOURCE_STOCK_MARKS,
+    SOURCE_STOCK_ANNOTATIONS,
     SOURCE_STOCK_NAME,
     SOURCE_STOCK_UID,
 )
@@ -196,6 +196,6 @@ async def test_a_second_delete_that_comes_late_does_not_make_stock_again_that_wa
         await operations.perform("bye-2", DELETE_GPU_UNIT, asked, stored=late, within=20)
 
     assert back.metadata.annotations == seed.metadata.annotations
-    assert set(seed.metadata.annotations) == set(SOURCE_STOCK_MARKS)
+    assert set(seed.metadata.annotations) == set(SOURCE_STOCK_ANNOTATIONS)
     assert sorted(await world.units(world.active)) == ["other"]
     assert await world.units(world.stock) == {}

@@ -49,7 +49,7 @@ def test_a_complete_kubebuilder_assets_wins(tmp_path: Path) -> None:
     assert assets.locate({"KUBEBUILDER_ASSETS": str(given), "XDG_CACHE_HOME": str(tmp_path)}) == given
 
 
-def test_an_incomplete_one_is_passed_over(tmp_path: Path) -> None:
+def test_an_incomplete_kubebuilder_assets_is_ignored(tmp_path: Path) -> None:
     given = complete(tmp_path / "given")
     (given / "kwok").unlink()
 
@@ -79,7 +79,7 @@ def test_a_failed_build_leaves_nothing_and_says_what_failed(tmp_path: Path, monk
     assert [path.name for path in (tmp_path / "cache").iterdir()] == ["build.lock"]
 
 
-def test_a_killed_build_is_cleared_away_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_next_build_removes_the_files_of_a_killed_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache, target = tmp_path / "cache", tmp_path / "cache" / "target"
     go = fake_go(tmp_path / "bin", on_build=f"touch {tmp_path}/building; kill -STOP $$")
     monkeypatch.setenv("PATH", f"{go.parent}:{os.environ['PATH']}")
@@ -97,7 +97,7 @@ def test_a_killed_build_is_cleared_away_by_the_next(tmp_path: Path, monkeypatch:
     assert not list(cache.glob(".build-*"))
 
 
-def test_two_builds_at_once_do_the_work_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_concurrent_builds_build_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache, target = tmp_path / "cache", tmp_path / "cache" / "target"
     go = fake_go(tmp_path / "bin", on_build=f"echo x >> {tmp_path}/builds")
     monkeypatch.setenv("PATH", f"{go.parent}:{os.environ['PATH']}")
@@ -121,14 +121,14 @@ def test_without_go_and_without_a_registry_the_error_says_what_to_do(
         go_toolchain.find_go("1.26.0", tmp_path, QUIET)
 
 
-def test_a_go_on_path_that_is_new_enough_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recent_go_on_path_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     go = fake_go(tmp_path / "bin")
     monkeypatch.setenv("PATH", f"{go.parent}:{os.environ['PATH']}")
 
     assert go_toolchain.find_go("1.26.0", tmp_path, QUIET) == go_toolchain.Go(str(go))
 
 
-def test_a_full_disk_is_named_before_anything_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported_before_the_build_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "_NEEDED_GIB", 10**9)
 
     with pytest.raises(

@@ -18,7 +18,7 @@ def line(audit_id: str, stage: str) -> bytes:
     return json.dumps(event).encode() + b"\n"
 
 
-def test_a_line_that_is_half_written_when_the_recording_begins_is_not_of_the_recording(tmp_path: Path) -> None:
+def test_a_line_that_is_incomplete_when_the_recording_begins_is_skipped(tmp_path: Path) -> None:
     log = tmp_path / "audit.log"
     before = line("before", "RequestReceived")
     log.write_bytes(before[:50])
@@ -29,7 +29,7 @@ def test_a_line_that_is_half_written_when_the_recording_begins_is_not_of_the_rec
     assert [request.resource for request in recording.requests] == ["configmaps"]
 
 
-def test_what_was_written_whole_before_the_recording_is_not_of_it(tmp_path: Path) -> None:
+def test_lines_from_before_the_recording_are_skipped(tmp_path: Path) -> None:
     log = tmp_path / "audit.log"
     log.write_bytes(line("before", "RequestReceived") + line("before", "ResponseComplete"))
 

@@ -12,7 +12,7 @@ from kubernetes import client, config
 from gpuruntime.testing import ClusterAccess
 
 
-def test_the_official_client_gets_in_with_verified_tls(kube_cluster: ClusterAccess) -> None:
+def test_the_official_client_connects_with_verified_tls(kube_cluster: ClusterAccess) -> None:
     with config.new_client_from_config(str(kube_cluster.kubeconfig)) as api:
         version = client.VersionApi(api).get_code()
 
@@ -21,14 +21,14 @@ def test_the_official_client_gets_in_with_verified_tls(kube_cluster: ClusterAcce
         assert (version.major, version.minor) >= ("1", "36")
 
 
-def test_a_client_that_does_not_know_the_authority_refuses_the_server(kube_cluster: ClusterAccess) -> None:
+def test_a_client_without_the_certificate_authority_rejects_the_server(kube_cluster: ClusterAccess) -> None:
     strangers = ssl.create_default_context()
 
     with pytest.raises(urllib.error.URLError, match="CERTIFICATE_VERIFY_FAILED"):
         urllib.request.urlopen(kube_cluster.server, context=strangers)  # noqa: S310 - an https address
 
 
-def test_kubectl_and_server_are_of_one_stamped_version(kube_cluster: ClusterAccess) -> None:
+def test_kubectl_and_server_have_the_same_stamped_version(kube_cluster: ClusterAccess) -> None:
     versions = json.loads(kube_cluster.kubectl("version", "--output=json"))
 
     assert versions["clientVersion"]["gitVersion"] == versions["serverVersion"]["gitVersion"]

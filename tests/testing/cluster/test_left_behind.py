@@ -58,7 +58,7 @@ def test_nothing_is_written_outside_of_the_directory_of_a_cluster(tmp_path: Path
     assert left == [directory]
 
 
-def test_a_cluster_that_was_never_started_has_made_nothing(tmp_path: Path) -> None:
+def test_a_cluster_that_was_never_started_has_created_nothing(tmp_path: Path) -> None:
     program = "from gpuruntime.testing import LocalCluster; LocalCluster()"
 
     subprocess.run([sys.executable, "-c", program], env={**os.environ, "TMPDIR": str(tmp_path)}, check=True)
@@ -67,7 +67,9 @@ def test_a_cluster_that_was_never_started_has_made_nothing(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("program", [pytest.param(OWN, id="its own"), pytest.param(SHARED, id="that of a test run")])
-def test_the_temporary_directory_of_a_cluster_goes_also_if_its_owner_is_killed(tmp_path: Path, program: str) -> None:
+def test_the_temporary_directory_of_a_cluster_is_removed_even_if_its_owner_is_killed(
+    tmp_path: Path, program: str
+) -> None:
     owner = subprocess.Popen(
         [sys.executable, "-c", program, str(tmp_path)],
         env={**os.environ, "TMPDIR": str(tmp_path)},

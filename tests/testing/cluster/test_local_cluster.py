@@ -34,7 +34,7 @@ def test_a_cluster_lives_as_long_as_its_block_and_leaves_nothing_but_logs(tmp_pa
     assert (tmp_path / "logs" / "kube-apiserver.log").exists()
 
 
-def test_parts_can_crash_and_come_back_with_other_flags(tmp_path: Path) -> None:
+def test_components_can_crash_and_restart_with_other_flags(tmp_path: Path) -> None:
     with LocalCluster(tmp_path, nodes=()) as cluster:
         admin = cluster.access.admin()
         admin.create("/api/v1/namespaces", {"metadata": {"name": "kept"}})
@@ -50,7 +50,7 @@ def test_parts_can_crash_and_come_back_with_other_flags(tmp_path: Path) -> None:
             admin.get("/api/v1/namespaces?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan")
 
 
-def test_fake_nodes_can_be_played_in_a_cluster_of_somebody_elses(tmp_path: Path) -> None:
+def test_fake_nodes_can_be_added_to_an_existing_cluster(tmp_path: Path) -> None:
     with LocalCluster(tmp_path / "cluster", nodes=()) as cluster:
         cluster.stop_component("kwok")
         access = cluster.access
@@ -63,7 +63,7 @@ def test_fake_nodes_can_be_played_in_a_cluster_of_somebody_elses(tmp_path: Path)
         assert access.kubectl("get", "nodes", "-o", "name") == ""
 
 
-def test_a_part_that_cannot_start_is_named_with_its_last_words(tmp_path: Path) -> None:
+def test_a_component_that_cannot_start_is_named_with_its_last_log_line(tmp_path: Path) -> None:
     broken = LocalCluster(tmp_path, apiserver_flags={"no-such-flag": "1"})
 
     with pytest.raises(ClusterError, match=r"kube-apiserver ended with code 1: .*unknown flag: --no-such-flag"):

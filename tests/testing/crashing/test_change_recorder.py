@@ -36,7 +36,7 @@ def names_of(recorder: ChangeRecorder) -> list[tuple[str, str]]:
     return [(event.type, event.ref.name) for event in recorder.events]
 
 
-async def test_states_that_last_for_a_moment_are_seen_in_order_across_kinds(
+async def test_short_lived_states_are_recorded_in_order_across_kinds(
     kube_cluster: ClusterAccess, kube_namespace: str, proxy: FaultProxy
 ) -> None:
     admin, home = kube_cluster.admin(), f"/api/v1/namespaces/{kube_namespace}"
@@ -61,7 +61,7 @@ async def test_states_that_last_for_a_moment_are_seen_in_order_across_kinds(
     assert {ref.name for ref in told[-1].world.objects} == {ref.name for ref in last.objects}
 
 
-async def test_a_witness_whose_connection_breaks_goes_on_where_it_was(
+async def test_a_recorder_whose_connection_breaks_resumes_its_watch(
     kube_cluster: ClusterAccess, kube_namespace: str, proxy: FaultProxy
 ) -> None:
     admin, maps = kube_cluster.admin(), f"/api/v1/namespaces/{kube_namespace}/configmaps"
@@ -77,7 +77,7 @@ async def test_a_witness_whose_connection_breaks_goes_on_where_it_was(
     assert (names, cut.count) == ([f"map-{number}" for number in range(4)], 2)
 
 
-async def test_a_kind_that_is_not_served_is_an_error_that_names_it(
+async def test_the_error_for_an_unserved_kind_names_it(
     kube_cluster: ClusterAccess, kube_namespace: str, proxy: FaultProxy
 ) -> None:
     unknown = ResourceKind("example.org", "v1", "Widget", "widgets", namespaced=True)
@@ -89,7 +89,7 @@ async def test_a_kind_that_is_not_served_is_an_error_that_names_it(
     assert caught.group_contains(RecordingError, match=r"cannot list example\.org/v1 Widget .* is the kind served\?")
 
 
-async def test_a_server_that_is_busy_is_asked_again() -> None:
+async def test_a_request_to_a_busy_server_is_retried() -> None:
     changes = ChangeSignal()
     new = {"metadata": {"name": "new", "namespace": "home", "resourceVersion": "6"}}
 
@@ -105,7 +105,7 @@ async def test_a_server_that_is_busy_is_asked_again() -> None:
 
 
 @pytest.mark.parametrize("answer", [BUSY[0], kube_status(403, "Forbidden", "no rights")], ids=["busy", "forbidden"])
-async def test_a_server_that_stays_busy_or_refuses_is_an_error_with_its_words(answer: Answer) -> None:
+async def test_a_server_that_stays_busy_or_rejects_is_an_error_with_its_message(answer: Answer) -> None:
     async with ScriptedServer() as server, ClientSession(server.url) as session, asyncio.TaskGroup() as group:
         server.on("GET", MAPS).answer(answer)
         recorder = ChangeRecorder(session, [ConfigMap.KIND], {"main": "home"}, ChangeSignal(), timeout=0)

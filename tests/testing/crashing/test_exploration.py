@@ -40,7 +40,7 @@ def failed(report: Report) -> list[str]:
     return [str(verdict.plan) for verdict in report.failures]
 
 
-async def test_a_correct_operator_passes_a_sample_of_all_sorts(kube_cluster: ClusterAccess, tmp_path: Path) -> None:
+async def test_a_correct_operator_passes_a_sample_of_all_types(kube_cluster: ClusterAccess, tmp_path: Path) -> None:
     scenario = children_scenario()
 
     report = await explore(scenario, toy(Correct), kube_cluster, tmp_path, plans=sample(10), max_parallel=4, environ={})
@@ -73,13 +73,13 @@ async def test_a_correct_operator_passes_every_plan(kube_cluster: ClusterAccess,
         (toy(NamesByChance), "undisturbed", "0 instead of 1"),
         (toy(RecordsTooLate), "crash-after-write:1", "Secret <main>/child-*: 3 instead of 2"),
         (toy(RecordsTooLate), "crash-after-write:1:unanswered", "Secret <main>/child-*: 3 instead of 2"),
-        (toy(Correct, edge_triggered=True), "crash-before-write:2", "not settled and quiet within 8 s"),
+        (toy(Correct, edge_triggered=True), "crash-before-write:2", "not settled and idle within 8 s"),
         (toy(ForgetsOnRestart), "second-pass", "written again without need: PATCH configmaps parent"),
         (toy(TrustsItsCache, journal=False), "stale-cache:secrets", "instead of 2"),
     ],
     ids=["names", "late record", "late record, no answer", "edges", "memory", "cache"],
 )
-async def test_a_flaw_is_found_by_the_plan_that_is_made_for_it(
+async def test_a_flaw_is_found_by_the_plan_for_it(
     kube_cluster: ClusterAccess, tmp_path: Path, operator: Operator, found_by: str, said: str
 ) -> None:
     plans = only(found_by, *(["undisturbed"] if found_by != "undisturbed" else []))
@@ -92,9 +92,7 @@ async def test_a_flaw_is_found_by_the_plan_that_is_made_for_it(
         report.check()
 
 
-async def test_what_must_never_be_is_seen_though_it_lasts_for_a_moment_only(
-    kube_cluster: ClusterAccess, tmp_path: Path
-) -> None:
+async def test_a_short_violation_of_the_invariant_is_found(kube_cluster: ClusterAccess, tmp_path: Path) -> None:
     def too_many(moment: Moment) -> str | None:
         count = sum(secret.metadata.name.startswith("spare") for secret in moment.world.list(Secret))
         return f"{count} spare child" if count else None
@@ -109,7 +107,7 @@ async def test_what_must_never_be_is_seen_though_it_lasts_for_a_moment_only(
     assert (verdict.same, verdict.violations) == (True, ("1 spare child",))
 
 
-async def test_the_variable_runs_one_plan_again(kube_cluster: ClusterAccess, tmp_path: Path) -> None:
+async def test_the_environment_variable_reruns_one_plan(kube_cluster: ClusterAccess, tmp_path: Path) -> None:
     environ = {PLANS_VARIABLE: "crash-before-write:1,undisturbed", "PYTEST_CURRENT_TEST": "test_a.py::test_b (call)"}
 
     report = await explore(children_scenario(), toy(Correct), kube_cluster, tmp_path, max_parallel=2, environ=environ)
@@ -124,9 +122,7 @@ async def test_the_variable_runs_one_plan_again(kube_cluster: ClusterAccess, tmp
     )
 
 
-async def test_a_plan_that_cannot_happen_proves_nothing_and_is_named(
-    kube_cluster: ClusterAccess, tmp_path: Path
-) -> None:
+async def test_a_plan_that_was_not_triggered_is_listed_as_such(kube_cluster: ClusterAccess, tmp_path: Path) -> None:
     plans = only("crash-after-write:99", "fail:500:DELETE secrets #1")
 
     report = await explore(children_scenario(), toy(Correct), kube_cluster, tmp_path, plans=plans, environ={})
@@ -150,7 +146,7 @@ async def test_the_writes_of_a_run_are_those_of_the_audit_log(
     assert len(mine) == len(report.trace.writes) + report.verdicts[0].writes
 
 
-async def test_an_operator_that_ends_or_does_nothing_in_peace_cannot_be_tested(
+async def test_an_operator_that_exits_or_does_nothing_in_the_reference_run_cannot_be_tested(
     kube_cluster: ClusterAccess, tmp_path: Path
 ) -> None:
     async def end(_launch: Launch) -> None:
@@ -167,7 +163,7 @@ async def test_an_operator_that_ends_or_does_nothing_in_peace_cannot_be_tested(
 
     with pytest.raises(UnusableScenarioError, match="ended by itself: RuntimeError: no licence"):
         await explore(scenario, end, kube_cluster, tmp_path, environ={})
-    with pytest.raises(UnusableScenarioError, match="not settled and quiet within 1 s"):
+    with pytest.raises(UnusableScenarioError, match="not settled and idle within 1 s"):
         await explore(scenario, idle, kube_cluster, tmp_path, environ={})
     with pytest.raises(UnusableScenarioError, match="wrote nothing through the proxy"):
         await explore(nothing_to_do, toy(Correct), kube_cluster, tmp_path, environ={})

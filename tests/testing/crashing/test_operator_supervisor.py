@@ -22,7 +22,7 @@ async def proxy(kube_cluster: ClusterAccess) -> AsyncIterator[FaultProxy]:
         yield proxy
 
 
-async def test_what_an_operator_does_while_it_is_killed_reaches_nobody_and_the_next_one_is_let_through(
+async def test_writes_of_an_operator_being_killed_are_lost_and_those_of_the_next_one_pass(
     proxy: FaultProxy,
 ) -> None:
     said: list[int | str] = []
@@ -53,7 +53,7 @@ async def test_what_an_operator_does_while_it_is_killed_reaches_nobody_and_the_n
     assert (supervisor.started, supervisor.exits) == (None, [])
 
 
-async def test_an_operator_that_ends_by_itself_is_started_again(proxy: FaultProxy) -> None:
+async def test_an_operator_that_exits_by_itself_is_restarted(proxy: FaultProxy) -> None:
     starts = 0
     third = asyncio.Event()
 
@@ -75,7 +75,7 @@ async def test_an_operator_that_ends_by_itself_is_started_again(proxy: FaultProx
     assert supervisor.exits == ["ValueError: no such flag", "returned"]
 
 
-async def test_an_operator_that_answers_cancellation_with_an_error_is_dead_all_the_same(proxy: FaultProxy) -> None:
+async def test_an_operator_that_answers_cancellation_with_an_error_counts_as_killed(proxy: FaultProxy) -> None:
     starts = []
 
     async def operator(_launch: Launch) -> None:

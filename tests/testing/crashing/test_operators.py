@@ -32,7 +32,7 @@ def logs_in(directory: Path) -> list[Path]:
     return list(directory.glob("run-*/operator.log"))
 
 
-async def test_a_program_is_killed_and_started_again(kube_cluster: ClusterAccess, tmp_path: Path) -> None:
+async def test_a_program_is_killed_and_restarted(kube_cluster: ClusterAccess, tmp_path: Path) -> None:
     plans = only("crash-after-write:1", "second-pass")
 
     report = await explore(
@@ -51,7 +51,9 @@ async def test_a_program_is_killed_and_started_again(kube_cluster: ClusterAccess
     assert len(logs_in(tmp_path)) == 3
 
 
-async def test_a_program_that_ends_by_itself_tells_its_exit_code(kube_cluster: ClusterAccess, tmp_path: Path) -> None:
+async def test_a_program_that_exits_by_itself_is_reported_with_its_exit_code(
+    kube_cluster: ClusterAccess, tmp_path: Path
+) -> None:
     scenario = evolve(children_scenario(), timeout=2.0)
 
     with pytest.raises(UnusableScenarioError, match="ended by itself: OperatorEndedError: exit code 3"):

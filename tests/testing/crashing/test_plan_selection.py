@@ -20,7 +20,7 @@ def names(plans: tuple[Plan, ...]) -> list[str]:
     return [str(plan) for plan in plans]
 
 
-def test_everything_is_each_crash_each_failure_and_each_lag() -> None:
+def test_everything_selects_each_crash_each_failure_and_each_delay() -> None:
     plans = names(everything(trace()))
 
     assert plans == [
@@ -37,7 +37,7 @@ def test_everything_is_each_crash_each_failure_and_each_lag() -> None:
     ]
 
 
-def test_a_sample_is_the_same_every_time_and_has_some_of_each_sort() -> None:
+def test_a_sample_is_deterministic_and_has_plans_of_each_type() -> None:
     plans = names(sample(5)(trace()))
 
     assert plans == names(sample(5)(trace()))
@@ -58,7 +58,7 @@ def test_a_larger_sample_has_all_plans_of_a_smaller_one_and_the_largest_is_every
     assert sorted(largest) == sorted(names(everything(trace())))
 
 
-def test_plans_can_be_chosen_by_name() -> None:
+def test_plans_can_be_selected_by_name() -> None:
     plans = only("stale-cache:pods", "undisturbed")(trace())
 
     assert names(plans) == ["stale-cache:pods", "undisturbed"]

@@ -35,7 +35,7 @@ PLANS = st.one_of(
 
 
 @given(PLANS)
-def test_a_name_leads_back_to_its_plan(plan: Plan) -> None:
+def test_a_plan_round_trips_through_its_name(plan: Plan) -> None:
     name = str(plan)
 
     found = parse_plan(name)
@@ -59,7 +59,7 @@ def test_a_name_leads_back_to_its_plan(plan: Plan) -> None:
         "undisturbed:1",
     ],
 )
-def test_what_is_no_plan_is_refused_with_its_text(text: str) -> None:
+def test_an_unknown_plan_is_rejected_with_its_text(text: str) -> None:
     with pytest.raises(ValueError, match="plan '") as caught:
         parse_plan(text)
 

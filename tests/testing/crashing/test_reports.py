@@ -37,7 +37,7 @@ def test_a_report_without_failures_is_short_and_passes() -> None:
     ]
 
 
-def test_a_failure_tells_where_what_and_how_to_see_it_again() -> None:
+def test_a_failure_names_the_request_the_difference_and_the_rerun_command() -> None:
     different = evolve(GOOD, same=False, difference="Secret <main>/a: 2 instead of 1", exits=("ValueError: x",))
     second = evolve(GOOD, plan=SecondPass(), point="", repeated=("PATCH pods a",), violations=("two of them",))
     failing = evolve(different, plan=FailOnce(CALL, "500"))

@@ -69,7 +69,7 @@ async def parcels(stage: Stage) -> Mapping[str, Any]:
     return {found.metadata.name: "parcel" in found.data for found in found.items}
 
 
-async def test_a_scenario_may_have_several_namespaces_something_before_and_a_state_of_its_own(
+async def test_a_scenario_may_have_several_namespaces_a_setup_and_a_custom_state(
     kube_cluster: ClusterAccess, tmp_path: Path
 ) -> None:
     scenario = Scenario(
@@ -95,7 +95,7 @@ async def test_a_scenario_may_have_several_namespaces_something_before_and_a_sta
     }
 
 
-async def test_the_namespaces_of_a_run_go_with_it_and_no_token_stays_in_a_file(
+async def test_the_namespaces_of_a_run_are_deleted_and_no_token_stays_in_a_file(
     kube_cluster: ClusterAccess, tmp_path: Path
 ) -> None:
     names: list[str] = []
@@ -128,6 +128,6 @@ def users_in(directory: Path) -> list[Any]:
     return [user["user"] for document in documents for user in document["users"]]
 
 
-def test_kinds_that_are_in_no_namespace_are_refused() -> None:
+def test_cluster_scoped_kinds_are_rejected() -> None:
     with pytest.raises(ValueError, match="v1 Namespace is cluster-scoped"):
         Scenario(name="x", kinds=(Namespace,), act=nothing, settled=lambda _: True)

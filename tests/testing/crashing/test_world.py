@@ -17,7 +17,7 @@ def names(world: World, role: str | None = None) -> list[str]:
     return [found.metadata.name for found in world.list(ConfigMap, role)]
 
 
-def test_changes_that_came_in_another_order_are_told_in_the_order_of_their_versions() -> None:
+def test_states_are_ordered_by_resource_version_and_not_by_arrival() -> None:
     events = [event(5, "ADDED", "b"), event(7, "DELETED", "b"), event(3, "ADDED", "a"), event(6, "ADDED", "c")]
 
     told = list(moments(World(NAMESPACES), events))
@@ -39,6 +39,6 @@ def test_objects_are_found_by_kind_role_and_name() -> None:
     assert found.metadata.namespace == "stock-1"
 
 
-def test_a_role_that_the_scenario_does_not_have_is_an_error() -> None:
+def test_an_unknown_role_is_an_error() -> None:
     with pytest.raises(KeyError, match="pool"):
         World(NAMESPACES).list(ConfigMap, "pool")

@@ -105,7 +105,7 @@ async def round_trip(client: aiohttp.ClientSession) -> None:
         await response.read()
 
 
-async def test_events_of_a_watch_pass_while_it_is_open(
+async def test_watch_events_are_forwarded_while_the_watch_is_open(
     client: aiohttp.ClientSession, maps: str, create: Callable[[str], None]
 ) -> None:
     async with client.get(watching(maps)) as watch:
@@ -117,7 +117,9 @@ async def test_events_of_a_watch_pass_while_it_is_open(
     assert names == ["a", "b", "c"]
 
 
-async def test_a_watch_is_cut_after_so_many_events(proxy: FaultProxy, maps: str, create: Callable[[str], None]) -> None:
+async def test_a_watch_is_cut_after_the_given_number_of_events(
+    proxy: FaultProxy, maps: str, create: Callable[[str], None]
+) -> None:
     for name in ("a", "b", "c"):
         create(name)
     cut = proxy.inject(CutAfterEvents(2, times=1), watch=True)
@@ -131,7 +133,7 @@ async def test_a_watch_is_cut_after_so_many_events(proxy: FaultProxy, maps: str,
     assert cut.count == 1
 
 
-async def test_an_open_watch_is_cut_at_once_or_after_so_many_more_events(
+async def test_an_open_watch_is_cut_at_once_or_after_further_events(
     proxy: FaultProxy, client: aiohttp.ClientSession, maps: str, create: Callable[[str], None]
 ) -> None:
     create("before")
@@ -155,7 +157,7 @@ async def test_an_open_watch_is_cut_at_once_or_after_so_many_more_events(
 
 
 @pytest.mark.parametrize("watch", [True, False])
-async def test_a_response_is_cut_after_so_many_bytes(
+async def test_a_response_is_cut_after_the_given_number_of_bytes(
     proxy: FaultProxy, maps: str, create: Callable[[str], None], watch: bool
 ) -> None:
     create("a")
@@ -190,7 +192,7 @@ async def test_held_events_arrive_in_order_when_the_fault_is_lifted(
     assert names == ["before", "first", "second"]
 
 
-async def test_late_events_arrive_when_their_time_has_come(
+async def test_delayed_events_arrive_after_their_delay(
     proxy: FaultProxy,
     client: aiohttp.ClientSession,
     maps: str,
@@ -223,7 +225,7 @@ async def test_late_events_arrive_when_their_time_has_come(
     assert (first, second) == ("first", "second")
 
 
-async def test_event_faults_leave_other_requests_alone(
+async def test_event_faults_do_not_affect_other_requests(
     proxy: FaultProxy, client: aiohttp.ClientSession, maps: str
 ) -> None:
     proxy.inject(HoldEvents())
@@ -236,7 +238,9 @@ async def test_event_faults_leave_other_requests_alone(
     assert document["kind"] == "ConfigMapList"
 
 
-async def test_each_event_is_passed_on_whole_however_it_came(target: ScriptedServer, before_target: FaultProxy) -> None:
+async def test_each_event_is_forwarded_whole_however_it_was_chunked(
+    target: ScriptedServer, before_target: FaultProxy
+) -> None:
     long = event_of_size(added(POD), 5_000_000)
     parts = (in_one_chunk(added(POD), added(POD)), *cut_in_pieces(added(POD), 5), line_of(long), first_half(added(POD)))
     target.on("GET", PODS, watch=True).answer(watch_stream(*parts))
@@ -252,7 +256,7 @@ async def test_each_event_is_passed_on_whole_however_it_came(target: ScriptedSer
     assert chunks == [*[line_of(added(POD))] * 3, line_of(long), first_half(added(POD))]
 
 
-async def test_a_stream_that_the_server_cuts_is_cut_for_the_client_after_all_that_came(
+async def test_a_stream_cut_by_the_server_is_cut_for_the_client_after_all_its_data(
     target: ScriptedServer, before_target: FaultProxy
 ) -> None:
     line, half = line_of(added(POD)), first_half(added(POD))
@@ -263,7 +267,7 @@ async def test_a_stream_that_the_server_cuts_is_cut_for_the_client_after_all_tha
     assert received == Received(line + half, complete=False)
 
 
-async def test_a_stream_that_has_no_lines_passes_as_it_comes(target: ScriptedServer, before_target: FaultProxy) -> None:
+async def test_a_stream_without_lines_is_forwarded_unchanged(target: ScriptedServer, before_target: FaultProxy) -> None:
     protobuf = {"Content-Type": "application/vnd.kubernetes.protobuf;stream=watch"}
     target.on("GET", PODS, watch=True).answer((Begin(200, protobuf), Send(b"\x00\x00\x00\x04k8s"), Stall()))
 
@@ -284,7 +288,7 @@ async def test_a_response_without_a_body_stays_without_one(
     assert received == Received(b"", complete=True)
 
 
-async def test_a_request_that_the_server_drops_is_not_sent_again(
+async def test_a_request_dropped_by_the_server_is_not_retried(
     target: ScriptedServer, before_target: FaultProxy
 ) -> None:
     target.on("PUT", PODS).answer((Cut(),))
@@ -295,7 +299,7 @@ async def test_a_request_that_the_server_drops_is_not_sent_again(
     assert len(target.requests()) == 1
 
 
-async def test_a_client_that_leaves_gives_up_its_request_to_the_server(
+async def test_a_client_that_disconnects_cancels_its_request_to_the_server(
     target: ScriptedServer, before_target: FaultProxy
 ) -> None:
     target.on("GET", PODS, watch=True).answer(watch_stream(added(POD), Stall()))

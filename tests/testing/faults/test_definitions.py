@@ -28,6 +28,6 @@ from gpuruntime.testing.faults.definitions import (
         lambda: FailRequests(200),
     ],
 )
-def test_senseless_numbers_are_refused(make: Callable[[], Fault]) -> None:
+def test_invalid_numbers_are_rejected(make: Callable[[], Fault]) -> None:
     with pytest.raises(ValueError, match="must be"):
         make()

@@ -11,12 +11,12 @@ WORDS = st.from_regex(r"[A-Za-z/.]{1,20}", fullmatch=True)
 
 
 @given(st.builds(Call, WORDS, WORDS, st.integers(1)))
-def test_a_call_is_found_by_its_text(call: Call) -> None:
+def test_a_call_round_trips_through_text(call: Call) -> None:
     assert Call.parse(str(call)) == call
 
 
 @pytest.mark.parametrize("text", ["", "POST pods", "POST pods 2", "POST pods #", "POST pods #two", "POST  pods #2"])
-def test_another_text_is_no_call(text: str) -> None:
+def test_any_other_text_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="expected a call such as"):
         Call.parse(text)
 
@@ -34,17 +34,17 @@ def test_another_text_is_no_call(text: str) -> None:
         ("/version", "/version", b"", ""),
     ],
 )
-def test_the_name_of_the_object_is_in_the_path_or_in_the_body(path: str, resource: str, body: bytes, name: str) -> None:
+def test_the_object_name_comes_from_the_path_or_the_body(path: str, resource: str, body: bytes, name: str) -> None:
     assert name_in(path, resource, body) == name
 
 
-def test_writes_are_what_changes_the_cluster() -> None:
+def test_writes_are_requests_that_change_the_cluster() -> None:
     cases = [("POST", "pods", False), ("GET", "pods", False), ("PUT", "pods", True), ("POST", "tokenreviews", False)]
 
     assert [is_write(method, resource, dry_run=dry) for method, resource, dry in cases] == [True, False, False, False]
 
 
-async def test_exchanges_are_in_the_order_of_requests_and_writes_in_that_of_answers() -> None:
+async def test_exchanges_are_ordered_by_request_and_writes_by_response() -> None:
     log = ExchangeLog(ChangeSignal())
     first = log.begin(Call("POST", "pods", 1), "a", write=True)
     second = log.begin(Call("POST", "pods", 2), "b", write=True)

@@ -76,7 +76,7 @@ async def status_of(client: aiohttp.ClientSession, method: str, path: str, body:
         return response.status
 
 
-async def test_without_faults_a_client_gets_what_the_server_says(
+async def test_without_faults_a_client_gets_the_server_s_responses(
     kube_audit: AuditLog, client: aiohttp.ClientSession, maps: str
 ) -> None:
     with kube_audit.recording() as seen:
@@ -91,7 +91,7 @@ async def test_without_faults_a_client_gets_what_the_server_says(
     assert [code for _, _, code in ours(seen)] == [201, 409, 200, 200]
 
 
-async def test_a_compressed_answer_is_passed_on_compressed(
+async def test_a_compressed_response_is_forwarded_compressed(
     kube_cluster: ClusterAccess, client: aiohttp.ClientSession
 ) -> None:
     async with client.get("/openapi/v2", headers={"Accept-Encoding": "gzip", "Accept": "application/json"}) as response:
@@ -102,7 +102,7 @@ async def test_a_compressed_answer_is_passed_on_compressed(
     assert kube_cluster.admin().get("/openapi/v2")["info"] == document["info"]
 
 
-async def test_who_brings_a_token_is_the_owner_of_the_token(
+async def test_a_request_with_a_token_is_authenticated_by_it(
     kube_account: AccountFactory, kube_audit: AuditLog, client: aiohttp.ClientSession, maps: str
 ) -> None:
     account = kube_account(rules=RULES)
@@ -119,7 +119,7 @@ async def test_who_brings_a_token_is_the_owner_of_the_token(
     assert [user for user in users if user] == [account.username, "admin"]
 
 
-async def test_the_proxy_may_have_a_token_or_be_nobody(
+async def test_the_proxy_may_have_a_token_or_be_anonymous(
     kube_cluster: ClusterAccess, kube_account: AccountFactory, maps: str
 ) -> None:
     identity = BearerToken(kube_account(rules=RULES).token)
@@ -136,7 +136,7 @@ async def test_the_proxy_may_have_a_token_or_be_nobody(
     assert identity.token not in repr(identity)
 
 
-async def test_a_process_with_a_kubeconfig_of_its_own_goes_through_the_proxy(
+async def test_a_process_with_its_own_kubeconfig_uses_the_proxy(
     kube_cluster: ClusterAccess, kube_account: AccountFactory, proxy: FaultProxy, kube_namespace: str, tmp_path: Path
 ) -> None:
     through_proxy = evolve(kube_cluster, server=proxy.url, kubeconfig=tmp_path / "kubeconfig")
@@ -149,7 +149,7 @@ async def test_a_process_with_a_kubeconfig_of_its_own_goes_through_the_proxy(
     assert proxy.counts["POST", "configmaps"] == 1
 
 
-async def test_a_delayed_request_reaches_the_server_when_the_time_is_over(
+async def test_a_delayed_request_reaches_the_server_after_the_delay(
     kube_audit: AuditLog, proxy: FaultProxy, client: aiohttp.ClientSession, maps: str, advance: Callable[[float], None]
 ) -> None:
     with proxy.inject(DelayRequests(10), path=maps) as delay:
@@ -210,7 +210,7 @@ async def test_a_dropped_request_never_reaches_the_server(
     assert (status, [code for _, _, code in ours(second)]) == (201, [201])
 
 
-async def test_a_lost_response_is_of_a_request_that_was_done(
+async def test_a_request_whose_response_is_lost_was_executed(
     kube_cluster: ClusterAccess, kube_audit: AuditLog, proxy: FaultProxy, client: aiohttp.ClientSession, maps: str
 ) -> None:
     lost = proxy.inject(LoseResponses(times=1), method="POST")
@@ -235,7 +235,7 @@ async def test_the_response_of_a_watch_can_be_lost_too(
     assert await status_of(client, "GET", maps) == 200
 
 
-async def test_a_failure_comes_from_the_proxy_and_looks_as_it_is_told(
+async def test_an_injected_failure_has_the_given_status_and_body(
     kube_audit: AuditLog, proxy: FaultProxy, client: aiohttp.ClientSession, maps: str
 ) -> None:
     proxy.inject(FailRequests(429, retry_after=7, times=1), path=maps)
@@ -254,7 +254,7 @@ async def test_a_failure_comes_from_the_proxy_and_looks_as_it_is_told(
     assert (fine, len(ours(seen))) == (200, 1)
 
 
-async def test_a_fault_that_is_injected_while_a_request_waits_meets_it(
+async def test_a_fault_injected_while_a_request_is_delayed_applies_to_it(
     kube_audit: AuditLog, proxy: FaultProxy, client: aiohttp.ClientSession, maps: str
 ) -> None:
     stall = proxy.inject(StallRequests(), path=maps)
@@ -291,7 +291,7 @@ async def test_requests_are_counted_by_method_and_resource(
     }
 
 
-async def test_after_the_last_write_nothing_passes_until_the_fault_is_lifted(
+async def test_after_the_last_write_the_client_is_cut_off_until_the_fault_is_lifted(
     kube_audit: AuditLog, proxy: FaultProxy, client: aiohttp.ClientSession, maps: str
 ) -> None:
     death = proxy.inject(DieAfterWrites(2), path=f"{maps}.*")
@@ -314,7 +314,7 @@ async def test_after_the_last_write_nothing_passes_until_the_fault_is_lifted(
     assert [code for _, _, code in ours(seen)] == [201, 409, 200]
 
 
-async def test_of_many_writes_at_once_exactly_as_many_as_allowed_are_done(
+async def test_of_many_concurrent_writes_exactly_the_allowed_number_is_executed(
     kube_cluster: ClusterAccess, proxy: FaultProxy, client: aiohttp.ClientSession, maps: str
 ) -> None:
     proxy.inject(DieAfterWrites(3), method="POST")
@@ -328,7 +328,7 @@ async def test_of_many_writes_at_once_exactly_as_many_as_allowed_are_done(
     assert len(names - {"kube-root-ca.crt"}) == 3
 
 
-async def test_a_server_that_cannot_be_reached_closes_the_connection(kube_cluster: ClusterAccess) -> None:
+async def test_an_unreachable_server_closes_the_client_connection(kube_cluster: ClusterAccess) -> None:
     async with FaultProxy("https://127.0.0.1:1", kube_cluster.authority) as proxy, aiohttp.ClientSession() as client:
         with pytest.raises(aiohttp.ServerDisconnectedError):
             await client.post(f"{proxy.url}/version")
@@ -336,7 +336,7 @@ async def test_a_server_that_cannot_be_reached_closes_the_connection(kube_cluste
         assert proxy.counts == {("POST", "/version"): 1}
 
 
-async def test_a_server_of_another_authority_gets_no_request(
+async def test_a_server_with_an_untrusted_certificate_gets_no_request(
     kube_cluster: ClusterAccess, kube_audit: AuditLog, maps: str, tmp_path: Path
 ) -> None:
     stranger = tmp_path / "stranger.pem"
@@ -369,7 +369,7 @@ async def test_leaving_ends_stalled_requests_and_open_watches_and_leaves_no_task
     assert len(asyncio.all_tasks()) == 1
 
 
-def test_leaving_waits_for_connections_that_are_being_closed(kube_cluster: ClusterAccess, maps: str) -> None:
+def test_leaving_waits_for_closing_connections(kube_cluster: ClusterAccess, maps: str) -> None:
     identity = ClientCertificate(kube_cluster.certificate, kube_cluster.key)
 
     async def leave_watches() -> None:

@@ -43,7 +43,7 @@ def created(seen: Recording) -> list[int]:
     return [request.code for request in seen.requests if request.user_agent == "client-of-the-proxy"]
 
 
-async def test_the_answer_to_the_last_write_can_be_lost_with_all_that_follows(
+async def test_the_response_to_the_last_write_can_be_lost(
     kube_audit: AuditLog, proxy: FaultProxy, client: aiohttp.ClientSession, maps: str
 ) -> None:
     death = proxy.inject(DieAfterWrites(2, lose_answer=True))
@@ -56,7 +56,7 @@ async def test_the_answer_to_the_last_write_can_be_lost_with_all_that_follows(
     assert created(seen) == [201, 201]
 
 
-async def test_a_client_that_dies_before_a_write_has_done_all_before_it(
+async def test_dying_before_a_write_lets_all_earlier_writes_pass(
     kube_audit: AuditLog, proxy: FaultProxy, client: aiohttp.ClientSession, maps: str
 ) -> None:
     death = proxy.inject(DieBeforeWrite(2))
@@ -74,9 +74,7 @@ async def test_a_client_that_dies_before_a_write_has_done_all_before_it(
     assert await create(client, maps, "b") == 201
 
 
-async def test_a_rehearsal_is_not_the_write_to_die_after(
-    proxy: FaultProxy, client: aiohttp.ClientSession, maps: str
-) -> None:
+async def test_a_dry_run_does_not_count_as_a_write(proxy: FaultProxy, client: aiohttp.ClientSession, maps: str) -> None:
     death = proxy.inject(DieAfterWrites(1))
 
     answers = [await create(client, maps, "a", "?dryRun=All"), await create(client, maps, "a")]
@@ -86,7 +84,7 @@ async def test_a_rehearsal_is_not_the_write_to_die_after(
     assert await create(client, maps, "b") is None
 
 
-async def test_while_it_is_dead_nothing_passes(
+async def test_a_client_that_is_cut_off_gets_nothing_through(
     kube_audit: AuditLog, proxy: FaultProxy, client: aiohttp.ClientSession, maps: str
 ) -> None:
     async with client.get(f"{maps}?watch=1") as watch:
@@ -99,7 +97,7 @@ async def test_while_it_is_dead_nothing_passes(
     assert await create(client, maps, "a") == 201
 
 
-async def test_a_fault_can_be_aimed_at_one_call_and_the_log_tells_what_became_of_all(
+async def test_a_fault_can_target_one_call_and_the_log_has_every_status(
     proxy: FaultProxy, client: aiohttp.ClientSession, maps: str
 ) -> None:
     proxy.inject(FailRequests(500), call=Call("POST", "configmaps", 2))

@@ -25,7 +25,7 @@ def matching(faults: FaultRegistry, subject: ProxiedRequest) -> list[Fault]:
     return [active.fault for active in faults.matching(subject)]
 
 
-async def test_a_request_meets_the_faults_that_match_in_the_order_of_their_coming() -> None:
+async def test_matching_faults_apply_in_the_order_of_injection() -> None:
     faults = FaultRegistry()
     faults.inject(StallRequests(), EVERYTHING)
     faults.inject(DropRequests(), RequestPattern(method="POST"))
@@ -36,7 +36,7 @@ async def test_a_request_meets_the_faults_that_match_in_the_order_of_their_comin
     assert matching(faults, WATCH) == [StallRequests(), HoldEvents()]
 
 
-async def test_a_fault_is_gone_when_it_is_lifted_or_its_block_ends() -> None:
+async def test_a_fault_is_inactive_when_it_is_lifted_or_its_block_ends() -> None:
     faults = FaultRegistry()
 
     lifted = faults.inject(DropRequests(), EVERYTHING)
@@ -51,7 +51,7 @@ async def test_a_fault_is_gone_when_it_is_lifted_or_its_block_ends() -> None:
     assert stall.lifted
 
 
-async def test_a_fault_with_a_number_of_times_is_spent_after_that_many() -> None:
+async def test_a_fault_with_times_applies_only_that_often() -> None:
     faults = FaultRegistry()
     drop = faults.inject(DropRequests(times=2), EVERYTHING)
 
@@ -64,7 +64,7 @@ async def test_a_fault_with_a_number_of_times_is_spent_after_that_many() -> None
     assert not drop.lifted
 
 
-async def test_whoever_waits_for_a_fault_to_be_done_is_told() -> None:
+async def test_waiting_for_a_fault_ends_when_it_is_triggered() -> None:
     drop = FaultRegistry().inject(DropRequests(), EVERYTHING)
 
     async with asyncio.TaskGroup() as group:
@@ -78,7 +78,7 @@ async def test_whoever_waits_for_a_fault_to_be_done_is_told() -> None:
     assert drop.count == 2
 
 
-async def test_only_writes_that_match_count_and_the_last_one_ends_everything_until_the_fault_is_lifted() -> None:
+async def test_only_matching_writes_count_and_the_last_one_cuts_the_client_off_until_the_fault_is_lifted() -> None:
     faults = FaultRegistry()
     death = faults.inject(DieAfterWrites(2), RequestPattern(path=".*/pods"))
 
@@ -96,7 +96,7 @@ async def test_only_writes_that_match_count_and_the_last_one_ends_everything_unt
     assert faults.budgets_of(WRITE) == []
 
 
-async def test_a_write_that_must_not_get_through_ends_everything_when_it_comes() -> None:
+async def test_the_write_that_must_not_reach_the_server_cuts_the_client_off() -> None:
     faults = FaultRegistry()
     death = faults.inject(DieBeforeWrite(2), EVERYTHING)
 
@@ -109,7 +109,7 @@ async def test_a_write_that_must_not_get_through_ends_everything_when_it_comes()
     assert not faults.dead
 
 
-async def test_death_at_once_lasts_until_it_is_lifted() -> None:
+async def test_die_at_once_lasts_until_it_is_lifted() -> None:
     faults = FaultRegistry()
 
     with faults.inject(DieAtOnce(), EVERYTHING):
@@ -119,14 +119,14 @@ async def test_death_at_once_lasts_until_it_is_lifted() -> None:
     assert not faults.dead
 
 
-async def test_rehearsals_and_questions_are_no_writes() -> None:
+async def test_dry_runs_and_reviews_are_not_writes() -> None:
     dry_run = ProxiedRequest("POST", "/api/v1/pods", {"dryRun": "All"})
     review = ProxiedRequest("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {})
 
     assert (WRITE.write, dry_run.write, review.write) == (True, False, False)
 
 
-async def test_a_fault_for_one_call_meets_no_other() -> None:
+async def test_a_fault_for_one_call_applies_to_no_other() -> None:
     faults = FaultRegistry()
     faults.inject(DropRequests(), EVERYTHING, Call("POST", "pods", 2))
 

@@ -22,11 +22,11 @@ from gpuruntime.testing.faults.request_pattern import RequestPattern, is_watch, 
         (RequestPattern(query={"limit": "500", "continue": "x"}), False),
     ],
 )
-def test_all_conditions_that_are_given_must_be_met(pattern: RequestPattern, expected: bool) -> None:
+def test_a_pattern_matches_when_all_given_conditions_hold(pattern: RequestPattern, expected: bool) -> None:
     assert pattern.matches("GET", "/api/v1/pods", {"watch": "true", "limit": "500"}) is expected
 
 
-def test_a_pattern_that_says_more_is_more_special() -> None:
+def test_a_pattern_with_more_conditions_is_more_specific() -> None:
     patterns = [
         RequestPattern(),
         RequestPattern("GET"),
@@ -45,7 +45,7 @@ def test_equal_patterns_are_one_key() -> None:
     assert {one, other} == {one}
 
 
-def test_a_path_that_is_no_regular_expression_is_refused_at_once() -> None:
+def test_an_invalid_regular_expression_is_rejected_at_once() -> None:
     with pytest.raises(ValueError, match=r"path '\[' of a request pattern is not a regular expression"):
         RequestPattern(path="[")
 
@@ -61,7 +61,7 @@ def test_a_path_that_is_no_regular_expression_is_refused_at_once() -> None:
         ({"watch": "False"}, False),
     ],
 )
-def test_a_watch_is_told_as_the_api_server_does(query: dict[str, str], expected: bool) -> None:
+def test_watches_are_recognised_as_by_the_api_server(query: dict[str, str], expected: bool) -> None:
     assert is_watch(query) is expected
 
 
@@ -84,5 +84,5 @@ def test_a_watch_is_told_as_the_api_server_does(query: dict[str, str], expected:
         ("/version", "/version"),
     ],
 )
-def test_a_path_tells_its_resource(path: str, resource: str) -> None:
+def test_the_resource_is_parsed_from_the_path(path: str, resource: str) -> None:
     assert resource_of(path) == resource

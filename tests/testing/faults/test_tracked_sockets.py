@@ -9,7 +9,7 @@ from gpuruntime.testing.scripted.answers import Stall, respond, watch_stream
 from gpuruntime.testing.scripted.server import ScriptedServer
 
 
-async def test_closing_ends_what_the_session_has_left_open() -> None:
+async def test_closing_waits_for_sockets_that_the_session_left_open() -> None:
     async with ScriptedServer() as server:
         server.on("GET", "/idle").answer(respond())
         server.on("GET", "/busy").answer(watch_stream(Stall()))
@@ -28,5 +28,5 @@ async def test_closing_ends_what_the_session_has_left_open() -> None:
     assert len(asyncio.all_tasks()) == 1
 
 
-async def test_there_is_nothing_to_wait_for_where_nothing_was_opened() -> None:
+async def test_closing_without_open_sockets_returns_at_once() -> None:
     await TrackedSockets().close()

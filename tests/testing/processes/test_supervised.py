@@ -79,7 +79,7 @@ def test_a_process_that_ignores_sigterm_is_killed_after_its_grace(tmp_path: Path
         await_end(pid)
 
 
-def test_a_process_that_ended_is_reported_with_its_code_and_may_be_started_again(tmp_path: Path) -> None:
+def test_an_exited_process_is_reported_with_its_code_and_can_be_restarted(tmp_path: Path) -> None:
     with ChildProcesses(tmp_path) as children:
         await_end(children.start("short", [sys.executable, "-c", "raise SystemExit(3)"], tmp_path / "log"))
         while not children.exits():
@@ -90,7 +90,7 @@ def test_a_process_that_ended_is_reported_with_its_code_and_may_be_started_again
         assert children.exits() == {}
 
 
-def test_a_program_that_does_not_exist_is_an_error_that_names_it(tmp_path: Path) -> None:
+def test_the_error_for_a_missing_program_names_it(tmp_path: Path) -> None:
     with (
         ChildProcesses(tmp_path) as children,
         pytest.raises(SupervisorError, match=r"cannot start ghost.*/no/such/program"),

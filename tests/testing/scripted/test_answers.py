@@ -35,7 +35,7 @@ from gpuruntime.testing.scripted.watch_events import bookmark, line_of
         (Stall(),),
     ],
 )
-def test_what_can_be_played_is_accepted(answer: Answer) -> None:
+def test_a_valid_answer_is_accepted(answer: Answer) -> None:
     check_answer(answer)
 
 
@@ -52,7 +52,7 @@ def test_what_can_be_played_is_accepted(answer: Answer) -> None:
         ((Begin(200), Stall(), Send(b"x")), "ended before its step"),
     ],
 )
-def test_what_cannot_be_played_is_refused(answer: Answer, complaint: str) -> None:
+def test_an_impossible_answer_is_rejected(answer: Answer, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         check_answer(answer)
 
@@ -66,7 +66,7 @@ def test_a_mapping_is_sent_as_json_unless_a_header_says_otherwise() -> None:
     assert other.headers == {"Content-Type": "application/vnd.example"}
 
 
-def test_a_status_says_in_both_places_when_to_come_back() -> None:
+def test_retry_after_is_in_the_header_and_in_the_status_details() -> None:
     (step,) = kube_status(429, "TooManyRequests", retry_after=7)
 
     assert isinstance(step, Respond)
@@ -74,7 +74,7 @@ def test_a_status_says_in_both_places_when_to_come_back() -> None:
     assert json.loads(step.body)["details"] == {"retryAfterSeconds": 7}
 
 
-def test_a_stream_sends_each_part_in_a_chunk_of_its_own() -> None:
+def test_a_stream_sends_each_part_in_its_own_chunk() -> None:
     event = bookmark("1")
 
     answer = watch_stream(event, b"rest", Cut())

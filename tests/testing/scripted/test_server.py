@@ -68,9 +68,7 @@ async def test_a_response_has_the_status_the_headers_and_the_body_of_the_script(
     assert response.content_length == len(body)
 
 
-async def test_a_status_looks_as_if_the_api_server_had_sent_it(
-    server: ScriptedServer, client: aiohttp.ClientSession
-) -> None:
+async def test_a_status_has_the_form_of_the_api_server_s(server: ScriptedServer, client: aiohttp.ClientSession) -> None:
     server.on("POST", PODS).answer(kube_status(429, "TooManyRequests", "slow down", retry_after=3))
 
     async with client.post(PODS, json=POD) as response:
@@ -90,7 +88,7 @@ async def test_an_html_page_comes_in_place_of_json(server: ScriptedServer, clien
     assert page.startswith("<html>")
 
 
-async def test_answers_follow_each_other_and_the_last_one_stays(
+async def test_answers_are_given_in_order_and_the_last_one_repeats(
     server: ScriptedServer, client: aiohttp.ClientSession
 ) -> None:
     server.on("GET", PODS).answer(respond(500), respond(503), respond(200))
@@ -100,9 +98,7 @@ async def test_answers_follow_each_other_and_the_last_one_stays(
     assert statuses == [500, 503, 200, 200, 200]
 
 
-async def test_a_new_script_takes_the_place_of_the_old_one(
-    server: ScriptedServer, client: aiohttp.ClientSession
-) -> None:
+async def test_a_new_script_replaces_the_old_one(server: ScriptedServer, client: aiohttp.ClientSession) -> None:
     server.on("GET", PODS).answer(respond(500), respond(503))
 
     before = (await client.get(PODS)).status
@@ -112,7 +108,7 @@ async def test_a_new_script_takes_the_place_of_the_old_one(
     assert (before, after) == (500, 200)
 
 
-async def test_the_route_that_says_more_answers(server: ScriptedServer, client: aiohttp.ClientSession) -> None:
+async def test_the_most_specific_route_answers(server: ScriptedServer, client: aiohttp.ClientSession) -> None:
     server.on("GET", ".*").answer(respond(201))
     server.on("GET", PODS, watch=True).answer(respond(202))
     server.on("GET", PODS, query={"continue": "next"}).answer(respond(203))
@@ -151,7 +147,7 @@ async def test_lines_can_be_joined_cut_and_very_long(server: ScriptedServer, cli
     assert chunks == parts
 
 
-async def test_a_hold_keeps_what_follows_until_it_is_released(
+async def test_a_hold_delays_the_rest_until_it_is_released(
     server: ScriptedServer, client: aiohttp.ClientSession
 ) -> None:
     first, second = cut_in_pieces(added(POD), 2)
@@ -177,7 +173,7 @@ async def test_gates_have_names_and_stay_open(server: ScriptedServer, client: ai
     assert statuses == [200, 200]
 
 
-async def test_a_stream_that_is_cut_in_half_a_line_does_not_end_as_if_it_were_complete(
+async def test_a_stream_cut_in_mid_line_does_not_end_cleanly(
     server: ScriptedServer, client: aiohttp.ClientSession
 ) -> None:
     half = first_half(modified(POD))
@@ -194,7 +190,7 @@ async def test_a_stream_that_is_cut_in_half_a_line_does_not_end_as_if_it_were_co
     assert clean == half
 
 
-async def test_a_reset_is_a_reset(server: ScriptedServer) -> None:
+async def test_a_reset_reaches_the_client_as_a_reset(server: ScriptedServer) -> None:
     server.on("GET", PODS).answer((Begin(200), Send(b"x"), Hold(), Reset()))
 
     reader, writer = await asyncio.open_connection("127.0.0.1", int(server.url.rpartition(":")[2]))
@@ -210,7 +206,7 @@ async def test_a_reset_is_a_reset(server: ScriptedServer) -> None:
 
 
 @pytest.mark.parametrize("ending", [Cut(), Reset()])
-async def test_a_connection_can_be_closed_without_any_answer(
+async def test_a_connection_can_be_closed_without_a_response(
     server: ScriptedServer, client: aiohttp.ClientSession, ending: Cut | Reset
 ) -> None:
     server.on("POST", PODS).answer((ending,))
@@ -221,7 +217,7 @@ async def test_a_connection_can_be_closed_without_any_answer(
     assert server.requests("POST")[0].json() == POD
 
 
-async def test_requests_are_recorded_as_they_came(server: ScriptedServer, client: aiohttp.ClientSession) -> None:
+async def test_requests_are_recorded_as_received(server: ScriptedServer, client: aiohttp.ClientSession) -> None:
     server.on("PATCH", PODS).answer(respond())
     server.on("GET", PODS, watch=True).answer(respond())
     before = asyncio.get_running_loop().time()
@@ -253,7 +249,7 @@ async def test_the_nth_request_of_a_pattern_can_be_awaited(
     assert second.result().query["last"] == "true"
 
 
-async def test_a_client_that_leaves_ends_its_answer(server: ScriptedServer, client: aiohttp.ClientSession) -> None:
+async def test_a_client_that_disconnects_ends_its_answer(server: ScriptedServer, client: aiohttp.ClientSession) -> None:
     server.on("GET", PODS, watch=True).answer(watch_stream(added(POD), Stall()))
 
     async with client.get(f"{PODS}?watch=1") as response:
@@ -301,7 +297,7 @@ async def test_a_request_without_a_script_is_answered_and_fails_the_test() -> No
     assert statuses == [501, 501, 501]
 
 
-async def test_a_test_that_failed_already_is_told_what_had_no_script() -> None:
+async def test_unscripted_requests_become_a_note_of_an_earlier_error() -> None:
     async def fail() -> None:
         async with ScriptedServer() as server, aiohttp.ClientSession(server.url) as client:
             await client.get("/version")
@@ -313,7 +309,7 @@ async def test_a_test_that_failed_already_is_told_what_had_no_script() -> None:
     assert "GET /version (1 times)" in failure.value.__notes__[0]
 
 
-async def test_an_answer_that_cannot_be_played_is_refused_when_it_is_written(server: ScriptedServer) -> None:
+async def test_an_impossible_answer_is_rejected_when_it_is_scripted(server: ScriptedServer) -> None:
     with pytest.raises(ValueError, match="gives no response"):
         server.on("GET", PODS).answer(respond(), ())
 

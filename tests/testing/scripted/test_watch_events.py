@@ -19,7 +19,7 @@ def pod(name: str) -> dict[str, Any]:
 
 
 @given(names)
-def test_an_event_is_one_line_that_says_the_same(name: str) -> None:
+def test_an_event_is_encoded_as_one_line(name: str) -> None:
     event = events.added(pod(name))
 
     line = events.line_of(event)
@@ -30,7 +30,7 @@ def test_an_event_is_one_line_that_says_the_same(name: str) -> None:
 
 
 @given(names, st.integers(1, 30))
-def test_pieces_are_never_empty_and_together_are_the_line(name: str, count: int) -> None:
+def test_pieces_are_never_empty_and_join_to_the_line(name: str, count: int) -> None:
     event = events.modified(pod(name))
 
     pieces = events.cut_in_pieces(event, count)
@@ -41,13 +41,13 @@ def test_pieces_are_never_empty_and_together_are_the_line(name: str, count: int)
 
 
 @pytest.mark.parametrize("count", [0, 1000])
-def test_an_impossible_number_of_pieces_is_refused(count: int) -> None:
+def test_an_impossible_number_of_pieces_is_rejected(count: int) -> None:
     with pytest.raises(ValueError, match=f"in {count} pieces"):
         events.cut_in_pieces(events.added({}), count)
 
 
 @given(names, st.integers(500, 5000))
-def test_an_event_can_be_made_exactly_as_long_as_wanted(name: str, size: int) -> None:
+def test_an_event_can_be_padded_to_an_exact_size(name: str, size: int) -> None:
     event = events.event_of_size(events.added(pod(name)), size)
 
     assert len(events.line_of(event)) == size
@@ -55,12 +55,12 @@ def test_an_event_can_be_made_exactly_as_long_as_wanted(name: str, size: int) ->
     assert event["object"]["metadata"]["annotations"]["note"] == name
 
 
-def test_an_event_is_never_made_shorter() -> None:
+def test_an_event_is_never_shortened() -> None:
     with pytest.raises(ValueError, match="more than 10"):
         events.event_of_size(events.added(POD), 10)
 
 
-def test_half_a_line_has_no_end() -> None:
+def test_half_a_line_has_no_line_feed() -> None:
     half = events.first_half(events.deleted(POD))
 
     assert events.line_of(events.deleted(POD)).startswith(half)
@@ -73,7 +73,7 @@ def test_lines_in_one_chunk_stay_lines() -> None:
     assert [json.loads(line)["type"] for line in chunk.splitlines()] == ["ADDED", "BOOKMARK"]
 
 
-def test_bookmarks_carry_a_version_and_tell_the_end_of_the_initial_events() -> None:
+def test_bookmarks_carry_a_version_and_mark_the_end_of_initial_events() -> None:
     plain = events.bookmark("6", kind="Lease", api_version="coordination.k8s.io/v1")["object"]
     ending = events.initial_events_end("7")["object"]
 
