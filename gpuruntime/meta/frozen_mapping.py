@@ -18,8 +18,8 @@ _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 class FrozenDict(dict[K, V]):
     """An immutable dict, hashable when its values are.
 
-    Guarantees: every mutating method raises `TypeError`. `|` returns a new FrozenDict. Pickling and deep copies keep the
-    type.
+    Guarantees: every mutating method raises `TypeError`. `|` returns a new FrozenDict. Pickling and deep copies keep
+    the type.
 
     Caveats: `copy()` returns a plain dict, which can be edited and passed to `FrozenDict` again. It protects from
     mistakes only: `dict.__setitem__(frozen, ...)` and a second call of `__init__` still modify it.

@@ -9,7 +9,7 @@ SCHEDULE = BackoffSchedule(base=0.8, factor=2, cap=30, reset=120)
 
 
 class Latest(Random):
-    """Always the longest delay that is allowed."""
+    """Always returns the upper bound."""
 
     def uniform(self, a: float, b: float) -> float:
         return max(a, b)

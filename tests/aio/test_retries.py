@@ -1,4 +1,4 @@
-"""When what failed is tried again: in virtual time."""
+"""Retries of failed keys, in virtual time."""
 
 import asyncio
 from itertools import pairwise
@@ -8,7 +8,7 @@ from gpuruntime.testing.virtual_time import run_virtual
 
 
 async def tries(retries: Retries[str], count: int) -> list[tuple[float, str]]:
-    """The next so many tries, all of which fail."""
+    """The next `count` keys, each of which fails again."""
     made: list[tuple[float, str]] = []
     for _ in range(count):
         key = await retries.next()

@@ -1,4 +1,4 @@
-"""The product's kinds on the cluster of the run."""
+"""The product's CRDs, installed on the cluster of the run."""
 
 from tests.product_scenes import product
 

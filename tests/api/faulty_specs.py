@@ -1,7 +1,7 @@
-"""Specs of units that no server should store: what is wrong with each, where, and whose word it is.
+"""Invalid specs of units, with the path of the problem.
 
-`REFUSED` ones the API server refuses by the generated definition. `UNSEEN` ones it cannot see through; only
-`gpuruntime.desired.validation` does.
+The API server rejects the `REFUSED` ones by the generated CRD. It accepts the `UNSEEN` ones; only
+`gpuruntime.desired.validation` rejects them.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ __all__ = ["REFUSED", "UNSEEN", "Fault", "unit_with"]
 
 @frozen
 class Fault:
-    """The fields of a spec that make it faulty, and the path of the fault without its index."""
+    """The fields that make a spec invalid, and the path of the problem without its index."""
 
     name: str
     spec: dict[str, Any]
@@ -21,7 +21,7 @@ class Fault:
 
 
 def unit_with(spec: dict[str, Any], namespace: str) -> dict[str, Any]:
-    """A unit with these fields in its spec, on the wire."""
+    """A unit with these fields in its spec, as JSON."""
     return {
         "apiVersion": "runtime.lokiwager.io/v1alpha1",
         "kind": "GPUUnit",

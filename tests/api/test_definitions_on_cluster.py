@@ -1,4 +1,4 @@
-"""The product's kinds as a real API server stores them, from generated objects; CEL rules are tried elsewhere."""
+"""Generated objects of the product's kinds on a real API server; CEL rules are tested elsewhere."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -60,7 +60,7 @@ def test_python_and_the_server_agree_on_validity(
     servers: dict[type[TypedObject], Installed], kind: type[TypedObject], data: st.DataObject
 ) -> None:
     wire: dict[str, Any] = {"spec": data.draw(DAMAGED[kind])}
-    # In a field that is scaled, the server does not take 1.0 for an integer.
+    # In the replicas field of the scale subresource, the server does not accept 1.0 as an integer.
     assume(not isinstance(wire["spec"].get("replicas"), float))
 
     ours = violations(wire, kind)

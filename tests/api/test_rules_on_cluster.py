@@ -1,4 +1,4 @@
-"""What a real API server says to units, pools and operations, by the definitions that are generated from the types."""
+"""Validation of units, pools and operations by a real API server, with the CRDs generated from the types."""
 
 from typing import Any
 from urllib.parse import quote
@@ -18,7 +18,7 @@ ENVELOPE = {"specName": "g1.1", "cpu": "4", "memory": "16Gi", "gpu": 1, "gpuType
 
 
 def create(admin: AdminClient, namespace: str, plural: str, name: str, spec: dict[str, Any]) -> str:
-    """Create an object of ours; gives its path."""
+    """Create an object of the product; returns its path."""
     kind = {"gpuunits": "GPUUnit", "stockpools": "StockPool", "operations": "Operation"}[plural]
     body = {"apiVersion": "runtime.lokiwager.io/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec}
     admin.create(f"{GROUP}/{namespace}/{plural}?fieldValidation=Strict", body)
@@ -26,7 +26,7 @@ def create(admin: AdminClient, namespace: str, plural: str, name: str, spec: dic
 
 
 def explain(access: ClusterAccess, *arguments: str) -> str:
-    """What kubectl says of a field. Other tests may have kinds of the same name in groups of their own."""
+    """The output of kubectl explain. Other tests may have kinds of the same name in other groups."""
     return access.kubectl("explain", "--api-version=runtime.lokiwager.io/v1alpha1", *arguments)
 
 

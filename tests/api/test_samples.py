@@ -1,4 +1,4 @@
-"""The samples are what people copy first."""
+"""Users copy the samples, so they must be valid."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""`python -m pytest tests/desired --update-golden` writes what golden/ expects anew; read the diff then."""
+"""`python -m pytest tests/desired --update-golden` rewrites the files in golden/; review the diff."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Pools and stock units in any state, for tests of what a pool does next."""
+"""Pools and stock units in any state, for tests of pool plans."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -67,7 +67,7 @@ def claimed(unit: GPUUnit) -> GPUUnit:
 
 
 def active(source: GPUUnit, name: str = "demo", *, bound: bool, reason: str = UNIT_PROGRESSING) -> GPUUnit:
-    """The active unit that took a stock unit of the pool over; one that is bound has a node."""
+    """The active unit that took over a stock unit of the pool; a bound one has a node."""
     provenance = Provenance(source.key, source.metadata.uid, "warm")
     metadata = ObjectMeta(name=name, namespace="tenants", annotations=FrozenDict(provenance.annotations()))
     stages = UnitStages(scheduled="2026-01-02T00:00:00Z") if bound else None

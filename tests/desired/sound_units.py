@@ -1,4 +1,4 @@
-"""Units that have no faults, of every shape."""
+"""Generated units without problems."""
 
 from typing import Any
 
@@ -62,10 +62,10 @@ _MEMORIES = st.sampled_from([2**20, "16Gi", "1.5Gi", "100.5M", "1048576.5", "1e9
 
 @st.composite
 def _probes(draw: st.DrawFn, ports: tuple[UnitPort, ...]) -> ReadinessProbe:
-    places = st.integers(1, 65535) | (st.sampled_from(ports).map(_name) if ports else st.nothing())
+    probe_ports = st.integers(1, 65535) | (st.sampled_from(ports).map(_name) if ports else st.nothing())
     handler = draw(
         st.one_of(
-            st.fixed_dictionaries({"tcp_socket": st.builds(TcpSocketCheck, port=places)}),
+            st.fixed_dictionaries({"tcp_socket": st.builds(TcpSocketCheck, port=probe_ports)}),
             st.fixed_dictionaries(
                 {"grpc": st.builds(GrpcCheck, port=st.integers(1, 65535), service=_maybe(st.sampled_from(["", "a.B"])))}
             ),
@@ -76,7 +76,7 @@ def _probes(draw: st.DrawFn, ports: tuple[UnitPort, ...]) -> ReadinessProbe:
                 {
                     "http_get": st.builds(
                         HttpGetCheck,
-                        port=places,
+                        port=probe_ports,
                         path=_maybe(st.sampled_from(["/", "/a?b=c"])),
                         scheme=_maybe(st.sampled_from(["HTTP", "HTTPS"])),
                         http_headers=st.lists(_HEADERS, max_size=2).map(tuple),
@@ -95,7 +95,7 @@ def _probes(draw: st.DrawFn, ports: tuple[UnitPort, ...]) -> ReadinessProbe:
 
 @st.composite
 def sound_units(draw: st.DrawFn, namespace: str | None = None) -> GPUUnit:
-    """A unit without problems, in this namespace or in one of those that there commonly are."""
+    """A unit without problems, in this namespace or in one of the usual ones."""
     place = namespace or draw(st.sampled_from(["runtime-instance", "runtime-stock", "team-a"]))
     ports = draw(_distinct(_PORTS, _name, lambda port: (port.port, port.protocol)))
     reachable = [port.name for port in ports if port.protocol == "TCP"]

@@ -1,4 +1,4 @@
-"""What is rendered, on a real API server: it is accepted, and written once."""
+"""A real API server accepts rendered objects, and a second write changes nothing."""
 
 from pathlib import Path
 from typing import Any
@@ -34,8 +34,8 @@ def children(unit: GPUUnit, rendering: Rendering, existing: Deployment | None = 
     return [pinned(existing, unit_deployment(unit, rendering)), *([] if service is None else [service])]
 
 
-def rehearse(admin: AdminClient, child: TypedObject) -> Any:
-    """What the server would store."""
+def dry_run(admin: AdminClient, child: TypedObject) -> Any:
+    """The object that the server would store, by a dry run."""
     path = child.kind.path(child.metadata.namespace)
     return admin.create(f"{path}?dryRun=All&fieldValidation=Strict", encode(child))
 
@@ -66,7 +66,7 @@ async def test_the_children_of_a_unit_are_written_once(
 def test_the_server_accepts_the_children_of_a_valid_unit_unchanged(kube_cluster: ClusterAccess, unit: GPUUnit) -> None:
     admin, rendered = kube_cluster.admin(), children(unit, Rendering())
 
-    stored = [rehearse(admin, child) for child in rendered]
+    stored = [dry_run(admin, child) for child in rendered]
 
     for child, body in zip(rendered, stored, strict=True):
         assert differences(encode(child), body) == ()

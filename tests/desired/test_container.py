@@ -1,4 +1,4 @@
-"""The placeholder is a program: what it does, a shell shows."""
+"""The placeholder command, run in a real shell."""
 
 import os
 import shutil
@@ -37,7 +37,7 @@ def test_the_placeholder_sleeps_until_sigterm_and_exits_at_once(shell: str, tmp_
         process.send_signal(signal.SIGTERM)
         code = process.wait(timeout=60)
 
-        # In a container everything ends with the first process; here the sleep would go on for an hour.
+        # In a container all processes end with PID 1; here the sleep would continue for an hour.
         os.killpg(process.pid, signal.SIGKILL)
     assert code == 0
 

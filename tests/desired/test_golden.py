@@ -1,9 +1,9 @@
-"""What units are rendered to, for people to review: golden/<case>.unit.yaml gives golden/<case>.objects.yaml. And the
-stock unit that a pool makes: golden/<case>.pool.yaml gives golden/<case>.stock.yaml.
+"""Golden files: golden/<case>.unit.yaml is rendered to golden/<case>.objects.yaml, and the stock unit of the pool in
+golden/<case>.pool.yaml is golden/<case>.stock.yaml.
 
-After a change that is meant, `python -m pytest tests/desired --update-golden` writes them anew. A change inside a pod
-template restarts no pod that runs, see `gpuruntime.desired.pinning`; a change of `rendered-for` restarts all of them,
-and one of `pool-revision` has all stock replaced.
+After an intended change, `python -m pytest tests/desired --update-golden` rewrites them. A change inside a pod template
+restarts no running pod, see `gpuruntime.desired.pinning`; a change of `rendered-for` restarts all of them, and a change
+of `pool-revision` replaces all stock.
 """
 
 from pathlib import Path

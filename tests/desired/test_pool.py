@@ -1,4 +1,4 @@
-"""What a pool does next, case by case."""
+"""Pool plans, case by case."""
 
 from datetime import timedelta
 
@@ -19,7 +19,7 @@ def steps(owner: StockPool, *units: GPUUnit, active: tuple[GPUUnit, ...] = (), a
 
 
 def serials(owner: StockPool, plan: PoolPlan) -> tuple[list[int], list[int]]:
-    """The serial numbers of what the plan makes, and of what it removes."""
+    """The serial numbers of the units that the plan creates, and of those that it deletes."""
     return (
         [serial_of(owner, name) for name in plan.create],
         [serial_of(owner, unit.metadata.name) for unit in plan.delete],
@@ -125,7 +125,7 @@ def test_without_an_allowance_nothing_is_created_replaced_or_counted() -> None:
     assert [(plan.create, plan.delete) for plan in plans] == [((), ())] * 3
     assert [(plan.last_serial, plan.replaced) for plan in plans] == [(0, 0), (3, 0), (1, 0)]
     assert all(plan.limited for plan in plans)
-    assert not any("being tried" in plan.message for plan in plans)
+    assert not any("replacement is starting" in plan.message for plan in plans)
 
 
 def test_scaling_down_deletes_units_that_are_not_ready_first_and_then_the_newest() -> None:
@@ -169,7 +169,7 @@ def test_an_unschedulable_replacement_is_reported_and_nothing_is_deleted_for_it(
     plan = steps(owner, stock(owner, 1, old=True), stock(owner, 2, "unschedulable"))
 
     assert serials(owner, plan) == ([], [])
-    assert "1 find no node: 0/4 nodes are available" in plan.message
+    assert "1 are unschedulable: 0/4 nodes are available" in plan.message
 
 
 def test_an_old_unit_that_is_not_ready_is_deleted_at_once() -> None:
@@ -215,7 +215,7 @@ def test_no_next_retry_is_announced_while_a_replacement_is_starting() -> None:
     under_way = steps(owner, *failed, stock(owner, 4, "starting"))
 
     assert serials(owner, begun) == ([4], [])
-    assert "3 failed in a row, one more is being tried." in begun.message
+    assert "3 failed in a row, a replacement is starting." in begun.message
     assert under_way.message == begun.message
 
 
@@ -226,7 +226,7 @@ def test_a_failure_is_reported_even_if_a_later_unit_is_ready() -> None:
 
     words = f"{unit_name(owner, 1)}: no such image"
     assert (plan.reason, plan.failures) == (reasons.POD_STARTUP_FAILED, 0)
-    assert plan.message == f"1 of 3 stock units are ready; 2 failed, the next try is at 2026-01-02T03:04:35Z. {words}"
+    assert plan.message == f"1 of 3 stock units are ready; 2 failed, next retry at 2026-01-02T03:04:35Z. {words}"
 
 
 def test_a_failing_new_spec_is_reported_while_old_units_are_ready() -> None:
@@ -236,8 +236,8 @@ def test_a_failing_new_spec_is_reported_while_old_units_are_ready() -> None:
 
     words = f"{unit_name(owner, 3)}: no such image"
     assert (serials(owner, plan), plan.reason) == (([], []), reasons.POOL_READY)
-    trouble = "1 failed, the next try is at 2026-01-02T03:04:35Z"
-    assert plan.message == f"2 of 2 stock units are ready; 2 of an old spec are being replaced; {trouble}. {words}"
+    failures = "1 failed, next retry at 2026-01-02T03:04:35Z"
+    assert plan.message == f"2 of 2 stock units are ready; 2 of an old spec are being replaced; {failures}. {words}"
 
 
 def test_a_unit_that_became_ready_ends_the_failure_streak() -> None:
@@ -274,11 +274,11 @@ def test_units_of_an_earlier_pool_of_the_same_name_are_not_touched() -> None:
 
 def test_an_unchanged_status_is_the_identical_object() -> None:
     owner = pool(1)
-    told = evolve(owner, status=pool_status(owner, steps(owner, stock(owner, 1)), NOW))
+    updated = evolve(owner, status=pool_status(owner, steps(owner, stock(owner, 1)), NOW))
 
-    again = pool_status(told, steps(told, stock(owner, 1)), NOW + timedelta(hours=1))
+    again = pool_status(updated, steps(updated, stock(owner, 1)), NOW + timedelta(hours=1))
 
-    assert again is told.status
+    assert again is updated.status
     condition = find_condition(again.conditions, reasons.READY_CONDITION)
     assert condition is not None
     assert (condition.status, again.observed_generation) == ("True", 3)

@@ -1,4 +1,4 @@
-"""What a pool does about units that fail, over hours."""
+"""Pool plans with failing units, over hours."""
 
 from datetime import timedelta
 
@@ -20,7 +20,7 @@ HALF_A_MINUTE = timedelta(seconds=30)
 
 
 class Life:
-    """A pool that is looked at again and again; `fates` say what becomes of each unit, those after them start."""
+    """A pool that is reconciled repeatedly; `fates` are the outcomes of its first units, later ones become ready."""
 
     def __init__(self, replicas: int, fates: list[str]) -> None:
         self.owner = pool(replicas)
@@ -29,7 +29,7 @@ class Life:
         self.fates = fates
 
     def look(self) -> PoolPlan:
-        """One reconciliation: all of its plan is done, and every new unit meets its fate at once."""
+        """One reconcile: the plan is executed, and every new unit reaches its outcome at once."""
         plan = next_steps(self.owner, self.units, (), now=self.now, allowance=10)
         made = [self.made(serial_of(self.owner, name)) for name in plan.create]
         self.units = [unit for unit in self.units if unit not in plan.delete] + made
@@ -37,13 +37,13 @@ class Life:
         return plan
 
     def rest(self) -> PoolPlan:
-        """The plan of a pool that has nothing to do for now."""
+        """The plan of the first reconcile that has nothing to do."""
         while (plan := self.look()).create or plan.delete:
             pass
         return plan
 
     def made(self, serial: int) -> GPUUnit:
-        """The unit of this number, made now."""
+        """The unit with this serial number, created now."""
         unit = stock(self.owner, serial, self.fates[serial - 1] if serial <= len(self.fates) else "ready")
         return evolve(unit, metadata=evolve(unit.metadata, creation_timestamp=format_seconds(self.now)))
 
@@ -53,15 +53,15 @@ def test_a_failed_unit_of_a_full_pool_is_replaced_after_half_a_minute() -> None:
     units = [stock(owner, 1), stock(owner, 2, "failed")]
 
     first = next_steps(owner, units, (), now=NOW, allowance=10)
-    told = evolve(owner, status=pool_status(owner, first, NOW))
-    early = next_steps(told, units, (), now=NOW + HALF_A_MINUTE / 2, allowance=10)
-    late = next_steps(told, units, (), now=NOW + HALF_A_MINUTE, allowance=10)
+    updated = evolve(owner, status=pool_status(owner, first, NOW))
+    early = next_steps(updated, units, (), now=NOW + HALF_A_MINUTE / 2, allowance=10)
+    late = next_steps(updated, units, (), now=NOW + HALF_A_MINUTE, allowance=10)
 
     assert (first.create, first.delete, first.retry_at) == ((), (), NOW + HALF_A_MINUTE)
     assert (early.create, early.delete, early.retry_at) == ((), (), NOW + HALF_A_MINUTE)
     assert [serial_of(owner, name) for name in late.create] == [3]
     assert late.delete == (units[1],)
-    assert "1 failed, one more is being tried" in late.message
+    assert "1 failed, a replacement is starting" in late.message
 
 
 def test_a_pool_whose_units_all_fail_retries_with_growing_delays() -> None:
@@ -77,7 +77,7 @@ def test_a_pool_whose_units_all_fail_retries_with_growing_delays() -> None:
 
     assert waits == [30, 60, 120, 240, 480, 960, 1800, 1800, 1800]
     assert (plan.failures, plan.reason) == (11, reasons.REFILL_STOPPED)
-    assert "11 failed in a row, the next try is at" in plan.message
+    assert "11 failed in a row, next retry at" in plan.message
     assert life.owner.status.replaced == 8
 
 
@@ -98,14 +98,14 @@ def test_a_failed_unit_is_replaced_even_if_others_are_unschedulable() -> None:
     units = [stock(owner, 1), stock(owner, 2, "failed"), stock(owner, 3, "unschedulable")]
 
     first = next_steps(owner, units, (), now=NOW, allowance=10)
-    told = evolve(owner, status=pool_status(owner, first, NOW))
-    late = next_steps(told, units, (), now=NOW + HALF_A_MINUTE, allowance=10)
+    updated = evolve(owner, status=pool_status(owner, first, NOW))
+    late = next_steps(updated, units, (), now=NOW + HALF_A_MINUTE, allowance=10)
 
     assert (first.create, first.delete, first.retry_at) == ((), (), NOW + HALF_A_MINUTE)
-    assert "1 failed, the next try is at 2026-01-02T03:04:35Z; 1 find no node" in first.message
+    assert "1 failed, next retry at 2026-01-02T03:04:35Z; 1 are unschedulable" in first.message
     assert [serial_of(owner, name) for name in late.create] == [4]
     assert late.delete == (units[1],)
-    assert "1 failed, one more is being tried; 1 find no node" in late.message
+    assert "1 failed, a replacement is starting; 1 are unschedulable" in late.message
 
 
 @pytest.mark.parametrize(("failed", "seconds"), [(2, 30), (5, 120)])
@@ -122,7 +122,7 @@ def test_failed_units_are_replaced_one_at_a_time_on_a_full_cluster(failed: int, 
     assert tries == [seconds] * failed
     assert [is_unschedulable(unit) for unit in life.units] == [True] * 6
     assert life.owner.status.last_serial == 6 + failed
-    assert "6 find no node" in plan.message
+    assert "6 are unschedulable" in plan.message
     assert "try" not in plan.message
 
 
@@ -147,7 +147,7 @@ def test_a_replacement_waits_for_the_capacity_of_the_failed_unit() -> None:
     plan = next_steps(owner, units, (), now=NOW, allowance=10)
 
     assert (plan.create, plan.delete) == ((), ())
-    assert "1 failed, one more is being tried; 1 find no node" in plan.message
+    assert "1 failed, a replacement is starting; 1 are unschedulable" in plan.message
 
 
 def test_a_new_spec_resets_the_failures() -> None:

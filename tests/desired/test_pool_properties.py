@@ -1,4 +1,4 @@
-"""What holds for a pool in every state, and that it comes to rest."""
+"""Properties of pool plans in every state, and convergence."""
 
 from attrs import evolve
 from hypothesis import given
@@ -51,7 +51,7 @@ def test_a_pool_whose_units_all_start_converges_to_full_without_old_units(
     replicas: int, looks: list[tuple[str, bool, str]]
 ) -> None:
     owner = pool(replicas)
-    # What was handed over finds its place in the end, and every unit starts.
+    # Every hand-off completes, and every unit starts.
     looks = [("ready", old, "bound" if fate in {"claimed", "unbound"} else fate) for _, old, fate in looks]
     units, handed = world(owner, looks)
 

@@ -1,4 +1,4 @@
-"""What the stock units of a pool are made of."""
+"""The specs and revisions of a pool's stock units."""
 
 from typing import Any
 

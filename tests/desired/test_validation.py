@@ -19,17 +19,17 @@ from tests.desired.unit_strategies import units
 def test_a_problem_names_its_field(fault: Fault) -> None:
     unit = decode(GPUUnit, unit_with(fault.spec, "runtime-instance"))
 
-    told = problems(unit)
+    found = problems(unit)
 
-    assert {re.sub(r"\[\d+\]", "", problem.path) for problem in told} == {fault.path}
+    assert {re.sub(r"\[\d+\]", "", problem.path) for problem in found} == {fault.path}
 
 
 def test_a_problem_has_the_found_and_the_expected_value() -> None:
     unit = decode(GPUUnit, unit_with({"gpu": -1, "memory": "lots"}, "runtime-instance"))
 
-    told = [str(problem) for problem in problems(unit)]
+    found = [str(problem) for problem in problems(unit)]
 
-    assert told == [
+    assert found == [
         "spec.memory: expected a quantity from 1Mi to 1Pi such as 16Gi, got 'lots'",
         "spec.gpu: expected a number from 0 to 1024, got -1",
     ]
@@ -39,10 +39,10 @@ def test_no_problem_quotes_a_value_that_may_be_secret() -> None:
     envs = (UnitEnv("1", "s3cret", EnvSource()), UnitEnv("GPU_COUNT", "s3cret"))
     unit = GPUUnit(ObjectMeta(name="a", namespace="b"), GPUUnitSpec("g1.1", template=UnitTemplate(envs=envs)))
 
-    told = "; ".join(map(str, problems(unit)))
+    found = "; ".join(map(str, problems(unit)))
 
-    assert told
-    assert "s3cret" not in told
+    assert found
+    assert "s3cret" not in found
 
 
 def test_a_long_value_is_truncated() -> None:
@@ -55,14 +55,14 @@ def test_a_long_value_is_truncated() -> None:
 
 @given(units())
 def test_the_problems_of_any_stored_spec_can_be_formatted(unit: GPUUnit) -> None:
-    told = problems(unit)
+    found = problems(unit)
 
-    assert all(str(problem).startswith("spec") for problem in told)
+    assert all(str(problem).startswith("spec") for problem in found)
 
 
 @given(sound_units())
 def test_a_valid_unit_has_no_problems_and_renders(unit: GPUUnit) -> None:
-    told = problems(unit)
+    found = problems(unit)
 
-    assert told == ()
+    assert found == ()
     assert unit_deployment(unit, Rendering()).spec.replicas == 1

@@ -1,4 +1,4 @@
-"""Units as users might write them, and renderings as operators might choose them."""
+"""Generated units and renderings."""
 
 from typing import Any
 
@@ -102,14 +102,14 @@ _SPECS = _struct(
 
 
 def units() -> st.SearchStrategy[GPUUnit]:
-    """Units in any state of repair, nearly all of them with faults; see `sound_units` for the others."""
-    places = st.sampled_from(["runtime-instance", "runtime-stock", "team-a"])
-    metadata = st.builds(ObjectMeta, name=OBJECT_NAMES, namespace=places)
+    """Arbitrary units, nearly all of them invalid; see `sound_units` for valid ones."""
+    namespaces = st.sampled_from(["runtime-instance", "runtime-stock", "team-a"])
+    metadata = st.builds(ObjectMeta, name=OBJECT_NAMES, namespace=namespaces)
     return st.builds(GPUUnit, metadata=metadata, spec=_SPECS)
 
 
 def renderings() -> st.SearchStrategy[Rendering]:
-    """What operators of different releases and settings might render with."""
+    """Renderings of different operator versions and settings."""
     names = st.sampled_from(["busybox:1.36", "busybox:1.37", "registry.example.org/pause:3"])
     return st.builds(
         Rendering,

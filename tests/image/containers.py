@@ -1,7 +1,7 @@
-"""Images and containers without a container engine: what there is of Linux for both, and this machine as the base.
+"""Images and containers without a container engine: Linux namespaces, with this machine as the base image.
 
-A stage is an overlay over the root of this machine, a container one that is read-only, in a mount namespace of its own;
-processes in it have the user of the image and no capabilities. Network and process ids are those of the machine.
+A stage is an overlay over the root of this machine, a container a read-only one in its own mount namespace. Its
+processes have the user of the image and no capabilities. Network and PIDs are those of the machine.
 """
 
 import os
@@ -33,11 +33,11 @@ stage() {
     mount --rbind /dev "$root/dev"
 }
 """
-_NOBODY: Final = "--clear-groups --no-new-privs --inh-caps=-all --bounding-set=-all"
+_UNPRIVILEGED: Final = "--clear-groups --no-new-privs --inh-caps=-all --bounding-set=-all"
 
 
 def why_not() -> str | None:
-    """What this machine lacks for it; None if it has everything."""
+    """What this machine lacks to run containers; None if it has everything."""
     if sys.platform != "linux" or os.geteuid() != 0:
         return "needs Linux and root, for mounts"
     with TemporaryDirectory() as stages:
@@ -47,7 +47,7 @@ def why_not() -> str | None:
 
 @frozen
 class Image:
-    """A built image: `files` is what it has over its base."""
+    """A built image: `files` is its overlay over the base."""
 
     dockerfile: Dockerfile = field(repr=False)
     files: Path
@@ -56,10 +56,10 @@ class Image:
     def run(
         self, *arguments: str, environment: Mapping[str, str], files: Mapping[str, str], log: Path
     ) -> Iterator["Container"]:
-        """A process of the image with further files, as a pod mounts them; ended with the block if it still runs."""
+        """Run a process of the image with further files, as a pod mounts them; stopped at the end of the block."""
         script = [_PRELUDE, f"stage image {shlex.quote(str(self.files))}", _readable_python()]
         for place, text in files.items():
-            # From within, where a link like /var/run leads into the stage and not out of it.
+            # From inside, where a link like /var/run stays inside the stage.
             write = f"mkdir -p {Path(place).parent}; printf %s {shlex.quote(text)} > {place}"
             script.append(f'chroot "$root" sh -euc {shlex.quote(write)}')
         script += ['mount -o remount,ro "$root"', f'exec chroot "$root" {self._command(arguments, environment)}']
@@ -85,12 +85,12 @@ class Image:
         own = {name: value.replace("$PATH", base["PATH"]) for name, value in self.dockerfile.environment.items()}
         variables = [f"{name}={value}" for name, value in {**base, **own, **environment}.items()]
         words = ["env", "--ignore-environment", "--chdir=/", *variables, *self.dockerfile.entrypoint, *arguments]
-        return f"setpriv --reuid {user} --regid {group} {_NOBODY} {shlex.join(words)}"
+        return f"setpriv --reuid {user} --regid {group} {_UNPRIVILEGED} {shlex.join(words)}"
 
 
 @frozen
 class Container:
-    """A running process of an image. Nothing is between it and us: its id and its exit code are its own."""
+    """A running process of an image; PID and exit code are those of the process itself."""
 
     process: "subprocess.Popen[bytes]"
     log: Path
@@ -100,10 +100,10 @@ class Container:
 
 
 def build(dockerfile: Dockerfile, directory: Path) -> Image:
-    """Do what the Dockerfile says, stage by stage; the image goes to `directory`.
+    """Build the Dockerfile, stage by stage, in `directory`.
 
     Raises:
-        subprocess.CalledProcessError: a step failed; its words are on standard error.
+        subprocess.CalledProcessError: a step failed; its output is on standard error.
     """
     script = [_PRELUDE]
     for number, stage in enumerate(dockerfile.stages):
@@ -116,7 +116,7 @@ def build(dockerfile: Dockerfile, directory: Path) -> Image:
 
 
 def _apart(script: str, stages: str) -> list[str]:
-    """The command that runs a script where nobody sees what it mounts on the directory `stages`."""
+    """The command that runs a script in a private mount namespace, with a tmpfs on the directory `stages`."""
     return ["unshare", "--mount", "sh", "-c", script, "sh", stages]
 
 
@@ -143,14 +143,14 @@ def _copy(rest: str, place: str) -> str:
     lines = []
     for source in sources:
         path = f"{origin}/{source.lstrip('/')}"
-        # A directory gives its content, a file goes into a directory.
+        # COPY copies the content of a directory, and a file into a directory.
         lines.append(f'if [ -d "{path}" ]; then mkdir -p "{goal}"; cp -a "{path}/." "{goal}"')
         lines.append(f'else mkdir -p "{goal}"; cp -a "{path}" "{goal}"; fi')
     return "\n".join(lines)
 
 
 def _readable_python() -> str:
-    """The Python of this machine as `python` of the base, also where only root may enter its home."""
+    """The Python of this machine as `python` of the base image, even if only root may enter its directory."""
     executable = Path(os.path.realpath(getattr(sys, "_base_executable", sys.executable)))
     lines = [f'chmod a+rx "$root{parent}"' for parent in executable.parents if parent != Path("/")]
     return "\n".join([*lines, f'ln -sf {shlex.quote(str(executable))} "$root/usr/local/bin/python"'])

@@ -16,7 +16,7 @@ _KNOWN: Final = frozenset({"FROM", "WORKDIR", "COPY", "RUN", "ENV", "USER", "EXP
 
 @frozen
 class Stage:
-    """A stage: where it begins, and what is done there in order."""
+    """A stage: its base, and its instructions in order."""
 
     name: str
     base: str
@@ -59,10 +59,10 @@ class Dockerfile:
 
 
 def read_dockerfile(text: str) -> Dockerfile:
-    """Read the instructions that ours has.
+    """Parse the instructions that our Dockerfile uses.
 
     Raises:
-        ValueError: there is another one.
+        ValueError: an unsupported instruction.
     """
     stages: list[Stage] = []
     steps: list[tuple[str, str]] = []

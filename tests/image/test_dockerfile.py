@@ -1,4 +1,4 @@
-"""What can be said of the image by reading."""
+"""Static checks of the Dockerfile."""
 
 import pytest
 

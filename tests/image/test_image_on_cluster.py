@@ -1,4 +1,4 @@
-"""The image, built step by step as its Dockerfile says, runs the pods of the overlay `dev` on a real control plane."""
+"""The image, built from its Dockerfile, runs the pods of the overlay `dev` on a real control plane."""
 
 import json
 import signal
@@ -74,7 +74,7 @@ def test_its_pods_serve_and_reconcile_unprivileged_with_a_read_only_root(image: 
 
 @contextmanager
 def pod(image: Image, access: ClusterAccess, process: str, directory: Path) -> Iterator[tuple[Container, str]]:
-    """The container of a pod with all that the kubelet gives it; ready, with the address of its API if it has one."""
+    """The container of a pod, set up as by a kubelet; ready, with the address of its API if it has one."""
     token = access.kubectl("create", "token", f"gpuruntime-{process}", "--namespace", SYSTEM).strip()
     files = {
         "/etc/gpuruntime/config.yaml": rendered(DEV).config(process),
@@ -88,8 +88,8 @@ def pod(image: Image, access: ClusterAccess, process: str, directory: Path) -> I
     environment = {
         "KUBERNETES_SERVICE_HOST": host,
         "KUBERNETES_SERVICE_PORT": port,
-        # The pod has an address of its own, this process has not.
-        f"{prefix}_METRICS_BIND_ADDRESS": f"127.0.0.1:{metrics}",
+        # A pod has its own IP address, this process does not.
+        f"{prefix}_OPERATIONS_ADDR": f"127.0.0.1:{operations}",
     }
     if process == "runtime-api":
         environment[f"{prefix}_HTTP_ADDR"] = f"127.0.0.1:{served}"
@@ -101,7 +101,7 @@ def pod(image: Image, access: ClusterAccess, process: str, directory: Path) -> I
     )
     log = directory / f"{process}.log"
     with image.run(*arguments, environment=environment, files=files, log=log) as container:
-        while status(f"http://127.0.0.1:{metrics}/readyz") != 200:  # a starting server announces nothing
+        while status(f"http://127.0.0.1:{operations}/readyz") != 200:  # a starting server has no event to await
             assert container.process.poll() is None, container.words()
             time.sleep(0.2)
         assert status(f"http://127.0.0.1:{metrics}/livez") == 200

@@ -15,12 +15,12 @@ __all__ = ["MANIFESTS", "OVERLAYS", "WORKLOADS", "Rendered", "rendered"]
 MANIFESTS: Final = Path(__file__).resolve().parents[2] / "manifests"
 OVERLAYS: Final = ("local", "dev", "production")
 WORKLOADS: Final = ("dev", "production")
-"""The overlays that run processes."""
+"""The overlays that contain processes."""
 
 
 @frozen
 class Rendered:
-    """Everything that an overlay installs."""
+    """All objects of an overlay."""
 
     objects: tuple[dict[str, Any], ...]
 
@@ -39,7 +39,7 @@ class Rendered:
         return [template for template in templates if labels.items() <= template["metadata"]["labels"].items()]
 
     def config(self, process: str) -> str:
-        """The file that the pods of a process get."""
+        """The config file that is mounted into the pods of a process."""
         deployment = self.named("Deployment", f"gpuruntime-{process}")
         (volume,) = (v for v in deployment["spec"]["template"]["spec"]["volumes"] if v["name"] == "config")
         return str(self.named("ConfigMap", volume["configMap"]["name"])["data"]["config.yaml"])
@@ -47,7 +47,7 @@ class Rendered:
 
 @cache
 def rendered(directory: Path) -> Rendered:
-    """What `kubectl apply -k` of a directory would install."""
+    """The objects that `kubectl apply -k` of a directory would install."""
     command = [str(assets.ensure() / "kubectl"), "kustomize", str(directory)]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return Rendered(tuple(yaml.safe_load_all(text)))

@@ -1,4 +1,4 @@
-"""Alerts and dashboard speak of metrics that there are, and of pages that say what to do."""
+"""Alerts and dashboards use existing metrics, and link to existing runbooks."""
 
 import json
 import re
@@ -25,13 +25,13 @@ ALERTS: Final = [
 PANELS: Final = json.loads((MANIFESTS / "monitoring" / "dashboard.json").read_text())["panels"]
 RUNBOOKS: Final = (ROOT / "docs" / "operating.md").read_text()
 METRIC: Final = re.compile(r"\| `(?P<name>\w+)` \| (?P<type>\w+) \| (?P<labels>[^|]*)\|")
-# What Prometheus and its operator put on every series that they scrape.
+# The labels that Prometheus and its operator add to every series.
 SCRAPED: Final = frozenset({"job", "pod", "namespace", "instance"})
 
 
 @frozen
 class Metric:
-    """A metric as docs/metrics.md has it, which a test of its own compares with a scrape."""
+    """A metric of docs/metrics.md, which another test compares with a scrape."""
 
     name: str
     type: str
@@ -62,14 +62,14 @@ def expressions() -> Iterator[tuple[str, str]]:
         yield alert["alert"], alert["expr"]
     for panel in PANELS:
         for target in panel.get("targets", ()):
-            # Grafana puts in a duration that suits the width of the picture.
+            # Grafana replaces it by a duration that fits the width of the panel.
             yield f"{panel['title']} {target['refId']}", target["expr"].replace("$__rate_interval", "5m")
 
 
 EXPRESSIONS: Final = dict(expressions())
 KNOWN: Final = known_series()
 METRICS: Final = (ROOT / "docs" / "metrics.md").read_text()
-# A lease has the name that the config gives it.
+# The config determines the name of the lease.
 LEASE: Final = "gpuruntime-controller-manager"
 BUCKETS: Final = {
     "workqueue_queue_duration_seconds_bucket": DURATION_BUCKETS,
@@ -102,7 +102,7 @@ def test_every_expression_parses_and_uses_existing_series_and_labels(where: str)
 
 
 def is_value(matcher: promql_parser.Matcher) -> bool:
-    """Whether the page of metrics tells of a value that a series must have or not have."""
+    """Whether the metrics page documents a label value that an expression selects or excludes."""
     if matcher.name in SCRAPED or matcher.name == "code":
         return True
     return matcher.value == LEASE or f"`{matcher.value}`" in METRICS
@@ -160,7 +160,7 @@ def test_every_alert_has_a_summary_and_a_runbook(alert: dict[str, dict[str, str]
 
 
 def result_labels(text: str) -> set[str]:
-    """The labels that are left of all that an expression looks at."""
+    """The labels of an expression's result."""
     kept = [
         set(node.modifier.labels)
         for node in nodes(text)

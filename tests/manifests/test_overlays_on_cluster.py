@@ -1,4 +1,4 @@
-"""A real API server takes every overlay, and makes of it what it says."""
+"""A real API server accepts every overlay, and its workloads become available."""
 
 import json
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ SYSTEM = "gpuruntime-system"
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[ClusterAccess]:
-    """A cluster with the kinds of the Prometheus operator, and nothing of ours."""
+    """A cluster with the CRDs of the Prometheus operator, without our product."""
     with LocalCluster() as started:
         access = started.access
         access.kubectl("create", "--filename", str(UPSTREAM))
@@ -24,14 +24,14 @@ def cluster() -> Iterator[ClusterAccess]:
 
 
 def apply(cluster: ClusterAccess, overlay: str) -> dict[str, str]:
-    """Install an overlay as its users do; what became of each object. A warning of the server is an error."""
+    """Install an overlay as users do; returns the result for each object. A server warning is an error."""
     source = str(MANIFESTS / "overlays" / overlay)
     said = cluster.kubectl("apply", "--kustomize", source, "--validate=strict", "--warnings-as-errors")
     return dict(line.rsplit(" ", 1) for line in said.splitlines())
 
 
 def generations(cluster: ClusterAccess, overlay: str) -> dict[str, int]:
-    """How often each object that counts it was changed by anybody."""
+    """The generation of each object that has one."""
     found = json.loads(cluster.kubectl("get", "--kustomize", str(MANIFESTS / "overlays" / overlay), "--output=json"))
     metadata = [item["metadata"] for item in found["items"]]
     return {item["uid"]: item["generation"] for item in metadata if "generation" in item}
@@ -45,7 +45,7 @@ def test_applying_an_overlay_twice_changes_nothing(cluster: ClusterAccess, overl
     again = apply(cluster, overlay)
 
     changed = {name for name, became in again.items() if became != "unchanged"}
-    # kubectl sends the selector of a budget each time, because it may only be replaced as a whole.
+    # kubectl always sends the selector of a PodDisruptionBudget, because it can only be replaced as a whole.
     assert all(name.startswith("poddisruptionbudget.policy/") for name in changed)
     assert generations(cluster, overlay) == before
     assert len(again) == len(first) > 20

@@ -1,4 +1,4 @@
-"""What the parts of an overlay say of each other is true."""
+"""The objects of an overlay refer to each other consistently."""
 
 import os
 import re
@@ -29,7 +29,7 @@ def template(overlay: Rendered, process: str) -> dict[str, Any]:
 
 
 def effective(overlay: Rendered, process: str, directory: Path) -> dict[str, Any]:
-    """The config of a process, as the process itself understands it."""
+    """The config of a process, parsed by the process's own loader."""
     file = directory / "config.yaml"
     file.write_text(overlay.config(process))
     command = [sys.executable, "-m", "gpuruntime.processes.command", process, "--config", str(file), "--print-config"]
@@ -197,7 +197,7 @@ def test_every_object_has_the_product_labels_and_none_is_in_the_default_namespac
 
 def test_the_certificate_is_mounted_where_the_process_reads_it(tmp_path: Path) -> None:
     component = tmp_path / "kustomization.yaml"
-    base = os.path.relpath(MANIFESTS, tmp_path)  # kustomize takes no other
+    base = os.path.relpath(MANIFESTS, tmp_path)  # kustomize accepts no other form
     component.write_text(yaml.safe_dump({"resources": [f"{base}/overlays/dev"], "components": [f"{base}/tls"]}))
 
     (container,) = template(rendered(tmp_path), "runtime-api")["spec"]["containers"]

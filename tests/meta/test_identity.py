@@ -35,7 +35,7 @@ def test_every_name_is_one_segment_of_the_path(name: str) -> None:
     try:
         expected = quote(name, safe="")
     except UnicodeEncodeError:
-        return  # half of a surrogate pair is no name
+        return  # half of a surrogate pair is not a name
 
     assert NODE.path(None, name) == f"/api/v1/nodes/{expected}"
 

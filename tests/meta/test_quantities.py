@@ -82,7 +82,7 @@ texts = st.builds(
     suffixes,
 )
 notations: st.SearchStrategy[Notation] = st.sampled_from(["DecimalSI", "BinarySI", "DecimalExponent"])
-# Below the cap of binary amounts, which is not meant to survive.
+# Below the cap of binary amounts, which does not round-trip.
 quantities = st.builds(Quantity, st.integers(-(10**27), 10**27), notations)
 
 

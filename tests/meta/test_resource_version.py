@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from gpuruntime.meta.resource_version import ResourceVersionError, compare, newer
 
-# Around 64 bits and far beyond, and close together, so that both lengths and digits decide.
+# Around and beyond 64 bits, and close together, so that both length and digits matter.
 numbers = st.integers(1, 10**40) | st.integers(1, 1200) | st.integers(2**63 - 5, 2**63 + 5)
 
 

@@ -60,7 +60,7 @@ def test_objects_of_two_kinds_share_nothing() -> None:
     assert gadget.spec is not widget.spec
 
 
-# Values that Python holds to be equal, and JSON does not.
+# Values that are equal in Python but not in JSON.
 values = st.sampled_from([True, 1, 1.0, "1", [True], [1], {"a": False}, {"a": 0}, None, 0.0, -0.0, "plain"])
 
 

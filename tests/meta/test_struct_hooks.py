@@ -25,7 +25,7 @@ class Port(Struct):
 
 @frozen
 class Tree(Struct):
-    """Refers to itself, and has defaults of every sort."""
+    """Refers to itself, and has every type of default."""
 
     name: str
     label: str = ""
@@ -49,7 +49,7 @@ STRATEGIES: dict[type[Struct], st.SearchStrategy[dict[str, Any]]] = {}
 
 
 def wire_values(annotation: Any) -> st.SearchStrategy[Any]:
-    """JSON that fits a type: the inverse of decoding, made from the declaration alone."""
+    """JSON that matches a type: the inverse of decoding, generated from the declaration."""
     origin, args = get_origin(annotation), get_args(annotation)
     if isinstance(annotation, type) and issubclass(annotation, Struct):
         return st.deferred(lambda: wire_objects(annotation))

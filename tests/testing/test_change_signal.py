@@ -1,4 +1,4 @@
-"""Nobody who waits for a change misses it."""
+"""No waiter misses an announcement."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""A server whose handlers and connections end with it."""
+"""A server that ends its handlers and connections when it stops."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""A manager that runs while a block of a test does."""
+"""A manager that runs for the length of a block."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ class ProgramError(Exception):
 
 @pytest.fixture
 async def manager(tmp_path: Path) -> Manager:
-    """One that never asks the API server anything."""
+    """A manager that sends no requests."""
     path = tmp_path / "kubeconfig"
     path.write_text(json.dumps(kubeconfig_document("https://127.0.0.1:1", b"", {"token": "t"})))
     return Manager(from_kubeconfig(path), ManagerOptions("tested"))
@@ -29,7 +29,7 @@ async def manager(tmp_path: Path) -> Manager:
 
 @frozen
 class Work:
-    """Goes on until it is ended."""
+    """Runs until it is cancelled."""
 
     begun: asyncio.Event = field(factory=asyncio.Event)
     ended: asyncio.Event = field(factory=asyncio.Event)

@@ -4,8 +4,8 @@ from gpuruntime.testing.permissions import usage
 
 
 def request(verb: str, resource: str, namespace: str = "a", name: str = "", **others: str | int) -> Request:
-    told = {"subresource": "", "user": "worker", "code": 200, "user_agent": "", "group": ""} | others
-    return Request(verb=verb, resource=resource, namespace=namespace, name=name, **told)  # type: ignore[arg-type]  # by name
+    fields = {"subresource": "", "user": "worker", "code": 200, "user_agent": "", "group": ""} | others
+    return Request(verb=verb, resource=resource, namespace=namespace, name=name, **fields)  # type: ignore[arg-type]  # by name
 
 
 def test_a_permission_for_all_namespaces_is_used_by_a_request_to_one() -> None:
@@ -23,7 +23,7 @@ def test_a_permission_in_one_namespace_does_not_cover_a_list_of_all() -> None:
 
 
 def test_requests_of_other_users_do_not_count() -> None:
-    found = usage([Permission("", "pods", "list")], [request("list", "pods", user="somebody")], user="worker")
+    found = usage([Permission("", "pods", "list")], [request("list", "pods", user="another")], user="worker")
 
     assert not found.missing
     assert len(found.unused) == 1
@@ -59,10 +59,10 @@ def test_an_apply_that_creates_an_object_needs_the_create_permission() -> None:
 
 
 def test_rare_permissions_are_excused_and_default_ones_are_not_missing() -> None:
-    permissions = [Permission("", "secrets", "get", "a", rare="used at full moon")]
+    permissions = [Permission("", "secrets", "get", "a", rare="only after a restore")]
     reviews = request("create", "selfsubjectaccessreviews", "", group="authorization.k8s.io")
 
     found = usage(permissions, [reviews, request("get", "", namespace="")], user="worker")
 
     assert found.is_exact
-    assert str(found) == "excused: get secrets in a: used at full moon"
+    assert str(found) == "excused: get secrets in a: only after a restore"

@@ -39,12 +39,12 @@ def test_an_account_has_exactly_the_permissions_of_its_rules(kube_account: Accou
 
 
 def test_an_invalid_token_is_rejected(kube_cluster: ClusterAccess, tmp_path: Path) -> None:
-    stranger = tmp_path / "kubeconfig"
+    kubeconfig = tmp_path / "kubeconfig"
     kube_cluster.kubectl("config", "view", "--raw")
-    stranger.write_text(str(kube_cluster.kubeconfig_for("not-a-token")))
+    kubeconfig.write_text(str(kube_cluster.kubeconfig_for("not-a-token")))
 
     with pytest.raises(client.ApiException, match="401"):
-        core(stranger).list_node()
+        core(kubeconfig).list_node()
 
 
 def test_a_node_exists_for_the_test_that_added_it(

@@ -1,4 +1,4 @@
-"""apiextensions.k8s.io/v1: CustomResourceDefinition, shallow: schemas stay free JSON."""
+"""apiextensions.k8s.io/v1: CustomResourceDefinition; schemas are arbitrary JSON."""
 
 from typing import Any
 

@@ -126,7 +126,7 @@ class StatefulSetOrdinals(Struct):
 
 @frozen
 class ClaimRetentionPolicy(Struct):
-    """What becomes of the claims: Retain or Delete."""
+    """What happens to the PersistentVolumeClaims: Retain or Delete."""
 
     when_deleted: str | None = None
     when_scaled: str | None = None
@@ -193,7 +193,7 @@ class DaemonSetSpec(Struct):
 
 @frozen
 class DaemonSetStatus(Struct):
-    """Numbers of nodes: those that should run the pod, those that do, those on which it should not run and does."""
+    """Numbers of nodes: those that should run the pod, those that do, and those that run it but should not."""
 
     observed_generation: int = 0
     desired_number_scheduled: int = 0

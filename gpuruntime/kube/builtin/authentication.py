@@ -36,7 +36,7 @@ class TokenReviewStatus(Struct):
 
 @frozen
 class TokenReview(TypedObject):
-    """A question to the server: created with a spec, answered with a status, never stored."""
+    """A review: created with a spec, returned with a status, never stored."""
 
     KIND = ResourceKind("authentication.k8s.io", "v1", "TokenReview", "tokenreviews", namespaced=False)
 

@@ -55,7 +55,7 @@ class SubjectAccessReviewStatus(Struct):
 
 @frozen
 class SubjectAccessReview(TypedObject):
-    """A question to the server: created with a spec, answered with a status, never stored."""
+    """A review: created with a spec, returned with a status, never stored."""
 
     KIND = ResourceKind("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False)
 

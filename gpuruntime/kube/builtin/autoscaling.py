@@ -42,7 +42,7 @@ class MetricIdentifier(Struct):
 
 @frozen
 class MetricTarget(Struct):
-    """`type` is Utilization, Value or AverageValue, and names the field that holds."""
+    """`type` is Utilization, Value or AverageValue, and selects the field that applies."""
 
     type: str
     average_utilization: int | None = None
@@ -84,7 +84,7 @@ class ExternalMetricSource(Struct):
 
 @frozen
 class MetricSpec(Struct):
-    """`type` is Resource, ContainerResource, Pods, Object or External, and names the field that holds."""
+    """`type` is Resource, ContainerResource, Pods, Object or External, and selects the field that applies."""
 
     type: str
     resource: ResourceMetricSource | None = None

@@ -1,4 +1,4 @@
-"""Containers of core/v1 pods, and what is reported about them."""
+"""Containers of core/v1 pods, and their status."""
 
 from typing import Any
 
@@ -71,7 +71,7 @@ class ContainerResourceClaim(Struct):
 
 @frozen
 class ResourceRequirements(Struct):
-    """Quantities are texts, or whole numbers where a manifest left out the quotes; see `parse_quantity`."""
+    """Quantities are strings, or integers if a manifest has them without quotes; see `parse_quantity`."""
 
     requests: FrozenDict[str, int | str] = EMPTY
     limits: FrozenDict[str, int | str] = EMPTY

@@ -103,7 +103,7 @@ class Service(TypedObject):
 
 @frozen
 class Secret(TypedObject):
-    """`data` is base64 text, as on the wire; `string_data` is write-only. Neither shows in a repr."""
+    """`data` is base64 text, as on the wire; `string_data` is write-only. The repr shows neither."""
 
     KIND = ResourceKind("", "v1", "Secret", "secrets", namespaced=True)
 

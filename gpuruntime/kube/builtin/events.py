@@ -22,7 +22,7 @@ class ObjectReference(Struct):
 
 @frozen
 class EventSeries(Struct):
-    """How often the event was seen, and when last (with microseconds, see `format_micros`)."""
+    """The number of occurrences, and the time of the last one (with microseconds, see `format_micros`)."""
 
     count: int
     last_observed_time: str
@@ -30,7 +30,7 @@ class EventSeries(Struct):
 
 @frozen
 class Event(TypedObject):
-    """`event_time` has microseconds on the wire, and is null on events that were made through core/v1."""
+    """`event_time` has microseconds on the wire, and is null on events that were created through core/v1."""
 
     KIND = ResourceKind("events.k8s.io", "v1", "Event", "events", namespaced=True)
 

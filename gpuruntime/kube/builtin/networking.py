@@ -52,7 +52,7 @@ class NetworkPolicyPort(Struct):
 
 @frozen
 class NetworkPolicyIngressRule(Struct):
-    """Without peers, from everywhere; without ports, to all of them."""
+    """Without peers it allows all sources, without ports all ports."""
 
     from_: tuple[NetworkPolicyPeer, ...] = ()
     ports: tuple[NetworkPolicyPort, ...] = ()
@@ -60,7 +60,7 @@ class NetworkPolicyIngressRule(Struct):
 
 @frozen
 class NetworkPolicyEgressRule(Struct):
-    """Without peers, to everywhere; without ports, to all of them."""
+    """Without peers it allows all destinations, without ports all ports."""
 
     to: tuple[NetworkPolicyPeer, ...] = ()
     ports: tuple[NetworkPolicyPort, ...] = ()
@@ -68,7 +68,7 @@ class NetworkPolicyEgressRule(Struct):
 
 @frozen
 class NetworkPolicySpec(Struct):
-    """Without a pod selector, all pods of the namespace; without rules of a listed type, nothing passes that way."""
+    """An empty pod selector selects all pods of the namespace. A listed type without rules denies all traffic."""
 
     pod_selector: LabelSelector = field(default=LabelSelector())
     policy_types: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ class NetworkPolicy(TypedObject):
 
 @frozen
 class IngressServicePort(Struct):
-    """By name or by number."""
+    """A port by name or by number."""
 
     name: str | None = None
     number: int | None = None

@@ -14,7 +14,7 @@ __all__ = ["PodDisruptionBudget", "PodDisruptionBudgetSpec", "PodDisruptionBudge
 
 @frozen
 class PodDisruptionBudgetSpec(Struct):
-    """A number or a percentage of the pods; one of the two. An empty selector is all pods of the namespace."""
+    """One limit, as a number or a percentage of the pods. An empty selector selects all pods of the namespace."""
 
     selector: LabelSelector | None = None
     min_available: int | str | None = None
@@ -24,7 +24,7 @@ class PodDisruptionBudgetSpec(Struct):
 
 @frozen
 class PodDisruptionBudgetStatus(Struct):
-    """`disrupted_pods` are those whose eviction was granted, with the time of it."""
+    """`disrupted_pods` maps pods whose eviction was granted to the time of the grant."""
 
     observed_generation: int = 0
     disruptions_allowed: int = 0

@@ -53,7 +53,7 @@ class ResourceClaimSpec(Struct):
 
 @frozen
 class DeviceAllocation(Struct):
-    """One device that was given to one request of the claim."""
+    """A device that was allocated to a request of the ResourceClaim."""
 
     request: str
     driver: str

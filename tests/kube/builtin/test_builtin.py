@@ -1,4 +1,4 @@
-"""What holds for every built-in kind. The official client, generated from the schema of the API, is the oracle."""
+"""Properties of every built-in kind. The official client, generated from the API schema, is the oracle."""
 
 import types
 from collections.abc import Callable, Iterator
@@ -67,7 +67,7 @@ def wire_values(annotation: Any) -> st.SearchStrategy[Any]:
 
 
 def wire_objects(cls: type[Struct]) -> st.SearchStrategy[dict[str, Any]]:
-    """JSON that fits a type, with a few of its optional fields and a few that it does not know."""
+    """JSON that matches a type, with some optional and some unknown fields."""
     if cls not in STRATEGIES:
         STRATEGIES[cls] = new_wire_objects(cls)
     return STRATEGIES[cls]
@@ -112,7 +112,7 @@ def mutable_parts(value: Any, path: str) -> Iterator[str]:
 
 
 def unlike(cls: type[Struct], model: str, path: str) -> Iterator[str]:
-    """Fields that the official model does not have, or has with another type."""
+    """Fields that the official model lacks or has with another type."""
     official: Any = getattr(models, model)
     types_by_wire = {wire: official.openapi_types[name] for name, wire in official.attribute_map.items()}
     for attribute in fields(resolve_types(cls)):

@@ -1,4 +1,4 @@
-"""Kinds with many parts, written in Python: the real server stores every field, and what it adds survives."""
+"""Large objects created in Python: the real server stores every field, and its additions are preserved."""
 
 from typing import Any
 
@@ -166,7 +166,7 @@ async def test_the_server_stores_every_field_and_what_it_adds_survives(
 
 
 def missing(whole: Any, part: Any, path: str) -> list[str]:
-    """The parts that are not in the whole, or are there with another value."""
+    """The expected fields that are missing or have another value."""
     if isinstance(part, dict) and isinstance(whole, dict):
         return [line for key, value in part.items() for line in missing(whole.get(key), value, f"{path}.{key}")]
     if isinstance(part, list) and isinstance(whole, list) and len(part) == len(whole):

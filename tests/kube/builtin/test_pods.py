@@ -7,7 +7,7 @@ from gpuruntime.meta.codec import decode, encode
 from gpuruntime.meta.conditions import is_true
 from gpuruntime.meta.objects import ObjectMeta
 
-# As a 1.36 server answers, shortened in number but not in kind of fields.
+# From a 1.36 server, shortened.
 RUNNING: dict[str, Any] = {
     "apiVersion": "v1",
     "kind": "Pod",

@@ -1,6 +1,6 @@
-"""This machine under an overlay, in a mount namespace of its own: what a program writes is seen, and does not stay.
+"""This machine under an overlay in a private mount namespace: a program's writes are recorded and discarded.
 
-Others may write to the machine meanwhile: the overlay holds what the program and its children wrote, and nothing else.
+The overlay contains the writes of the program and its children only, whatever other processes write meanwhile.
 """
 
 import os
@@ -13,8 +13,7 @@ from typing import Final
 __all__ = ["leftovers"]
 
 _ROOT: Final = Path(__file__).resolve().parents[3]
-# The places `hidden` are removed under the overlay first: what an earlier program has left there would hide the same
-# leftover of this one.
+# The paths `hidden` are removed in the overlay first: leftovers of an earlier program would hide those of this one.
 _SCRIPT: Final = """
 set -eu
 stage=$1 hidden=$2
@@ -31,10 +30,10 @@ find . -mindepth 1 -printf '%y /%P\\n'
 
 
 def leftovers(program: str, *arguments: str, stage: Path, hidden: Sequence[Path]) -> list[Path]:
-    """Every file that a Python program left, and every directory that it made, directories without what is in them.
+    """The files and directories that a Python program created; directories without their content.
 
     Raises:
-        subprocess.CalledProcessError: the program failed; its words are on standard error.
+        subprocess.CalledProcessError: the program failed; its output is on standard error.
     """
     script = ["unshare", "--mount", "sh", "-c", _SCRIPT, "sh", str(stage), " ".join(str(place) for place in hidden)]
     done = subprocess.run(
@@ -45,7 +44,7 @@ def leftovers(program: str, *arguments: str, stage: Path, hidden: Sequence[Path]
         check=True,
     )
     entries = [line.split(" ", 1) for line in done.stdout.splitlines()]
-    # A directory is also there if something in it was changed or removed. A device is the mark of what was removed.
+    # A directory is in the overlay also if something inside was changed or removed. A device marks a removal.
     made = [
         Path(place) for kind, place in entries if kind not in "cd" or (kind == "d" and _is_new(Path(place), hidden))
     ]

@@ -22,10 +22,10 @@ def test_the_official_client_connects_with_verified_tls(kube_cluster: ClusterAcc
 
 
 def test_a_client_without_the_certificate_authority_rejects_the_server(kube_cluster: ClusterAccess) -> None:
-    strangers = ssl.create_default_context()
+    default_context = ssl.create_default_context()
 
     with pytest.raises(urllib.error.URLError, match="CERTIFICATE_VERIFY_FAILED"):
-        urllib.request.urlopen(kube_cluster.server, context=strangers)  # noqa: S310 - an https address
+        urllib.request.urlopen(kube_cluster.server, context=default_context)  # noqa: S310 - an https address
 
 
 def test_kubectl_and_server_have_the_same_stamped_version(kube_cluster: ClusterAccess) -> None:
@@ -73,7 +73,7 @@ def test_an_available_deployment_stays_so_for_two_minutes(kube_cluster: ClusterA
     )
     kube_cluster.kubectl("wait", "-n", kube_namespace, "deploy/steady", "--for=condition=Available", "--timeout=60s")
 
-    # kubectl gives up after two minutes without having seen the deployment unavailable: that is the success.
+    # Success is that kubectl times out after two minutes without seeing the Deployment unavailable.
     command = ["wait", "-n", kube_namespace, "deploy/steady", "--for=condition=Available=false", "--timeout=120s"]
     with pytest.raises(subprocess.CalledProcessError) as failure:
         kube_cluster.kubectl(*command)

@@ -1,4 +1,4 @@
-"""What a cluster leaves on the machine: its directory if that was given, and nothing else, however it ends."""
+"""A cluster leaves nothing but a given directory on the machine, however it ends."""
 
 import fcntl
 import os
@@ -11,8 +11,13 @@ import pytest
 from tests.image.containers import why_not
 from tests.testing.cluster.overlaid_machine import leftovers
 
-# The places in which the programs of Kubernetes keep things unless they are given others.
-PLACES = (Path("/usr/libexec/kubernetes"), Path("/run/kubernetes"), Path.home() / ".kube", Path.home() / ".kwok")
+# The default directories of the Kubernetes components.
+DEFAULT_DIRECTORIES = (
+    Path("/usr/libexec/kubernetes"),
+    Path("/run/kubernetes"),
+    Path.home() / ".kube",
+    Path.home() / ".kwok",
+)
 USE = """
 import sys
 from pathlib import Path
@@ -53,7 +58,7 @@ def test_nothing_is_written_outside_of_the_directory_of_a_cluster(tmp_path: Path
     stage, directory = tmp_path / "stage", tmp_path / "cluster"
     stage.mkdir()
 
-    left = leftovers(USE, str(directory), stage=stage, hidden=PLACES)
+    left = leftovers(USE, str(directory), stage=stage, hidden=DEFAULT_DIRECTORIES)
 
     assert left == [directory]
 

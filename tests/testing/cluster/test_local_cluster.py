@@ -1,4 +1,4 @@
-"""Clusters of the test's own: what the shared one cannot show without disturbing others."""
+"""Tests with dedicated clusters, which would disturb other tests on the shared one."""
 
 import signal
 import socket

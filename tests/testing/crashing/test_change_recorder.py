@@ -1,4 +1,4 @@
-"""The recorder misses nothing."""
+"""The recorder misses no change."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -46,19 +46,19 @@ async def test_short_lived_states_are_recorded_in_order_across_kinds(
             admin.create(f"{home}/configmaps", {"metadata": {"name": f"map-{number}"}})
             admin.create(f"{home}/secrets", {"metadata": {"name": f"secret-{number}"}})
             admin.delete(f"{home}/configmaps/map-{number}")
-        # Of what came and went, nothing is on the server that could be caught up with.
+        # Objects that were created and deleted leave nothing on the server to wait for.
         await proxy.changes.until(lambda: ("DELETED", "map-4") in names_of(recorder))
         last = await recorder.catch_up()
 
-    told = list(moments(recorder.start, recorder.events))
-    changes = [(moment.event.type, moment.event.ref.name) for moment in told if "kube-root" not in str(moment)]
+    states = list(moments(recorder.start, recorder.events))
+    changes = [(moment.event.type, moment.event.ref.name) for moment in states if "kube-root" not in str(moment)]
     assert changes == [
         change
         for number in range(5)
         for change in (("ADDED", f"map-{number}"), ("ADDED", f"secret-{number}"), ("DELETED", f"map-{number}"))
     ]
     assert len(last.list(Secret)) == 5
-    assert {ref.name for ref in told[-1].world.objects} == {ref.name for ref in last.objects}
+    assert {ref.name for ref in states[-1].world.objects} == {ref.name for ref in last.objects}
 
 
 async def test_a_recorder_whose_connection_breaks_resumes_its_watch(

@@ -1,4 +1,4 @@
-"""The kit on a real API server: a correct operator passes, and each flaw is found by the plan that is made for it."""
+"""The kit on a real API server: a correct operator passes, and each flaw is found by the plan for it."""
 
 import asyncio
 from pathlib import Path
@@ -32,7 +32,7 @@ from tests.testing.crashing.toy_operators import (
     toy,
 )
 
-# A flaw is seen when the patience is at an end.
+# A flaw is found when the timeout expires.
 IMPATIENT = children_scenario(timeout=8.0)
 
 

@@ -1,4 +1,4 @@
-"""What of a state is the same in every run, and what a person is told of a difference."""
+"""Normalised states, and descriptions of their differences."""
 
 from typing import Any
 

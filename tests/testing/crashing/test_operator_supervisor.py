@@ -1,4 +1,4 @@
-"""The life and death of an operator."""
+"""Start, restart and kill of an operator."""
 
 import asyncio
 from collections.abc import AsyncIterator

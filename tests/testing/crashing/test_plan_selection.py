@@ -1,4 +1,4 @@
-"""Which plans follow from a run, and which of them are a sample."""
+"""The plans that follow from a trace, and samples of them."""
 
 from gpuruntime.testing.crashing import Plan
 from gpuruntime.testing.crashing.plan_selection import Trace, everything, only, sample

@@ -1,4 +1,4 @@
-"""A plan's name leads back to the plan."""
+"""Plans can be parsed from their names."""
 
 from typing import get_args
 

@@ -1,4 +1,4 @@
-"""What a person reads."""
+"""The text of reports."""
 
 import pytest
 from attrs import evolve

@@ -1,4 +1,4 @@
-"""What the author of a scenario may say."""
+"""The options of scenarios."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""States of the world, in the order in which they were."""
+"""The sequence of states, by resource version."""
 
 import pytest
 
@@ -20,10 +20,10 @@ def names(world: World, role: str | None = None) -> list[str]:
 def test_states_are_ordered_by_resource_version_and_not_by_arrival() -> None:
     events = [event(5, "ADDED", "b"), event(7, "DELETED", "b"), event(3, "ADDED", "a"), event(6, "ADDED", "c")]
 
-    told = list(moments(World(NAMESPACES), events))
+    states = list(moments(World(NAMESPACES), events))
 
-    assert [names(moment.world) for moment in told] == [["a"], ["a", "b"], ["a", "b", "c"], ["a", "c"]]
-    assert str(told[-1]) == "after DELETED ConfigMap main-1/b"
+    assert [names(moment.world) for moment in states] == [["a"], ["a", "b"], ["a", "b", "c"], ["a", "c"]]
+    assert str(states[-1]) == "after DELETED ConfigMap main-1/b"
 
 
 def test_objects_are_found_by_kind_role_and_name() -> None:

@@ -1,6 +1,6 @@
 """Toy operators that keep child Secrets for parent ConfigMaps: a correct one, and some with a flaw each.
 
-A parent says how many children it wants. When they are there, the parent's `done` says so.
+A parent specifies its number of children. When they exist, its `done` is set.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ RECORD = "child"
 
 
 async def act(stage: Stage) -> None:
-    """The user wants one child, and when it is there, two."""
+    """The user asks for one child, and for two as soon as it exists."""
     metadata = ObjectMeta(name="parent", namespace=stage.namespace())
     await stage.client.create(ConfigMap(metadata, data=FrozenDict({WANTED: "1"})))
     await stage.until(lambda world: is_done(world, 1))
@@ -57,7 +57,7 @@ def children_scenario(timeout: float = 30.0) -> Scenario:
 
 @frozen
 class Shop:
-    """What the reconcilers have in common."""
+    """The common part of the reconcilers."""
 
     maps: Store[ConfigMap]
     secrets: Store[Secret]
@@ -101,7 +101,7 @@ class Correct:
 
 @frozen
 class NamesByChance:
-    """Calls a child something else in every run."""
+    """Names a child differently in every run."""
 
     shop: Shop
 
@@ -117,7 +117,7 @@ class NamesByChance:
 
 @frozen
 class RecordsTooLate:
-    """Makes a child under a generated name, and writes down that it has, and how many, in a second step."""
+    """Creates a child with a generated name, and records the number of children in a second step."""
 
     shop: Shop
 
@@ -133,25 +133,25 @@ class RecordsTooLate:
 
 @define
 class ForgetsOnRestart:
-    """Knows only by heart that it has told a parent what is the matter."""
+    """Keeps only in memory that it has updated a parent."""
 
     shop: Shop
-    told: set[tuple[str, int]] = field(factory=set)
+    announced: set[tuple[str, int]] = field(factory=set)
 
     async def reconcile(self, key: ObjectKey, context: RunInfo) -> Result:
         await Correct(self.shop).reconcile(key, context)
         found = self.shop.wanted(key)
-        if found is not None and (found[0].metadata.uid, found[1]) not in self.told:
+        if found is not None and (found[0].metadata.uid, found[1]) not in self.announced:
             parent, wanted = found
-            patch = MergePatch({"metadata": {"annotations": {"told": str(wanted)}}})
+            patch = MergePatch({"metadata": {"annotations": {"announced": str(wanted)}}})
             await self.shop.client.patch(ConfigMap, key.name, key.namespace, patch)
-            self.told.add((parent.metadata.uid, wanted))
+            self.announced.add((parent.metadata.uid, wanted))
         return Result.done()
 
 
 @frozen
 class TrustsItsCache:
-    """Believes that what it has made is in its cache after a moment; it has switched off what makes sure of that."""
+    """Assumes that its writes are in its cache after a moment, with read-your-writes disabled."""
 
     shop: Shop
 
@@ -169,7 +169,7 @@ class TrustsItsCache:
 
 @frozen
 class TooManyForAMoment:
-    """Makes a spare child and takes it away again: the end is right, the way is not."""
+    """Creates a spare child and deletes it again: the final state is right, an intermediate one is not."""
 
     shop: Shop
 
@@ -184,7 +184,7 @@ class TooManyForAMoment:
 def toy(
     make: Callable[[Shop], Reconciler[ObjectKey]], *, edge_triggered: bool = False, journal: bool = True
 ) -> Operator:
-    """An operator with this reconciler; without the journal its runs do not wait for what earlier ones wrote."""
+    """An operator with this reconciler; without the journal its reconciles do not wait for earlier writes."""
 
     async def run(launch: Launch) -> None:
         async with connect(launch.credentials) as plain:

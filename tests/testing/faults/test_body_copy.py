@@ -1,4 +1,4 @@
-"""Responses under faults: of a real API server, and of a scripted one where it must break."""
+"""Response bodies under faults, of a real API server and of a scripted one."""
 
 import asyncio
 import http.client
@@ -31,7 +31,7 @@ WATCH = f"{PODS}?watch=1"
 
 @frozen
 class Received:
-    """All that a client got before the end, and whether the end was as it should be."""
+    """The data that a client received, and whether the response ended cleanly."""
 
     body: bytes
     complete: bool
@@ -69,7 +69,7 @@ def maps(kube_namespace: str) -> str:
 
 @pytest.fixture
 def create(kube_cluster: ClusterAccess, maps: str) -> Callable[[str], None]:
-    """Makes ConfigMaps that `watching` selects, without the proxy."""
+    """Creates ConfigMaps that `watching` selects, without the proxy."""
     admin = kube_cluster.admin()
     return lambda name: admin.create(maps, {"metadata": {"name": name, "labels": {"ours": "yes"}}})
 
@@ -79,7 +79,7 @@ def watching(maps: str) -> str:
 
 
 async def receive(proxy: FaultProxy, path: str, method: str = "GET") -> Received:
-    """Ask with a client that never asks twice, and keeps what came before a connection broke."""
+    """Send a request with a client that never retries, and keeps data from before the connection broke."""
 
     def run() -> Received:
         connection = http.client.HTTPConnection(proxy.url.removeprefix("http://"), timeout=60)
@@ -100,7 +100,7 @@ async def name_of_next(response: aiohttp.ClientResponse) -> str:
 
 
 async def round_trip(client: aiohttp.ClientSession) -> None:
-    """Whatever was sent to the client before is there afterwards."""
+    """Wait until all data that was sent to the client has arrived."""
     async with client.get("/version") as response:
         await response.read()
 
@@ -141,7 +141,7 @@ async def test_an_open_watch_is_cut_at_once_or_after_further_events(
         names = [await name_of_next(first), await name_of_next(second)]
 
         with proxy.inject(CutAfterEvents(1, times=2)):
-            # Both read before the event comes: aiohttp's client forgets what nobody had read when a connection breaks.
+            # Both read before the event arrives: aiohttp's client drops unread data when a connection breaks.
             reading = asyncio.gather(name_of_next(first), name_of_next(second))
             create("after")
             names += await reading

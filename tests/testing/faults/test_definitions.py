@@ -1,4 +1,4 @@
-"""A fault that makes no sense is refused before it is injected."""
+"""Invalid faults are rejected before they are injected."""
 
 from collections.abc import Callable
 

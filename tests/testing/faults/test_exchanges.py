@@ -1,4 +1,4 @@
-"""Requests and answers, noted down."""
+"""The log of requests and responses."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The page about faults does what it says."""
+"""The examples of docs/faults.md work."""
 
 import os
 import re

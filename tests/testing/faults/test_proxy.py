@@ -1,4 +1,4 @@
-"""Faults between a client and a real API server; its audit log tells what has reached it."""
+"""Faults between a client and a real API server, whose audit log shows which requests reached it."""
 
 import asyncio
 import gc
@@ -49,7 +49,7 @@ async def client(proxy: FaultProxy) -> AsyncIterator[aiohttp.ClientSession]:
 
 @pytest.fixture
 async def advance(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
-    """Moves the clock of the running loop forward."""
+    """Advances the clock of the running loop."""
     loop = asyncio.get_running_loop()
     real, ahead = loop.time, [0.0]
     monkeypatch.setattr(loop, "time", lambda: real() + ahead[0])
@@ -65,7 +65,7 @@ def config_map(name: str) -> dict[str, Any]:
 
 
 def ours(seen: Recording) -> list[tuple[str, str, int]]:
-    """What the client has got through to the server."""
+    """The objects whose creation reached the server."""
     mine = [request for request in seen.requests if request.user_agent == "client-of-the-proxy"]
     return [(request.verb, request.name, request.code) for request in mine]
 
@@ -125,9 +125,9 @@ async def test_the_proxy_may_have_a_token_or_be_anonymous(
     identity = BearerToken(kube_account(rules=RULES).token)
     codes = []
 
-    for somebody in (identity, None):
+    for each in (identity, None):
         async with (
-            FaultProxy(kube_cluster.server, kube_cluster.authority, identity=somebody) as proxy,
+            FaultProxy(kube_cluster.server, kube_cluster.authority, identity=each) as proxy,
             aiohttp.ClientSession(proxy.url) as client,
         ):
             codes.append(await status_of(client, "GET", maps))
@@ -339,11 +339,11 @@ async def test_an_unreachable_server_closes_the_client_connection(kube_cluster: 
 async def test_a_server_with_an_untrusted_certificate_gets_no_request(
     kube_cluster: ClusterAccess, kube_audit: AuditLog, maps: str, tmp_path: Path
 ) -> None:
-    stranger = tmp_path / "stranger.pem"
-    stranger.write_bytes(kube_cluster.certificate.read_bytes())
+    untrusted = tmp_path / "untrusted.pem"
+    untrusted.write_bytes(kube_cluster.certificate.read_bytes())
 
     with kube_audit.recording() as seen:
-        async with FaultProxy(kube_cluster.server, stranger) as proxy, aiohttp.ClientSession(proxy.url) as client:
+        async with FaultProxy(kube_cluster.server, untrusted) as proxy, aiohttp.ClientSession(proxy.url) as client:
             with pytest.raises(aiohttp.ServerDisconnectedError):
                 await client.get(maps, headers={"User-Agent": "client-of-the-proxy"})
 
@@ -382,4 +382,4 @@ def test_leaving_waits_for_closing_connections(kube_cluster: ClusterAccess, maps
 
     asyncio.run(leave_watches())
 
-    gc.collect()  # what the loop has left open warns now, and warnings are errors
+    gc.collect()  # unclosed resources warn now, and warnings are errors

@@ -1,4 +1,4 @@
-"""A client that dies at one of its requests; the audit log of a real API server tells what has reached it."""
+"""A client that crashes at one of its requests; the audit log of a real API server shows which ones reached it."""
 
 from collections.abc import AsyncIterator
 
@@ -31,7 +31,7 @@ async def client(proxy: FaultProxy) -> AsyncIterator[aiohttp.ClientSession]:
 
 
 async def create(client: aiohttp.ClientSession, maps: str, name: str, query: str = "") -> int | None:
-    """The status, None where there is no answer."""
+    """The status code, None without a response."""
     try:
         async with client.post(f"{maps}{query}", json={"metadata": {"name": name}}) as response:
             return response.status

@@ -1,4 +1,4 @@
-"""Faults come, are done, and go."""
+"""Injection, matching and lifting of faults."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""A pattern matches the requests that it describes."""
+"""Matching of requests."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Connections are known until they are closed."""
+"""Sockets are tracked until they are closed."""
 
 import asyncio
 

@@ -17,7 +17,7 @@ STUBBORN = [sys.executable, "-c", f"{IGNORE}; time.sleep(600)"]
 
 
 def await_end(pid: int) -> None:
-    """Returns when the process is gone; the test's own timeout catches one that stays."""
+    """Wait until the process is gone; the test's timeout limits the wait."""
     try:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -27,7 +27,7 @@ def await_end(pid: int) -> None:
 
 
 def announcing(name: str, log: Path) -> list[str]:
-    """A program that writes its name to `log` when it is told to end."""
+    """A program that writes its name to `log` on SIGTERM."""
     script = f"""
 import signal, sys, time
 def end(*_):

@@ -1,4 +1,4 @@
-"""Answers are tuples of steps that can be played."""
+"""Scripted answers are valid tuples of steps."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The scripted server does what the script says, to a client that knows nothing of it."""
+"""The scripted server, as an ordinary client sees it."""
 
 import asyncio
 import json

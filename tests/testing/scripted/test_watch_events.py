@@ -1,4 +1,4 @@
-"""Events become lines, and lines can be mistreated."""
+"""Watch events as lines: whole, cut, joined and padded."""
 
 import json
 from typing import Any
