@@ -31,6 +31,7 @@ __all__ = [
     "DELETE_STOCK_UNIT",
     "FAILED",
     "PENDING",
+    "REDUCE_STOCK",
     "RUNNING",
     "SEED_STOCK_UNITS",
     "SUCCEEDED",
@@ -46,6 +47,7 @@ __all__ = [
 ]
 
 SEED_STOCK_UNITS: Final = "seed_stock_units"
+REDUCE_STOCK: Final = "reduce_stock"
 DELETE_STOCK_UNIT: Final = "delete_stock_unit"
 CREATE_GPU_UNIT: Final = "create_gpu_unit"
 UPDATE_GPU_UNIT: Final = "update_gpu_unit"

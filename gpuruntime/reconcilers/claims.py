@@ -70,7 +70,7 @@ def install_claims(manager: Manager, options: ClaimOptions | None = None) -> Con
     """Add the claim reaper to a manager. Before it runs."""
     chosen = options or ClaimOptions()
     units = watch_units(manager.cache, chosen.namespaces.units)
-    operations = watch_operations(manager, chosen.namespaces.system)
+    operations = watch_operations(manager.cache, chosen.namespaces.system)
     reaper = ClaimReaper(units.store, operations.store, manager.client, manager.recorder, chosen)
     stock = tuple(sorted(chosen.namespaces.stock))
 

@@ -19,7 +19,7 @@ from gpuruntime.api.reasons import (
     UNSCHEDULABLE,
 )
 from gpuruntime.reconcilers.pod_summary import ContainerSummary, Ending, PodSummary
-from gpuruntime.service.reads.node_summary import NodeSummary
+from gpuruntime.service.reads.informers import NodeSummary
 
 __all__ = ["Failure", "node_failure", "pod_failure", "pod_progress"]
 

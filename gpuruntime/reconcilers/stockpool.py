@@ -46,7 +46,7 @@ from gpuruntime.reconcilers.foreign_status import status_touched
 from gpuruntime.reconcilers.orphans import OWNERSHIP, OrphanCollector, OrphanRemoval
 from gpuruntime.reconcilers.refill_pace import Pace, RefillPace
 from gpuruntime.service.objects.admission import REFUSALS
-from gpuruntime.service.reads.unit_index import source_pool_key, units_from_pool, units_of_pool, watch_units
+from gpuruntime.service.reads.informers import source_pool_key, units_from_pool, units_of_pool, watch_units
 
 __all__ = ["StockPoolOptions", "StockPoolReconciler", "install_stockpool"]
 

@@ -14,7 +14,7 @@ from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.meta import find_condition
 from gpuruntime.reconcilers.pod_diagnosis import Failure, node_failure, pod_failure, pod_progress
 from gpuruntime.reconcilers.pod_summary import PodSummary
-from gpuruntime.service.reads.node_summary import NodeSummary
+from gpuruntime.service.reads.informers import NodeSummary
 
 __all__ = ["Rollout", "rollout_of"]
 

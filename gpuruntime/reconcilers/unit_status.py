@@ -23,7 +23,7 @@ from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.meta import Condition, find_condition, format_seconds, parse_timestamp, set_condition
 from gpuruntime.reconcilers.pod_summary import PodSummary
 from gpuruntime.reconcilers.unit_rollout import Rollout, rollout_of
-from gpuruntime.service.reads.node_summary import NodeSummary
+from gpuruntime.service.reads.informers import NodeSummary
 
 __all__ = ["Findings", "SyncFailure", "can_wait", "transition", "unit_status"]
 

@@ -1,1 +1,1 @@
-"""Use cases without HTTP: operations, claim and hand-off, seeding, queries."""
+"""Use cases without HTTP: operations, units, stock, pools, reads."""

@@ -1,31 +1,31 @@
-"""Why a use case said no. Each class has the code that the REST API answers with; the message is for people.
+"""Errors of use cases. Each class has the code that the REST API returns; the message is for people.
 
 ::
 
     ServiceError
-    ├── InvalidRequestError         the request itself is at fault; all problems at once
-    ├── OperationConflictError      the operationID belongs to another request
-    ├── NameTakenError              the name belongs to another object
-    ├── InsufficientCapacityError   there is no ready stock of the spec
-    ├── ObjectNotFoundError         what the request is about is not there
-    ├── StaleVersionError           what the request is about is not in the state that it names
-    ├── ClaimedError                the stock unit is promised to somebody
-    ├── RefusedError                the API server said no
+    ├── InvalidRequestError         the request is invalid; lists every problem
+    ├── OperationConflictError      the operationID was used for another request
+    ├── NameTakenError              another object has the name
+    ├── InsufficientCapacityError   no ready stock unit of the spec is free
+    ├── ObjectNotFoundError         the object of the request does not exist
+    ├── StaleVersionError           the object is not at the resourceVersion that the request names
+    ├── StockClaimedError           the stock unit is claimed, or its seed operation has not ended
+    ├── RefusedError                the API server rejected the write
     ├── NamespaceGoneError          a namespace of the product is missing
-    ├── NotRunningError             this process does not take requests yet, or any more
+    ├── NotRunningError             this process does not accept requests yet, or any more
     └── NotFinishedError            accepted and stored, not finished yet; ask again
 
-But for the last one, nothing was stored when one of these is raised, or it was taken back: the operationID may be used
-again. A request during which a namespace goes may be stored, and carried out when the namespace is back.
-What the server and the wire do is a KubeError, and then the Operation may be there and will be finished.
-A use case that stored something and cannot go on raises `FailedForGoodError`; that is what the Operation then tells.
+After every error but NotFinishedError nothing is stored, or what was stored has been deleted: the operationID is free.
+One exception: a request during which a namespace is deleted may be stored, and is executed when the namespace is back.
+Errors of the API server and of the connection are KubeErrors. After one of those the Operation may be stored, and will
+be finished. A use case that stored something and cannot continue raises `OperationFailedError`, which ends the
+Operation as failed.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 __all__ = [
-    "ClaimedError",
-    "FailedForGoodError",
+    "UNREADABLE_REQUEST",
     "InsufficientCapacityError",
     "InvalidRequestError",
     "NameTakenError",
@@ -34,20 +34,25 @@ __all__ = [
     "NotRunningError",
     "ObjectNotFoundError",
     "OperationConflictError",
+    "OperationFailedError",
     "RefusedError",
     "ServiceError",
     "StaleVersionError",
+    "StockClaimedError",
 ]
+
+UNREADABLE_REQUEST: Final = "unreadable_request"
+"""Code of an Operation that failed because its stored request cannot be decoded."""
 
 
 class ServiceError(Exception):
-    """The base. `code` is one word for programs."""
+    """Base class. `code` is one word for programs."""
 
     code: ClassVar[str]
 
 
 class InvalidRequestError(ServiceError):
-    """The request cannot be carried out by anybody; `problems` are all that is wrong with it."""
+    """The request is invalid; `problems` lists everything that is wrong with it, each as "field: what is expected"."""
 
     code = "invalid_request"
 
@@ -63,61 +68,61 @@ class OperationConflictError(ServiceError):
 
 
 class NameTakenError(ServiceError):
-    """Another object has the name that was asked for."""
+    """Another object has the requested name."""
 
     code = "operation_conflict"
 
 
 class InsufficientCapacityError(ServiceError):
-    """There is no ready stock unit of the spec that nobody has claimed."""
+    """No stock unit of the spec is ready and unclaimed."""
 
     code = "insufficient_capacity"
 
 
 class ObjectNotFoundError(ServiceError):
-    """What the request is about is not there."""
+    """The object of the request does not exist."""
 
     code = "not_found"
 
 
 class StaleVersionError(ServiceError):
-    """What the request is about changed since the state that the request names."""
+    """The object changed since the resourceVersion that the request names."""
 
     code = "conflict"
 
 
-class ClaimedError(ServiceError):
-    """The stock unit is promised to an active unit, and goes when that has taken it over; or its job has not ended."""
+class StockClaimedError(ServiceError):
+    """The stock unit is claimed for an active unit, or the operation that seeds it has not ended."""
 
     code = "stock_claimed"
 
 
 class RefusedError(ServiceError):
-    """The API server refused what the request asks for; its words are in the message."""
+    """The API server rejected the write; the message quotes it."""
 
     code = "refused"
 
 
 class NamespaceGoneError(ServiceError):
-    """A namespace in which the product works is missing or being deleted: an operator has to create it again."""
+    """A namespace of the product is missing or being deleted; a cluster administrator has to create it again."""
 
     code = "namespace_not_found"
 
 
 class NotRunningError(ServiceError):
-    """This process does not take requests yet, or any more; another one may."""
+    """This process does not accept requests yet, or any more; another replica may."""
 
     code = "service_unavailable"
 
 
 class NotFinishedError(ServiceError):
-    """The request is stored and will be carried out, but was not within the time that the caller had."""
+    """The request is stored and will be executed, but was not within the time that the caller waited."""
 
     code = "not_finished"
 
 
-class FailedForGoodError(Exception):
-    """A part of the request was carried out and the rest never will be; the Operation tells why."""
+class OperationFailedError(Exception):
+    """A part of the request was executed and the rest never will be. Ends the Operation as failed, with this code."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)

@@ -1,7 +1,7 @@
-"""Which request a log line belongs to, in every process that does something for it.
+"""Request fields of log lines: `request_id` and `operation_id`, in every process that works on a request.
 
-A request has an id of its own and, if it writes, an operationID. The Operation keeps both, so that whoever works on it,
-perhaps in another process, logs under the same names.
+A request has an id and, if it writes, an operationID. The Operation stores both, so that a replica that takes the
+Operation over logs under the same ids.
 """
 
 import logging
@@ -15,13 +15,13 @@ from gpuruntime.api.operation import Operation
 __all__ = ["RequestFields", "current_operation_id", "current_request_id", "logged_as", "logged_for"]
 
 current_request_id: ContextVar[str] = ContextVar("gpuruntime_request_id", default="")
-"""The request that the running code serves; "" if it serves none."""
+"""Id of the request that the running code serves; "" outside of requests."""
 current_operation_id: ContextVar[str] = ContextVar("gpuruntime_operation_id", default="")
-"""The operationID of what the running code does; "" if that has none."""
+"""The operationID that the running code works on; "" if there is none."""
 
 
 class RequestFields(logging.Filter):
-    """Adds request_id and operation_id to every line that anybody logs for a request. Put it on a handler."""
+    """Adds request_id and operation_id to every log record of a request. Add it to a handler, not to a logger."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         for name, current in (("request_id", current_request_id.get()), ("operation_id", current_operation_id.get())):
@@ -32,7 +32,7 @@ class RequestFields(logging.Filter):
 
 @contextmanager
 def logged_as(request_id: str, operation_id: str = "") -> Iterator[None]:
-    """What is logged in the block, and by tasks that are started in it, is logged under these names."""
+    """Log lines of the block, and of tasks that it starts, carry these ids."""
     request = current_request_id.set(request_id)
     operation = current_operation_id.set(operation_id)
     try:
@@ -44,6 +44,6 @@ def logged_as(request_id: str, operation_id: str = "") -> Iterator[None]:
 
 @contextmanager
 def logged_for(operation: Operation) -> Iterator[None]:
-    """The same, under the names of the request that an Operation was made for, whichever process took that."""
+    """Log lines of the block carry the ids of the request that the Operation records, also in another process."""
     with logged_as(operation.metadata.annotations.get(REQUEST_ID, ""), operation.spec.operation_id):
         yield

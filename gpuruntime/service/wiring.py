@@ -1,4 +1,4 @@
-"""All use cases, wired into a manager: what a process needs to take requests."""
+"""Wiring of all use cases into a manager: what a process needs to accept requests."""
 
 import asyncio
 import socket
@@ -10,66 +10,53 @@ from attrs import field, frozen
 from attrs.validators import ge
 
 from gpuruntime.api.gpuunit import GPUUnit
-from gpuruntime.api.namespaces import SYSTEM_NAMESPACE, Namespaces
+from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.api.operation import Operation
 from gpuruntime.api.stockpool import StockPool
-from gpuruntime.control import (
-    Controller,
-    ControllerOptions,
-    Informer,
-    Manager,
-    allow,
-    allow_status,
-)
+from gpuruntime.control import Controller, ControllerOptions, Manager, allow, allow_status
 from gpuruntime.kube import Client, Credentials, Transport
 from gpuruntime.meta import ObjectKey
-from gpuruntime.service.objects.delete import POOL_REMOVAL, STOCK_REMOVAL, Removals
-from gpuruntime.service.objects.update import Changes
-from gpuruntime.service.operations.controller import DEFAULT_KEEP, MOST_KEPT, OperationUpkeep
+from gpuruntime.service.objects.delete import Deletions
+from gpuruntime.service.objects.update import Updates
+from gpuruntime.service.operations.controller import DEFAULT_KEEP, MOST_KEPT, OperationReconciler
 from gpuruntime.service.operations.liveness import CircuitBreaker, Liveness
 from gpuruntime.service.operations.metrics import OperationCollector
-from gpuruntime.service.operations.operations import Operations
 from gpuruntime.service.operations.record import LeaseTiming
-from gpuruntime.service.operations.worker import OperationRunner
-from gpuruntime.service.pools import POOL_CHANGE, PoolCreation, StockPools
+from gpuruntime.service.operations.submit import Operations
+from gpuruntime.service.operations.worker import OperationWorker
+from gpuruntime.service.pools import POOL_DELETION, POOL_UPDATE, CreatePoolHandler, StockPools
+from gpuruntime.service.reads.informers import watch_operations, watch_units
 from gpuruntime.service.reads.reader import Reads
-from gpuruntime.service.reads.unit_index import watch_units
-from gpuruntime.service.reads.watch_log import ChangeLog
-from gpuruntime.service.stock.batches import StockBatches
-from gpuruntime.service.stock.capacity_names import CapacityNames
-from gpuruntime.service.stock.claim import StockClaims
-from gpuruntime.service.stock.claim_metrics import ClaimCollector
-from gpuruntime.service.stock.ready_stock import ReadyStock
-from gpuruntime.service.stock.seed import StockSeeding
-from gpuruntime.service.stock.shrink import StockReduction
-from gpuruntime.service.units.delete import UnitDeletion
-from gpuruntime.service.units.handoff import UnitCreation, unit_trace
+from gpuruntime.service.reads.watch_log import WatchLog
+from gpuruntime.service.stock.claim import ReadyStock, StockClaims
+from gpuruntime.service.stock.delete import STOCK_DELETION
+from gpuruntime.service.stock.metrics import ClaimCollector
+from gpuruntime.service.stock.names import CapacityNames
+from gpuruntime.service.stock.reduce import ReduceStockHandler
+from gpuruntime.service.stock.seed import SeedStockHandler, StockBatches
+from gpuruntime.service.units.create import CreateUnitHandler, unit_evidence
+from gpuruntime.service.units.delete import DeleteUnitHandler
 from gpuruntime.service.units.lifecycle import ActiveUnits
-from gpuruntime.service.units.update import UNIT_CHANGE
+from gpuruntime.service.units.update import UNIT_UPDATE
 
-__all__ = ["Service", "ServiceOptions", "install_service", "watch_operations"]
+__all__ = ["Service", "ServiceOptions", "install_service"]
 
 _TAKEN_OVER_AT_A_TIME: Final = 8
 _ADMISSION: Final = "asked for by the admission plugin OwnerReferencesPermissionEnforcement when a claim is released"
 _LONGEST_OPERATION: Final = 3600.0
 
 
-def watch_operations(manager: Manager, namespace: str = SYSTEM_NAMESPACE) -> Informer[Operation]:
-    """The informer of Operations that everybody in a process shares."""
-    return manager.cache.informer(Operation, namespaces=[namespace])
-
-
 @frozen
 class ServiceOptions:
-    """How requests are carried out.
+    """Options of the use cases.
 
     Args:
         namespaces: the namespaces of units, stock and Operations.
-        keep: how long an ended Operation is kept, and a replay known for one.
-        timing: how long others wait for a process that works on an Operation.
-        identity: this process's own name among those that work on Operations.
-        patience: after how many seconds without any answer of the API server a caller is told to come again.
-        most_kept: how many ended Operations are kept at most; those that ended first go first.
+        keep: how long an ended Operation is kept, and a replay recognised.
+        timing: timing of the lease on an Operation.
+        identity: unique name of this process, the prefix of lease owners.
+        patience: seconds without any answer of the API server after which a caller gets an error.
+        most_kept: maximum number of ended Operations; those that ended first are deleted first.
     """
 
     namespaces: Namespaces = field(factory=Namespaces)
@@ -88,51 +75,54 @@ class Service:
     stock: StockBatches
     units: ActiveUnits
     pools: StockPools
-    changes: Changes
-    removals: Removals
+    updates: Updates
+    deletions: Deletions
     unit_reads: Reads[GPUUnit]
     stock_reads: Reads[GPUUnit]
     pool_reads: Reads[StockPool]
     job_reads: Reads[Operation]
-    log: ChangeLog[GPUUnit]
+    log: WatchLog[GPUUnit]
     namespaces: Namespaces
     upkeep: Controller[ObjectKey]
 
 
 def install_service(manager: Manager, credentials: Credentials, options: ServiceOptions | None = None) -> Service:
-    """Have a manager's process take requests and work on Operations, whether it leads or not. Before it runs.
+    """Let the process of a manager accept requests and execute Operations, leader or not. Call it before `run`.
 
-    It has connections of its own: the writes of the manager's client stop when the process does not lead.
+    It has its own connections: the manager's client stops writing when the process is not the leader.
     """
     chosen = options or ServiceOptions()
     transport = Transport(credentials, user_agent=manager.options.name)
-    signs = Liveness(transport, chosen.patience)
+    liveness = Liveness(transport, chosen.patience)
     client = Client(transport, field_manager=manager.options.name)
-    # For what a caller waits for. Other work may take its time.
-    asker = Client(CircuitBreaker(signs), field_manager=manager.options.name)
+    # For requests that a caller waits for; background work may wait longer.
+    caller_client = Client(CircuitBreaker(liveness), field_manager=manager.options.name)
     units = watch_units(manager.cache, chosen.namespaces.units)
-    records = watch_operations(manager, chosen.namespaces.system)
+    records = watch_operations(manager.cache, chosen.namespaces.system)
     pools = manager.cache.informer(StockPool, namespaces=chosen.namespaces.units)
     names = CapacityNames(chosen.namespaces.units)
     ready = ReadyStock(units, chosen.namespaces)
     claims = StockClaims(units.store, ready, transport.server_time.now)
-    creation = UnitCreation(claims, units.store)
-    pooling = (PoolCreation(), POOL_CHANGE, POOL_REMOVAL)
-    stocking = (StockSeeding(names), STOCK_REMOVAL, StockReduction())
-    runner = OperationRunner([*stocking, creation, UNIT_CHANGE, UnitDeletion(names), *pooling])
+    worker = OperationWorker(
+        [
+            *(SeedStockHandler(names), STOCK_DELETION, ReduceStockHandler()),
+            *(CreateUnitHandler(claims, units.store), UNIT_UPDATE, DeleteUnitHandler(names)),
+            *(CreatePoolHandler(), POOL_UPDATE, POOL_DELETION),
+        ]
+    )
     operations = Operations(
         transport,
         records,
-        runner,
+        worker,
         namespace=chosen.namespaces.system,
         field_manager=manager.options.name,
         identity=chosen.identity,
         timing=chosen.timing,
-        signs=signs,
-        traces=[unit_trace(units)],
+        liveness=liveness,
+        evidence=[unit_evidence(units)],
     )
-    reconciler = OperationUpkeep(
-        records.store, client, transport.server_time, operations, runner, chosen.keep, chosen.most_kept
+    reconciler = OperationReconciler(
+        records.store, client, transport.server_time, operations, worker, chosen.keep, chosen.most_kept
     )
     in_every_replica = ControllerOptions(
         concurrency=_TAKEN_OVER_AT_A_TIME, reconcile_timeout=_LONGEST_OPERATION, needs_leader_election=False
@@ -141,7 +131,7 @@ def install_service(manager: Manager, credentials: Credentials, options: Service
     upkeep = manager.controller(records, options=in_every_replica).reads(units).reconcile_keys(reconciler.reconcile)
     manager.observability.watch_transport(transport)
     ClaimCollector(manager.observability.registry, claims.counters)
-    OperationCollector(manager.observability.registry, runner.counters, records.store, transport.server_time.now)
+    OperationCollector(manager.observability.registry, worker.counters, records.store, transport.server_time.now)
     manager.declare(
         allow(Operation, "get", "create", "delete", "patch", namespaces=[chosen.namespaces.system]),
         allow_status(Operation, namespaces=[chosen.namespaces.system]),
@@ -157,35 +147,35 @@ def install_service(manager: Manager, credentials: Credentials, options: Service
         ),
     )
     active, stock = chosen.namespaces.instance, chosen.namespaces.stock
-    # What is told live is told of active units. Of one namespace there is one watch, whose versions followers can come
-    # back to; that of stock is not in step with it.
-    log = ChangeLog(units, places=active)
+    # Of active units only: followers can resume by resourceVersion if one watch covers the log, and the watch of stock
+    # is another one.
+    log = WatchLog(units, namespaces=active)
 
     async def connect() -> None:
         async with transport:
             await asyncio.get_running_loop().create_future()
 
     async def work() -> None:
-        # A claim that is looked for in an empty cache finds nothing.
-        async with ready.following(), asyncio.TaskGroup() as tasks:
+        # Waits for the caches: a claim in an empty cache would find nothing.
+        async with ready.subscribed(), asyncio.TaskGroup() as tasks:
             await records.store_synced()
             tasks.create_task(operations.run(), name="operations")
-            tasks.create_task(log.run(), name="log of units")
+            tasks.create_task(log.run(), name="watch log of units")
 
-    # First to start and last to stop: whatever works on Operations needs the connections.
+    # First to start and last to stop: the Operation controller needs the connections.
     manager.add(connect, "connections of operations", group="http")
     manager.add(work, "operations", group="always")
     return Service(
         operations=operations,
         stock=StockBatches(operations, chosen.namespaces),
-        units=ActiveUnits(operations, claims, asker, chosen.namespaces),
-        pools=StockPools(operations, asker, chosen.namespaces),
-        changes=Changes(operations, asker),
-        removals=Removals(operations, asker),
-        unit_reads=Reads(units, asker, GPUUnit, active),
-        stock_reads=Reads(units, asker, GPUUnit, stock),
-        pool_reads=Reads(pools, asker, StockPool),
-        job_reads=Reads(records, asker, Operation),
+        units=ActiveUnits(operations, claims, caller_client, chosen.namespaces),
+        pools=StockPools(operations, caller_client, chosen.namespaces),
+        updates=Updates(operations, caller_client),
+        deletions=Deletions(operations, caller_client),
+        unit_reads=Reads(units, caller_client, GPUUnit, active),
+        stock_reads=Reads(units, caller_client, GPUUnit, stock),
+        pool_reads=Reads(pools, caller_client, StockPool),
+        job_reads=Reads(records, caller_client, Operation),
         log=log,
         namespaces=chosen.namespaces,
         upkeep=upkeep,

@@ -11,7 +11,7 @@ from gpuruntime.api.operation import SEED_STOCK_UNITS, operation_name
 from gpuruntime.desired.validation import problems
 from gpuruntime.meta.codec import decode
 from gpuruntime.service.operations.record import request_hash
-from gpuruntime.service.operations.requests import SeedStock
+from gpuruntime.service.stock.seed import SeedStock
 from gpuruntime.testing import ClusterAccess
 
 SAMPLES = Path(__file__).resolve().parents[2] / "manifests" / "samples"

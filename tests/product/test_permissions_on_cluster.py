@@ -16,11 +16,14 @@ from gpuruntime.desired.provenance import CLAIMED_BY, CLAIMED_FOR, claim_of
 from gpuruntime.desired.unit_names import child_name
 from gpuruntime.meta import ObjectKey, freeze
 from gpuruntime.service.errors import NameTakenError
-from gpuruntime.service.objects.delete import POOL_REMOVAL, STOCK_REMOVAL, RemoveObject
-from gpuruntime.service.objects.update import ChangeObject
-from gpuruntime.service.operations.requests import CreateUnit, DeleteUnit, Envelope, SeedStock
-from gpuruntime.service.pools import POOL_CHANGE, CreatePool
-from gpuruntime.service.units.update import UNIT_CHANGE
+from gpuruntime.service.objects.delete import DeleteObject
+from gpuruntime.service.objects.update import UpdateObject
+from gpuruntime.service.pools import POOL_DELETION, POOL_UPDATE, CreatePool
+from gpuruntime.service.stock.delete import STOCK_DELETION
+from gpuruntime.service.stock.seed import Envelope, SeedStock
+from gpuruntime.service.units.create import CreateUnit
+from gpuruntime.service.units.delete import DeleteUnit
+from gpuruntime.service.units.update import UNIT_UPDATE
 from gpuruntime.testing import AuditLog, LocalCluster
 from gpuruntime.testing.permissions import usage
 from tests.product.installed_scenes import Installed, Shop, installed, shop
@@ -68,14 +71,14 @@ async def sell_and_take_back(shop: Shop) -> None:
     await shop.ready("sold")
     for generation, ports in ((2, [{"name": "http", "port": 8080}]), (3, [])):
         change = freeze({"spec": {"template": {"ports": ports}}})
-        await service.changes.change(
-            UNIT_CHANGE, f"ports-{generation}", ChangeObject("sold", INSTANCE_NAMESPACE, change)
+        await service.updates.update(
+            UNIT_UPDATE, f"ports-{generation}", UpdateObject("sold", INSTANCE_NAMESPACE, change)
         )
         await shop.ready("sold", generation=generation)
     await shop.observer.services.until(lambda store: not store.list(INSTANCE_NAMESPACE).items)
     await service.units.delete("return", DeleteUnit("sold"))
     await shop.stock(2)
-    await service.removals.remove(STOCK_REMOVAL, "scrap", RemoveObject(spare, STOCK_NAMESPACE))
+    await service.deletions.delete(STOCK_DELETION, "scrap", DeleteObject(spare, STOCK_NAMESPACE))
     await shop.stock(1)
 
 
@@ -127,16 +130,16 @@ async def keep_a_pool(shop: Shop) -> None:
     await shop.pool_because(reasons.POOL_READY, "warm")
     await scale(shop, "shrink", key, 0)
     await shop.pool_because(reasons.SCALED_TO_ZERO, "warm")
-    await service.removals.remove(POOL_REMOVAL, "drop", RemoveObject(key.name, key.namespace))
+    await service.deletions.delete(POOL_DELETION, "drop", DeleteObject(key.name, key.namespace))
     shop.make_pool("astray", INSTANCE_NAMESPACE, 1)
     await shop.pool_because(reasons.INVALID_SPEC, "astray", INSTANCE_NAMESPACE)
     await scale(shop, "astray-too", ObjectKey(INSTANCE_NAMESPACE, "astray"), 2)
-    await service.removals.remove(POOL_REMOVAL, "drop-astray", RemoveObject("astray", INSTANCE_NAMESPACE))
+    await service.deletions.delete(POOL_DELETION, "drop-astray", DeleteObject("astray", INSTANCE_NAMESPACE))
 
 
 async def scale(shop: Shop, operation_id: str, pool: ObjectKey, replicas: int) -> None:
-    change = ChangeObject(pool.name, pool.namespace, freeze({"spec": {"replicas": replicas}}))
-    await shop.server.service.changes.change(POOL_CHANGE, operation_id, change)
+    change = UpdateObject(pool.name, pool.namespace, freeze({"spec": {"replicas": replicas}}))
+    await shop.desk.service.updates.update(POOL_UPDATE, operation_id, change)
 
 
 async def end_void_claims(shop: Shop) -> None:

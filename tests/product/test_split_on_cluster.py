@@ -85,7 +85,7 @@ async def test_one_request_is_found_by_its_names_in_the_logs_of_both_processes(
     stored = product.admin().get(f"{Operation.KIND.path(namespace)}/{operation_name('order-traced')}")
     assert stored["metadata"]["annotations"][REQUEST_ID] == "r-1"
     served = {line["message"]: line for line in api.lines() if line.get("request_id") == "r-1"}
-    assert {"write request", "operation worked on"} <= served.keys()
+    assert {"write request", "operation attempt ended"} <= served.keys()
     assert {line["operation_id"] for line in served.values()} == {"order-traced"}
     reconciled = [line for line in controller.lines() if line.get("operation_id") == "order-traced"]
     assert {(line["controller"], line["key"]) for line in reconciled} == {("gpuunit", f"{namespace}/traced")}

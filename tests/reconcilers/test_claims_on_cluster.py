@@ -19,10 +19,10 @@ from gpuruntime.meta import ObjectKey, controller_of
 from gpuruntime.service.errors import InsufficientCapacityError
 from gpuruntime.service.operations.record import LeaseTiming, ended
 from gpuruntime.service.stock.claim import claim_for, claim_patch
-from gpuruntime.service.units.handoff import active_unit
+from gpuruntime.service.units.create import active_unit
 from tests.desired.pool_scenes import NOW
 from tests.product_scenes import UNITS, Observer
-from tests.service.admission import refusing_units
+from tests.service.admission_scenes import refusing_units
 from tests.service.conftest import observer, world
 from tests.service.service_scenes import ServiceWorld, looking_at, seeded
 
@@ -246,8 +246,8 @@ async def test_a_unit_that_names_a_stock_unit_in_part_has_no_part_in_it(
             made = None
 
     assert made is not None
-    assert made.unit is not None
-    assert made.unit.metadata.annotations[SOURCE_STOCK_NAME] == name
+    assert made.object is not None
+    assert made.object.metadata.annotations[SOURCE_STOCK_NAME] == name
 
 
 def _tells_of_a_refusal(event: Event) -> bool:

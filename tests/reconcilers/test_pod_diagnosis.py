@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from gpuruntime.api import reasons
 from gpuruntime.reconcilers.pod_diagnosis import Failure, node_failure, pod_failure, pod_progress
 from gpuruntime.reconcilers.pod_summary import ContainerSummary, Ending, PodSummary
-from gpuruntime.service.reads.node_summary import NodeSummary
+from gpuruntime.service.reads.informers import NodeSummary
 
 ERROR = Ending(1, reason="Error")
 OOM = Ending(137, reason="OOMKilled")

@@ -8,7 +8,7 @@ from gpuruntime.desired.pool_units import is_ready_stock
 from gpuruntime.desired.provenance import provenance_of
 from gpuruntime.kube.patches import MergePatch
 from gpuruntime.meta import ObjectKey
-from gpuruntime.service.operations.requests import DeleteUnit
+from gpuruntime.service.units.delete import DeleteUnit
 from tests.product_scenes import Observer
 from tests.service.conftest import observer, world
 from tests.service.service_scenes import ServiceWorld, looking_at
@@ -61,7 +61,7 @@ async def test_a_pool_refills_after_a_claim_and_counts_what_it_supplied(
         await product.service.units.delete("order-2", DeleteUnit("demo", world.active))
         await observer.units.until(lambda store: not store.list(world.active).items)
 
-    source = None if made.unit is None else provenance_of(made.unit.metadata)
+    source = None if made.object is None else provenance_of(made.object.metadata)
     stock = await world.units(world.stock)
     assert source is not None
     assert source.pool == pool.metadata.name

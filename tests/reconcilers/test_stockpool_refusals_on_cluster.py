@@ -4,7 +4,7 @@ from gpuruntime.api import reasons
 from gpuruntime.api.stockpool import StockPool, StockPoolSpec
 from gpuruntime.kube.patches import MergePatch
 from gpuruntime.meta import ObjectMeta, find_condition
-from tests.service.admission import refusing_units
+from tests.service.admission_scenes import refusing_units
 from tests.service.conftest import world
 from tests.service.service_scenes import ServiceWorld
 

@@ -12,7 +12,7 @@ from gpuruntime.meta.objects import ObjectMeta
 from gpuruntime.reconcilers.pod_diagnosis import Failure
 from gpuruntime.reconcilers.pod_summary import ContainerSummary, PodSummary
 from gpuruntime.reconcilers.unit_rollout import Rollout, rollout_of
-from gpuruntime.service.reads.node_summary import NodeSummary
+from gpuruntime.service.reads.informers import NodeSummary
 
 LOST = NodeSummary(is_ready=False, reason="NodeStatusUnknown", message="Kubelet stopped posting node status.")
 QUOTA = 'pods "unit-a-1-x" is forbidden: exceeded quota: gpus, requested: requests.nvidia.com/gpu=1'

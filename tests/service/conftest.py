@@ -27,6 +27,6 @@ async def world(
 
 @pytest.fixture
 async def observer(world: ServiceWorld) -> AsyncIterator[Observer]:
-    """Somebody who sees what becomes of units."""
-    async with looking_on(world.access, world.active, world.stock) as somebody:
-        yield somebody
+    """An observer of units in both namespaces."""
+    async with looking_on(world.access, world.active, world.stock) as made:
+        yield made

@@ -1,4 +1,4 @@
-"""A story that the product is killed in: seed, claim, delete, claim from a pool, by a customer who never gives up."""
+"""A crash scenario: seed, claim, delete, claim from a pool, by a customer that retries until it succeeds."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -13,13 +13,15 @@ from gpuruntime.desired.provenance import claim_of, provenance_of
 from gpuruntime.kube.errors import KubeError
 from gpuruntime.meta import ObjectMeta
 from gpuruntime.service.errors import ServiceError
-from gpuruntime.service.operations.lease import LostHoldError
+from gpuruntime.service.operations.lease import LeaseLostError
 from gpuruntime.service.operations.record import LeaseTiming, has_ended
-from gpuruntime.service.operations.requests import CreateUnit, DeleteUnit, Envelope, SeedStock
+from gpuruntime.service.stock.seed import Envelope, SeedStock
+from gpuruntime.service.units.create import CreateUnit
+from gpuruntime.service.units.delete import DeleteUnit
 from gpuruntime.testing.crashing import Launch, Moment, Operator, Scenario, Stage, World
 from tests.service.service_scenes import Product, build_product
 
-__all__ = ["HAND_OVER", "serving", "shopping", "state_of_units"]
+__all__ = ["HANDOFF", "serving", "shopping", "state_of_units"]
 
 Steps = Sequence[Callable[[], Awaitable[Any]]]
 _IMPATIENT = LeaseTiming(lease=3.0, renew=2.5, period=0.8)
@@ -27,8 +29,8 @@ _SEEDED, _POOLED = "g2.1", "g1.1"
 
 
 def serving(steps: Callable[[Product, str, str], Steps]) -> Operator:
-    """The operator under test: all reconcilers, all use cases, and a customer beside them who wants these steps done in
-    the namespaces for active units and for stock.
+    """The operator under test: all reconcilers, all use cases, and a customer that sends the requests of `steps` for
+    the namespaces of active units and of stock.
     """
 
     async def run(launch: Launch) -> None:
@@ -41,7 +43,7 @@ def serving(steps: Callable[[Product, str, str], Steps]) -> Operator:
                     try:
                         await step()
                         break
-                    except (ServiceError, KubeError, LostHoldError):
+                    except (ServiceError, KubeError, LeaseLostError):
                         await asyncio.sleep(0.2)
             await asyncio.get_running_loop().create_future()
 
@@ -52,7 +54,7 @@ def serving(steps: Callable[[Product, str, str], Steps]) -> Operator:
 
 
 def shopping(product: Product, active: str, stock: str) -> Steps:
-    """What the customer asks for, one after the other; a customer of a new process asks for all of it again."""
+    """The requests of the customer, one after the other; after a restart all of them are sent again."""
     batches, units = product.service.stock, product.service.units
     return (
         lambda: batches.seed("seed", SeedStock(Envelope(_SEEDED, cpu="10m", memory="16Mi"), 1, stock)),
@@ -82,7 +84,7 @@ def _is_settled(world: World) -> bool:
 
 
 def _broken_promise(moment: Moment) -> str | None:
-    """What must not be at any moment, however short."""
+    """An invariant that must hold at every moment."""
     active, stock = moment.world.list(GPUUnit, "active"), moment.world.list(GPUUnit, "stock")
     sources = [source.uid for unit in active if (source := provenance_of(unit.metadata)) is not None]
     if len(sources) != len(set(sources)):
@@ -95,7 +97,7 @@ def _broken_promise(moment: Moment) -> str | None:
 
 
 async def state_of_units(stage: Stage) -> Any:
-    """Who has what in the end; what stock is called, and which of a pool's units was claimed, does not matter."""
+    """The final state; names of stock units, and which unit of a pool was claimed, do not matter."""
     found = []
     for role in ("active", "stock"):
         for unit in (await stage.client.list(GPUUnit, stage.namespace(role))).items:
@@ -115,16 +117,16 @@ async def state_of_units(stage: Stage) -> Any:
     return sorted(found, key=str)
 
 
-HAND_OVER = Scenario(
-    name="seed, claim, give back, claim from a pool",
+HANDOFF = Scenario(
+    name="seed, claim, return, claim from a pool",
     kinds=(GPUUnit, StockPool, Operation),
     act=_make_pool,
     settled=_is_settled,
     invariant=_broken_promise,
     observe=state_of_units,
     namespaces=("active", "stock"),
-    ignored_resources=("leases", "events"),
-    # Longer than an Operation waits until somebody takes it over.
-    idle_seconds=5.0,
-    timeout=150.0,
+    aside=("leases", "events"),
+    # Longer than a lease, so that every Operation is taken over.
+    quiet=5.0,
+    patience=150.0,
 )

@@ -1,4 +1,4 @@
-"""Another story that the product is killed in: stock given up, a unit updated, a pool made, changed and shrunk."""
+"""Another crash scenario: stock is reduced, a unit updated, a pool created, updated and shrunk."""
 
 from typing import Any
 
@@ -12,13 +12,14 @@ from gpuruntime.desired.pool_units import is_ready_stock
 from gpuruntime.meta.frozen_mapping import freeze
 from gpuruntime.service.compat.cluster import ClusterMachines
 from gpuruntime.service.compat.machines import DeleteStocks, NewStocks
-from gpuruntime.service.objects.update import ChangeObject
+from gpuruntime.service.objects.update import UpdateObject
 from gpuruntime.service.operations.record import has_ended
-from gpuruntime.service.operations.requests import CreateUnit, Envelope
-from gpuruntime.service.pools import POOL_CHANGE, CreatePool
-from gpuruntime.service.units.update import UNIT_CHANGE
+from gpuruntime.service.pools import POOL_UPDATE, CreatePool
+from gpuruntime.service.stock.seed import Envelope
+from gpuruntime.service.units.create import CreateUnit
+from gpuruntime.service.units.update import UNIT_UPDATE
 from gpuruntime.testing.crashing import Moment, Stage, World
-from tests.service.crash_scenes import HAND_OVER, Steps
+from tests.service.crash_scenes import HANDOFF, Steps
 from tests.service.service_scenes import Product
 
 __all__ = ["UPKEEP", "upkeep"]
@@ -29,25 +30,25 @@ _LATER = "nginx:later"
 
 
 def upkeep(product: Product, active: str, stock: str) -> Steps:
-    """What the operator of a cloud asks for, one after the other; one of a new process asks for all of it again."""
+    """The requests of an operator, one after the other; after a restart all of them are sent again."""
     service = product.service
     machines = ClusterMachines(service.operations, service.units, service.unit_reads, active, stock)
     pool = CreatePool("warm", StockPoolSpec(_POOLED, 2, **_SMALL), stock)
     cold = CreateUnit("c", _POOLED, "nginx", active, stock, cold_start=True, envelope=Envelope(_POOLED, **_SMALL))
-    newer = ChangeObject("c", active, freeze({"spec": {"image": _LATER}}))
-    fewer = ChangeObject("warm", stock, freeze({"spec": {"image": _LATER, "replicas": 1}}))
+    newer = UpdateObject("c", active, freeze({"spec": {"image": _LATER}}))
+    fewer = UpdateObject("warm", stock, freeze({"spec": {"image": _LATER, "replicas": 1}}))
     return (
         lambda: machines.create_stocks("seed", NewStocks(_SEEDED, 2, **_SMALL)),
         lambda: machines.delete_stocks("less", DeleteStocks(_SEEDED, 1)),
         lambda: service.pools.create("pool", pool),
         lambda: service.units.create("order-c", cold),
-        lambda: service.changes.change(UNIT_CHANGE, "newer-c", newer),
-        lambda: service.changes.change(POOL_CHANGE, "fewer", fewer),
+        lambda: service.updates.update(UNIT_UPDATE, "newer-c", newer),
+        lambda: service.updates.update(POOL_UPDATE, "fewer", fewer),
     )
 
 
-async def _look_on(_stage: Stage) -> None:
-    """Everything is asked for over the API."""
+async def _no_preparation(_stage: Stage) -> None:
+    """Nothing to do besides the requests."""
 
 
 def _is_settled(world: World) -> bool:
@@ -66,15 +67,15 @@ def _is_settled(world: World) -> bool:
 
 
 def _broken_promise(moment: Moment) -> str | None:
-    """What must not be at any moment, however short."""
+    """An invariant that must hold at every moment."""
     seeded = [unit for unit in moment.world.list(GPUUnit, "stock") if unit.spec.spec_name == _SEEDED]
     return "there is more stock than was seeded" if len(seeded) > 2 else None
 
 
 UPKEEP = evolve(
-    HAND_OVER,
-    name="give up stock, update a unit, make, change and shrink a pool",
-    act=_look_on,
+    HANDOFF,
+    name="reduce stock, update a unit, create, update and shrink a pool",
+    act=_no_preparation,
     settled=_is_settled,
     invariant=_broken_promise,
 )

@@ -1,4 +1,4 @@
-"""The whole product at work: units, pools, claims and requests, with the permissions that it declares and no others."""
+"""The whole product: units, pools, claims and requests, with exactly the permissions that it declares."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -27,8 +27,10 @@ from gpuruntime.reconcilers.claims import ClaimOptions, install_claims
 from gpuruntime.reconcilers.gpuunit import GPUUnitOptions, install_gpuunit
 from gpuruntime.reconcilers.stockpool import StockPoolOptions, install_stockpool
 from gpuruntime.service.operations.record import LeaseTiming, has_ended, new_operation, request_hash
-from gpuruntime.service.operations.requests import CreateUnit, Envelope, SeedStock
-from gpuruntime.service.wiring import Service, ServiceOptions, install_service, watch_operations
+from gpuruntime.service.reads.informers import watch_operations
+from gpuruntime.service.stock.seed import Envelope, SeedStock
+from gpuruntime.service.units.create import CreateUnit
+from gpuruntime.service.wiring import Service, ServiceOptions, install_service
 from gpuruntime.testing import AuditLog, ClusterAccess
 from gpuruntime.testing.cluster.accounts import Account
 from gpuruntime.testing.permissions import granted_account
@@ -44,7 +46,7 @@ SMALL = Envelope("g1.1", cpu="10m", memory="16Mi")
 
 @frozen
 class Product:
-    """The product at work in one process."""
+    """The product in one process."""
 
     manager: Manager
     service: Service
@@ -68,19 +70,19 @@ def build_product(
     patience: float = 15.0,
     refused_seconds: float = 60.0,
 ) -> Product:
-    """All of it, in two namespaces; Operations live beside the active units."""
-    namespaces = Namespaces((active,), (stock,), active)
+    """The product in two namespaces; Operations are in that of active units."""
+    namespaces, namespaces = Namespaces(stock_namespaces=frozenset({stock})), (active, stock)
     manager = Manager(credentials, ManagerOptions(name, grace=10.0))
-    units = install_gpuunit(manager, GPUUnitOptions(Rendering(namespaces=namespaces)))
-    pools = install_stockpool(manager, StockPoolOptions(namespaces, refused_seconds=refused_seconds))
-    claims = install_claims(manager, ClaimOptions(namespaces, timing, refused_seconds=refused_seconds))
-    options = ServiceOptions(namespaces, keep, timing, patience=patience)
+    units = install_gpuunit(manager, GPUUnitOptions(rendering=Rendering(roles=namespaces), namespaces=namespaces))
+    pools = install_stockpool(manager, StockPoolOptions(namespaces, namespaces, refused_seconds=refused_seconds))
+    claims = install_claims(manager, ClaimOptions(namespaces, namespaces, active, timing, refused_seconds=refused_seconds))
+    options = ServiceOptions(namespaces, active, namespaces, keep, timing, homes=Namespaces(active, stock), patience=patience)
     return Product(manager, install_service(manager, credentials, options), units, pools, claims)
 
 
 @frozen
 class ServiceWorld:
-    """Where a test's objects live, and who the product is: an account with exactly the permissions that it declares."""
+    """The namespaces of a test, and the product's account, with exactly the permissions that it declares."""
 
     access: ClusterAccess
     account: Account
@@ -91,19 +93,19 @@ class ServiceWorld:
 
     @asynccontextmanager
     async def product(self, **options: Any) -> AsyncIterator[Product]:
-        """The product, at work for the length of the block."""
+        """The product, running for the length of the block."""
         built = build_product(from_kubeconfig(self.account.kubeconfig), self.active, self.stock, **options)
         async with managing(built.manager):
             await eventually(lambda: built.service.operations.is_accepting)
             yield built
 
     async def writes_of_a_second_pass(self) -> list[tuple[str, str]]:
-        """What the product writes that starts now, looks at everything, and then at everything again."""
+        """The writes of a product that starts now and reconciles everything twice."""
         with self.audit.recording() as seen:
             async with self.product() as product:
                 for _ in range(2):
                     for controller in product.controllers:
-                        await look_at_everything(controller)
+                        await reconcile_everything(controller)
         writes = seen.writes(user=self.account.username)
         return [(write.verb, f"{write.resource}/{write.subresource}".rstrip("/")) for write in writes]
 
@@ -114,12 +116,12 @@ class ServiceWorld:
         return CreateUnit(name, "g1.1", "nginx", **{"namespace": self.active, "stock_namespace": self.stock, **request})
 
     async def make_pool(self, replicas: int, name: str = "warm", **spec: Any) -> StockPool:
-        """A pool of small units, made as a user does."""
+        """A pool of small units, created by a user."""
         wanted = StockPoolSpec(**{"spec_name": "g1.1", "cpu": "10m", "memory": "16Mi", **spec}, replicas=replicas)
         return await self.admin.create(StockPool(ObjectMeta(name=name, namespace=self.stock), wanted))
 
     async def pool_because(self, reason: str, words: str = "", name: str = "warm", namespace: str = "") -> StockPool:
-        """The pool, once its newest generation is in this state, in these words among others."""
+        """The pool, once its newest generation has this reason, and a message that contains these words."""
         async with looking_at(self.access, StockPool, namespace or self.stock) as pools:
 
             def holds(pool: StockPool | None) -> bool:
@@ -128,8 +130,8 @@ class ServiceWorld:
                     return False
                 return ready.reason == reason and words in (ready.message or "")
 
-            told: Predicate[StockPool] = Predicate(f"is {reason} ({words})", holds)
-            found = await wait_for(pools, ObjectKey(namespace or self.stock, name), told, within=60)
+            expected: Predicate[StockPool] = Predicate(f"is {reason} ({words})", holds)
+            found = await wait_for(pools, ObjectKey(namespace or self.stock, name), expected, within=60)
         assert found is not None
         return found
 
@@ -138,7 +140,7 @@ class ServiceWorld:
         return {unit.metadata.name: unit for unit in (await self.admin.list(GPUUnit, namespace)).items}
 
     async def abandon(self, operation_id: str, type_: str, request: Struct) -> Operation:
-        """What a process leaves behind that died right after it had recorded a request."""
+        """The Operation of a process that died right after it had recorded a request."""
         digest = request_hash(type_, request)
         return await self.admin.create(
             new_operation(operation_id, type_, digest, request, namespace=self.active, created_by="a dead process")
@@ -146,7 +148,7 @@ class ServiceWorld:
 
     async def ended(self, product: Product, operation_id: str) -> Operation:
         """The Operation of an operationID, once it has ended."""
-        informer = watch_operations(product.manager, self.active)
+        informer = watch_operations(product.manager.cache, self.active)
         over: Predicate[Operation] = Predicate("it has ended", lambda found: found is not None and has_ended(found))
         found = await wait_for(informer, ObjectKey(self.active, operation_name(operation_id)), over, within=60)
         assert found is not None
@@ -169,7 +171,7 @@ async def looking_at(access: ClusterAccess, kind: type[T], *namespaces: str) -> 
 async def seeded(
     world: ServiceWorld, product: Product, observer: Observer, replicas: int, name: str = "seed"
 ) -> list[str]:
-    """So many stock units, made by a request and ready; their names, in order."""
+    """Seed ready stock units by a request; returns their names, sorted."""
     await product.service.stock.seed(name, world.seeds(replicas))
     await observer.units.until(lambda store: len(store.list(world.stock).items) >= replicas)
     names = sorted(await world.units(world.stock))
@@ -180,7 +182,7 @@ async def seeded(
 
 
 async def claimable(world: ServiceWorld, product: Product, key: ObjectKey) -> None:
-    """Returns when the product sees that a stock unit, which may have been made anew under its name, can be claimed."""
+    """Returns when the product's cache shows that a stock unit, which may have been created again, can be claimed."""
     given_back = await world.admin.get(GPUUnit, key.name, key.namespace)
 
     def is_claimable(store: Store[GPUUnit]) -> bool:
@@ -192,20 +194,20 @@ async def claimable(world: ServiceWorld, product: Product, key: ObjectKey) -> No
     await product.service.unit_reads.informer.until(is_claimable)
 
 
-async def look_at_everything(controller: Controller[ObjectKey]) -> None:
-    """Have a controller look at all objects of its kind once more, and wait until it is done."""
+async def reconcile_everything(controller: Controller[ObjectKey]) -> None:
+    """Enqueue all objects of a controller once more, and wait until they are reconciled."""
     informer = controller.informers[0]
     await informer.synced()
     keys, runs = list(informer.store), sum(controller.counters.results.values())
     for key in keys:
         controller.queue.add(key)
 
-    def is_at_rest() -> bool:
+    def is_idle_again() -> bool:
         made = sum(controller.counters.results.values()) - runs
         is_idle = not controller.counters.active_workers and not controller.queue.counters.total_depth()
         return made >= len(keys) and is_idle
 
-    await eventually(is_at_rest)
+    await eventually(is_idle_again)
 
 
 @asynccontextmanager

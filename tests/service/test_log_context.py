@@ -5,7 +5,7 @@ from gpuruntime.api.names import REQUEST_ID
 from gpuruntime.api.operation import CREATE_GPU_UNIT
 from gpuruntime.service.log_context import RequestFields, current_request_id, logged_as, logged_for
 from gpuruntime.service.operations.record import new_operation
-from gpuruntime.service.operations.requests import CreateUnit
+from gpuruntime.service.units.create import CreateUnit
 
 REQUEST = CreateUnit("demo", "g1.1", "nginx")
 
@@ -16,7 +16,7 @@ def fields(**extra: str) -> tuple[object, object]:
     return getattr(record, "request_id", None), getattr(record, "operation_id", None)
 
 
-async def test_lines_carry_the_names_of_their_request_in_the_block_and_in_tasks_that_began_there() -> None:
+async def test_log_lines_of_the_block_and_of_its_tasks_carry_the_ids_of_the_request() -> None:
     async def later() -> tuple[object, object]:
         return fields()
 
@@ -27,12 +27,12 @@ async def test_lines_carry_the_names_of_their_request_in_the_block_and_in_tasks_
     assert fields() == (None, None)
 
 
-def test_what_a_line_says_itself_is_left_alone() -> None:
+def test_a_field_that_a_line_sets_itself_is_kept() -> None:
     with logged_as("r-1", "order-1"):
         assert fields(operation_id="order-2") == ("r-1", "order-2")
 
 
-def test_an_operation_brings_the_names_of_its_request_along() -> None:
+def test_an_operation_stores_the_ids_of_its_request() -> None:
     with logged_as("r-1"):
         named = {"namespace": "s", "created_by": "me", "request_id": current_request_id.get()}
         made = new_operation("order-1", CREATE_GPU_UNIT, "hash", REQUEST, **named)

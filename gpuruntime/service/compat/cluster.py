@@ -1,4 +1,4 @@
-"""Stocks and VMs as they are in the cluster: stock units and active units in other words."""
+"""Stocks and VMs of a cluster: stock units and active units under the names of the simplified API."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -7,8 +7,7 @@ from typing import Final
 from attrs import frozen
 
 from gpuruntime.api.gpuunit import GPUUnit
-from gpuruntime.api.namespaces import INSTANCE_NAMESPACE, STOCK_NAMESPACE
-from gpuruntime.api.operation import SEED_STOCK_UNITS
+from gpuruntime.api.operation import REDUCE_STOCK, SEED_STOCK_UNITS
 from gpuruntime.api.reasons import FAILED as PHASE_FAILED
 from gpuruntime.api.reasons import READY_CONDITION
 from gpuruntime.control import Store
@@ -40,22 +39,23 @@ from gpuruntime.service.compat.machines import (
     vm_name,
 )
 from gpuruntime.service.errors import (
-    FailedForGoodError,
     InsufficientCapacityError,
     NotFinishedError,
+    OperationFailedError,
     RefusedError,
 )
-from gpuruntime.service.objects.redaction import concealed
-from gpuruntime.service.operations.operations import Operations
-from gpuruntime.service.operations.requests import CreateUnit, DeleteUnit, Envelope, SeedStock, check_seed
+from gpuruntime.service.objects.redaction import redacted
+from gpuruntime.service.operations.submit import DEFAULT_WAIT_SECONDS, Operations
 from gpuruntime.service.reads.reader import Reads
 from gpuruntime.service.stock.names import batch_name, stock_name
-from gpuruntime.service.stock.shrink import REDUCE_STOCK, ReduceStock
+from gpuruntime.service.stock.reduce import ReduceStock
+from gpuruntime.service.stock.seed import Envelope, SeedStock, check_seed
+from gpuruntime.service.units.create import CreateUnit
+from gpuruntime.service.units.delete import DeleteUnit
 from gpuruntime.service.units.lifecycle import ActiveUnits
 
 __all__ = ["ClusterMachines", "stock_of", "stocks_of", "vm_of"]
 
-_PATIENCE_SECONDS: Final = 20.0
 _IN_SERVICE: Final = frozenset({AVAILABLE, ALLOCATED})
 
 
@@ -73,12 +73,12 @@ def stock_of(unit: GPUUnit) -> Stock:
 
 
 def stocks_of(units: Iterable[GPUUnit], namespace: str) -> tuple[Stock, ...]:
-    """The stocks of a namespace by id: its units, and the capacity that active units took over from there."""
+    """The stocks of a namespace, sorted by id: its stock units, and those that active units took over."""
     found: dict[str, Stock] = {}
     for unit in units:
         source = provenance_of(unit.metadata)
         if unit.metadata.namespace == namespace:
-            # While it is handed over, the capacity has two names; that of the one who uses it counts.
+            # During a hand-off both units stand for the stock; the active unit counts.
             found.setdefault(unit.metadata.name, stock_of(unit))
         elif source is not None and source.stock.namespace == namespace:
             found[source.stock.name] = _stock(unit, source.stock.name, ALLOCATED, unit.metadata.name)
@@ -128,15 +128,15 @@ def _is_ready(unit: GPUUnit) -> bool:
 
 
 def _trouble(unit: GPUUnit) -> str | None:
-    """Why a unit is not ready, without what it may quote of the unit's template: every reader sees it."""
+    """Why a unit is not ready, without secrets of the unit's template: every reader sees it."""
     ready = find_condition(unit.status.conditions, READY_CONDITION)
     is_current = unit.status.observed_generation == unit.metadata.generation
-    return None if ready is None else concealed(ready.message, unit.spec, is_current=is_current)
+    return None if ready is None else redacted(ready.message, unit.spec, is_current=is_current)
 
 
 @frozen
 class ClusterMachines:
-    """Keeps stocks and VMs as units of two namespaces. See `Machines`."""
+    """Maps stocks and VMs to units of two namespaces. See `Machines`."""
 
     operations: Operations
     units: ActiveUnits
@@ -146,28 +146,28 @@ class ClusterMachines:
     image: str = Rendering().default_image
 
     async def create_stocks(self, operation_id: str, request: NewStocks) -> CreatedStocks:
-        """See `Machines`. The stocks are waited for up to twenty seconds."""
+        """See `Machines`."""
         envelope = Envelope(request.spec_name, request.cpu, request.memory, request.gpu_num, request.gpu_type)
         seed = SeedStock(envelope, request.number, self.stock_namespace)
         check_seed(seed, self.units.namespaces)
-        deadline = asyncio.get_running_loop().time() + _PATIENCE_SECONDS
+        deadline = asyncio.get_running_loop().time() + DEFAULT_WAIT_SECONDS
         batch = batch_name(request.spec_name, operation_id)
         names = [stock_name(batch, ordinal) for ordinal in range(1, request.number + 1)]
         try:
-            performed = await self.operations.perform(operation_id, SEED_STOCK_UNITS, seed, within=_PATIENCE_SECONDS)
+            performed = await self.operations.perform(operation_id, SEED_STOCK_UNITS, seed)
         except NotFinishedError:
             return CreatedStocks(self._named(names), is_ready=False)
-        except FailedForGoodError as error:
+        except OperationFailedError as error:
             raise RefusedError(str(error)) from error
         if performed.is_replay:
-            return await self._made_before(names, request, deadline)
+            return await self._replayed(names, request, deadline)
         is_ready = await self._usable(names, deadline)
         return CreatedStocks(self._named(names), is_ready)
 
     async def delete_stocks(self, operation_id: str, request: DeleteStocks) -> DeletedStocks:
-        """See `Machines`. Stocks of a pool do not count: the pool would make others."""
+        """See `Machines`. Stocks of a pool do not count: the pool would create others."""
         asked = ReduceStock(request.spec_name, request.number, self.stock_namespace)
-        await self.operations.perform(operation_id, REDUCE_STOCK, asked, within=_PATIENCE_SECONDS)
+        await self.operations.perform(operation_id, REDUCE_STOCK, asked)
         return DeletedStocks(request.spec_name, request.number, DELETED)
 
     def age(self) -> float:
@@ -180,7 +180,7 @@ class ClusterMachines:
         return stocks_of(self._store.list().items, self.stock_namespace)
 
     async def create_vm(self, operation_id: str, request: NewVM) -> CreatedVM:
-        """See `Machines`. The VM is stored when this returns, and may not run yet."""
+        """See `Machines`. When this returns, the VM is stored, but may not run yet."""
         check_vm(request)
         wanted = CreateUnit(
             vm_name(operation_id),
@@ -192,13 +192,13 @@ class ClusterMachines:
             labels=tenant_labels(request),
         )
         try:
-            answer = await self.units.create_checked(operation_id, wanted, within=_PATIENCE_SECONDS)
+            created = await self.units.create_checked(operation_id, wanted)
         except InsufficientCapacityError as error:
             raise no_stock(request) from error
-        is_replay = answer.performed.is_replay
-        if answer.unit is None:
+        is_replay = created.performed.is_replay
+        if created.object is None:
             return CreatedVM(VM(wanted.name, wanted.spec_name, DELETED, 0, deleted=True), is_replay)
-        return CreatedVM(vm_of(answer.unit), is_replay, answer.unit.metadata.resource_version)
+        return CreatedVM(vm_of(created.object), is_replay, created.object.metadata.resource_version)
 
     async def delete_vm(self, operation_id: str, vm_id: str, version: str = "") -> None:
         """See `Machines`."""
@@ -218,14 +218,14 @@ class ClusterMachines:
         return self.reads.informer.store
 
     def _named(self, names: Iterable[str]) -> tuple[Stock, ...]:
-        """The stocks of these names that the cache knows."""
+        """The stocks of these names in the cache."""
         wanted = set(names)
         return tuple(stock for stock in stocks_of(self._store.list().items, self.stock_namespace) if stock.id in wanted)
 
-    async def _made_before(self, names: Sequence[str], request: NewStocks, deadline: float) -> CreatedStocks:
-        """The stocks of a request that was sent before. What is there and cannot be used yet is waited for."""
-        # The cache cannot tell what is gone from what it has not heard of. In this order, because what is taken over
-        # between the two looks is found by the second one.
+    async def _replayed(self, names: Sequence[str], request: NewStocks, deadline: float) -> CreatedStocks:
+        """The stocks of a replayed request. Waits for those that exist and are not available yet."""
+        # Live, because a lagging cache does not show whether a missing stock is gone or new. Stock first: one that is
+        # taken over between the two lists is then in the second one.
         stock = (await self.reads.client.list(GPUUnit, self.stock_namespace)).items
         active, _ = await self.reads.list_live()
         found = {one.id: one for one in stocks_of((*stock, *active), self.stock_namespace)}
@@ -236,7 +236,7 @@ class ClusterMachines:
         return CreatedStocks(stocks, is_ready, is_replay=True)
 
     async def _usable(self, names: Iterable[str], deadline: float) -> bool:
-        """Whether each of these stocks was available, or in use already, at some moment before the deadline."""
+        """Whether each of these stocks was available, or already in use, at some moment before the deadline."""
         waiting = set(names) - {stock.id for stock in self._named(names) if stock.status in _IN_SERVICE}
         seen: set[str] = set()
 
@@ -245,7 +245,7 @@ class ClusterMachines:
                 unit = store.get(ObjectKey(self.stock_namespace, name))
                 if unit is not None:
                     seen.add(name)
-                # One that is gone was taken over; one that never came is not in the cache yet.
+                # One that is gone was taken over; one that was never seen is not in the cache yet.
                 if name in seen and (unit is None or stock_of(unit).status in _IN_SERVICE):
                     waiting.remove(name)
             return not waiting

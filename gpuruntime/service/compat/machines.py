@@ -1,7 +1,7 @@
-"""Stocks and VMs: reserved capacity and what runs on it, in the plain words of a caller who knows no Kubernetes.
+"""Stocks and VMs: reserved capacity and what runs on it, for callers that know no Kubernetes.
 
 A stock is a stock unit, or the capacity that an active unit took over from one. A VM is an active unit with the default
-image. `machines_on_cluster` finds both in the cluster, `memory` keeps them in the process.
+image. `cluster` maps both to units of a cluster, `memory` stores them in the process.
 """
 
 from hashlib import sha256
@@ -56,7 +56,7 @@ _Tenant = Annotated[str | None, Length(maximum=63), _LABEL_VALUE]
 
 @frozen
 class NewStocks(Struct):
-    """Reserve capacity: so many pieces of one flavour."""
+    """Reserve capacity: a number of stocks of one flavour."""
 
     spec_name: SpecName
     """Name of the flavour, such as g1.1."""
@@ -74,7 +74,7 @@ class NewStocks(Struct):
 
 @frozen
 class DeleteStocks(Struct):
-    """Give up reserved capacity: so many pieces of one flavour that nobody uses."""
+    """Release reserved capacity: delete a number of unused stocks of one flavour."""
 
     spec_name: SpecName
     """Name of the flavour."""
@@ -160,7 +160,7 @@ class VM(Struct):
 
 @frozen
 class CreatedStocks:
-    """What came of a request: the stocks as they are now, whether all can be used, whether it had been sent before."""
+    """Result of a request: the stocks as they are now, whether all are available, whether it is a replay."""
 
     stocks: tuple[Stock, ...]
     is_ready: bool
@@ -169,9 +169,7 @@ class CreatedStocks:
 
 @frozen
 class CreatedVM:
-    """What came of a request: the VM as it is now, whether the request had been sent before, and which version of the
-    cluster shows it ("" if there is none).
-    """
+    """Result of a request: the VM as it is now, whether it is a replay, and the VM's resourceVersion ("": none)."""
 
     vm: VM
     is_replay: bool = False
@@ -180,7 +178,7 @@ class CreatedVM:
 
 @frozen
 class DeletedStocks(Struct):
-    """What was given up."""
+    """Deleted stocks."""
 
     spec_name: str
     """Name of the flavour."""
@@ -191,56 +189,56 @@ class DeletedStocks(Struct):
 
 
 class Machines(Protocol):
-    """Who keeps stocks and VMs. A write that is sent again with the same operationID happens once.
+    """Backend of stocks and VMs. A write that is sent again with the same operationID is executed once.
 
     Raises, from every method:
-        ServiceError: it said no, or is not finished.
-        KubeError: the cluster cannot be asked now.
+        ServiceError: the request was refused, or is not finished.
+        KubeError: the cluster is not available.
     """
 
     async def create_stocks(self, operation_id: str, request: NewStocks) -> CreatedStocks:
-        """Reserve capacity, and wait a while until it can be used."""
+        """Reserve capacity, and wait up to 20 seconds until it is available."""
 
     async def delete_stocks(self, operation_id: str, request: DeleteStocks) -> DeletedStocks:
-        """Give up capacity that nobody uses: all of what is asked for, or nothing."""
+        """Delete unused stocks: the whole number, or none."""
 
     def age(self) -> float:
-        """How many seconds ago what is told here was last known to be so."""
+        """Seconds since the cache last heard from the cluster."""
 
     def stocks(self) -> tuple[Stock, ...]:
         """All stocks, by id."""
 
     async def create_vm(self, operation_id: str, request: NewVM) -> CreatedVM:
-        """Make a VM on reserved capacity."""
+        """Create a VM on reserved capacity."""
 
     async def delete_vm(self, operation_id: str, vm_id: str, version: str = "") -> None:
-        """Delete a VM, and give its stock back; only if it is in the state of this version ("": any)."""
+        """Delete a VM, and return its stock; only if it is at this resourceVersion ("": any)."""
 
     def vms(self) -> tuple[VM, ...]:
         """All VMs, by id."""
 
     async def vm(self, vm_id: str, at_least: str = "") -> VM:
-        """One VM, in the state of this version of the cluster or newer ("": any)."""
+        """One VM, at this resourceVersion or newer ("": any)."""
 
 
 def check_vm(request: NewVM) -> None:
-    """Pass if a VM can be made by this request.
+    """Return if the request is valid.
 
     Raises:
-        InvalidRequestError: it cannot.
+        InvalidRequestError: it is not.
     """
     if not request.spec_name and not request.stock_id:
         raise InvalidRequestError(("specName: expected a flavour, or a stockID, got neither",))
 
 
 def no_stock(request: NewVM) -> InsufficientCapacityError:
-    """What is said when there is no stock for a VM."""
+    """The error when no stock is available for a VM."""
     wanted = f"stockID {request.stock_id!r}" if request.stock_id else f"spec {request.spec_name!r}"
     return InsufficientCapacityError(f"no available stock for {wanted}; create stocks first")
 
 
 def gone_stock(name: str, request: NewStocks) -> Stock:
-    """A stock that a request made and that is gone by now."""
+    """A stock that a request created and that is gone by now."""
     return Stock(
         name,
         request.spec_name,
@@ -254,11 +252,11 @@ def gone_stock(name: str, request: NewStocks) -> Stock:
 
 
 def tenant_labels(request: NewVM) -> FrozenDict[str, str]:
-    """The labels that say whose a VM is."""
+    """The labels that name the tenant of a VM."""
     named = {TENANT_ID: request.tenant_id, TENANT_NAME: request.tenant_name}
     return FrozenDict({label: value for label, value in named.items() if value})
 
 
 def vm_name(operation_id: str) -> str:
-    """The id of the VM that a request makes: a function of the operationID, so that it is not made twice."""
+    """The id of the VM that a request creates: it follows from the operationID, so that it is not created twice."""
     return f"vm-{sha256(operation_id.encode()).hexdigest()[:_HASH_LENGTH]}"

@@ -1,4 +1,4 @@
-"""Stocks and VMs in the memory of one process, for work without a cluster: nothing is reserved and nothing runs."""
+"""Stocks and VMs in the memory of one process, for development without a cluster: nothing is reserved, nothing runs."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -32,18 +32,14 @@ from gpuruntime.service.errors import (
     OperationConflictError,
     StaleVersionError,
 )
-from gpuruntime.service.operations.requests import DeleteUnit
 from gpuruntime.service.reads.inventory import InventorySnapshot
 from gpuruntime.service.stock.names import batch_name, stock_name
+from gpuruntime.service.units.delete import DeleteUnit
 
 __all__ = ["MemoryMachines"]
 
 T = TypeVar("T")
 _REMEMBERED: Final = 10_000
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
 
 
 @frozen
@@ -53,21 +49,21 @@ class _Done:
 
 
 class MemoryMachines:
-    """Keeps stocks and VMs for as long as the process runs. See `Machines`.
+    """Stores stocks and VMs for as long as the process runs. See `Machines`.
 
     Guarantees:
-        As with a cluster, a request happens once and a stock is never handed out twice; the oldest goes first. Of the
-        operationIDs, the last ten thousand are known.
+        As with a cluster, a request is executed once, a stock is never allocated twice, and the oldest is allocated
+        first. The last 10,000 operationIDs are remembered.
     """
 
-    def __init__(self, now: Callable[[], datetime] = _utc_now) -> None:
+    def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._now = now
         self._stocks: dict[str, Stock] = {}
         self._vms: dict[str, VM] = {}
         self._done: LRU[str, _Done] = LRU(_REMEMBERED)
 
     def take(self) -> InventorySnapshot:
-        """How much there is."""
+        """The inventory of this process."""
         available = sum(stock.status == AVAILABLE for stock in self._stocks.values())
         return InventorySnapshot(active_units=len(self._vms), stock_units=available, ready_stock_units=available)
 
@@ -114,7 +110,7 @@ class MemoryMachines:
         return found
 
     def _once(self, operation_id: str, request: Struct, work: Callable[[], T]) -> tuple[T, bool]:
-        """What came of a request, now or before, and whether it was before. A request that fails is not remembered."""
+        """The result of a request, and whether it is a replay. A request that fails is not remembered."""
         known = self._done.get(operation_id)
         if known is None:
             result = work()
@@ -122,7 +118,7 @@ class MemoryMachines:
             return result, False
         if known.request != request:
             raise OperationConflictError(
-                f"operation {operation_id} exists already with another request; send the same request, or choose"
+                f"operationID {operation_id!r} was used for another request; send the same request, or choose"
                 " another operationID"
             )
         return known.result, True
@@ -155,7 +151,7 @@ class MemoryMachines:
         return DeletedStocks(request.spec_name, request.number, DELETED)
 
     def _start(self, operation_id: str, request: NewVM) -> VM:
-        stock = next((stock for stock in self._available() if _fits(stock, request)), None)
+        stock = next((stock for stock in self._available() if _matches(stock, request)), None)
         if stock is None:
             raise no_stock(request)
         vm = VM(
@@ -183,10 +179,10 @@ class MemoryMachines:
         self._stocks[stock.id] = evolve(stock, status=AVAILABLE, vm_id=None)
 
     def _available(self) -> list[Stock]:
-        """In the order in which they were made."""
+        """In the order of their creation."""
         return [stock for stock in self._stocks.values() if stock.status == AVAILABLE]
 
 
-def _fits(stock: Stock, request: NewVM) -> bool:
+def _matches(stock: Stock, request: NewVM) -> bool:
     is_meant = not request.stock_id or stock.id == request.stock_id
     return is_meant and (not request.spec_name or stock.spec_name == request.spec_name)

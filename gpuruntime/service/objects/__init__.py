@@ -1,1 +1,1 @@
-"""What updates and deletes of all kinds share: merge patches, admission errors, redaction."""
+"""What writes of all kinds share: updates, deletions, admission, namespace checks, redaction."""

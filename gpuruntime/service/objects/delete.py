@@ -1,41 +1,44 @@
-"""Deleting a stock unit or a pool on request.
+"""Deleting an object on request, after ending the Operation that created it.
 
-Where the process dies, and what happens then: whoever takes the Operation over deletes the object by its UID, and one
-that is gone stays gone.
+If the process dies, the replica that takes the Operation over deletes the object by its UID; an object that is gone
+stays gone.
+
+A caller receives a created object before the Operation that created it has ended. If the process dies in between and
+the object is deleted, a replica that takes that Operation over would find nothing, and create the object again. So
+`end_creation` ends it first.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final, Generic, TypeVar
 
 from attrs import evolve, field, frozen
 
-from gpuruntime.api.gpuunit import GPUUnit
-from gpuruntime.api.operation import DELETE_STOCK_UNIT, DELETE_STOCKPOOL, OperationResult
-from gpuruntime.api.stockpool import StockPool
-from gpuruntime.desired.provenance import claim_of
+from gpuruntime.api.names import CLAIM_ID, OPERATION_ID, REQUEST_HASH
+from gpuruntime.api.operation import CREATE_GPU_UNIT, CREATE_STOCKPOOL, Operation, OperationResult, operation_name
+from gpuruntime.control import write_status
 from gpuruntime.kube import Client, ConflictError, NotFoundError, UnavailableError
-from gpuruntime.meta import ObjectKey, Struct, TypedObject
-from gpuruntime.service.errors import ClaimedError, ObjectNotFoundError, ServiceError
-from gpuruntime.service.objects.admission import REFUSALS, refused
-from gpuruntime.service.objects.creation_ends import end_creation
-from gpuruntime.service.objects.update import ensure_version, read_or_none
-from gpuruntime.service.operations.lease import OperationLease, Outcome
-from gpuruntime.service.operations.operations import Operations, Performed
-from gpuruntime.service.stock.seed import is_being_seeded
+from gpuruntime.meta import EMPTY, ObjectKey, Struct, TypedObject
+from gpuruntime.service.errors import ObjectNotFoundError, ServiceError
+from gpuruntime.service.objects.admission import REFUSALS, refusal
+from gpuruntime.service.objects.update import ensure_version
+from gpuruntime.service.operations.lease import OperationLease, Outcome, drop_request
+from gpuruntime.service.operations.record import ended, has_ended
+from gpuruntime.service.operations.submit import DEFAULT_WAIT_SECONDS, Operations, Performed
+from gpuruntime.service.reads.reader import read_or_none
 
-__all__ = ["POOL_REMOVAL", "STOCK_REMOVAL", "ObjectRemoval", "Removals", "RemoveObject"]
+__all__ = ["DeleteObject", "DeleteObjectHandler", "Deletions", "end_creation"]
 
 K = TypeVar("K", bound=TypedObject)
 _Class = type[K]
 _ATTEMPTS: Final = 10
-_PATIENCE_SECONDS: Final = 20.0
+_CREATIONS: Final = frozenset({CREATE_GPU_UNIT, CREATE_STOCKPOOL})
 
 
 @frozen
-class RemoveObject(Struct):
-    """Delete an object, if it is in the state `resource_version` ("": any).
+class DeleteObject(Struct):
+    """Delete an object, if it is at `resource_version` ("": any).
 
-    The caller says name and namespace. The rest is noted when the Operation is made.
+    The caller sends name and namespace. The UID is added when the Operation is created.
     """
 
     name: str
@@ -48,48 +51,50 @@ class RemoveObject(Struct):
         return ObjectKey(self.namespace, self.name)
 
 
-def _free(unit: GPUUnit) -> None:
-    """Pass if nobody has claimed the unit.
+def _allow(_object: TypedObject) -> None:
+    pass
 
-    Raises:
-        ClaimedError: somebody has.
-    """
-    claim = claim_of(unit.metadata)
-    if claim is None:
-        return
-    if claim.claimed_for is None:
-        raise ClaimedError(f"stock unit {unit.key} is being given up by operation {claim.operation}")
-    raise ClaimedError(f"stock unit {unit.key} is promised to unit {claim.claimed_for}; delete that instead")
+
+async def _allow_live(_client: Client, _object: TypedObject, _operations_namespace: str) -> None:
+    pass
 
 
 @frozen
-class ObjectRemoval(Generic[K]):
-    """The work of an operation that deletes an object of a kind. `check` raises if one must stay."""
+class DeleteObjectHandler(Generic[K]):
+    """Executes deletions of one kind.
+
+    Args:
+        type: the type of the Operations.
+        check: raises a ServiceError if this object must not be deleted.
+        check_live: the same, with reads from the API server, once when the request is submitted; its last argument is
+            the namespace of Operations.
+    """
 
     type: str
     kind: _Class[K]
-    check: Callable[[K], None] = field(default=lambda _: None)
+    check: Callable[[K], None] = field(default=_allow)
+    check_live: Callable[[Client, K, str], Awaitable[None]] = field(default=_allow_live)
 
-    async def run(self, hold: OperationLease) -> Outcome:
-        """Delete the object, in the state in which it was looked at: a claim that comes at the same time wins.
+    async def run(self, lease: OperationLease) -> Outcome:
+        """Delete the object in the version that was checked: a concurrent claim wins.
 
         Raises:
-            ClaimedError: it is a stock unit that is being handed out.
-            StaleVersionError: it is not in the state that the request names.
-            RefusedError: the API server does not delete it.
-            KubeError: it is not known what came of it, or the server is away.
+            ServiceError: `check` raised it.
+            StaleVersionError: it is not at the resourceVersion that the request names.
+            RefusedError: the API server rejected the deletion.
+            KubeError: the outcome is unknown, or the API server is not available.
         """
-        request = hold.request(RemoveObject)
+        request = lease.request(DeleteObject)
         result = OperationResult(self.kind.KIND.kind, request.name, request.namespace, request.uid)
         for _ in range(_ATTEMPTS):
-            current = await read_or_none(hold.client, self.kind, request.key)
+            current = await read_or_none(lease.client, self.kind, request.key)
             if current is None or current.metadata.uid != request.uid:
                 return Outcome(result)
             self.check(current)
             ensure_version(current, request.resource_version)
-            await end_creation(hold, current)
+            await end_creation(lease, current)
             try:
-                await hold.client.delete(
+                await lease.client.delete(
                     self.kind,
                     request.name,
                     request.namespace,
@@ -101,56 +106,93 @@ class ObjectRemoval(Generic[K]):
             except NotFoundError:
                 pass
             except REFUSALS as error:
-                raise refused(f"the deletion of {self.kind.KIND.kind} {request.key}", error) from error
+                raise refusal(f"the deletion of {self.kind.KIND.kind} {request.key}", error) from error
             return Outcome(result)
-        raise UnavailableError(f"{self.kind.KIND.kind} {request.key} changes all the time; it is deleted later")
-
-
-STOCK_REMOVAL: Final = ObjectRemoval(DELETE_STOCK_UNIT, GPUUnit, _free)
-"""The work of a delete_stock_unit operation."""
-POOL_REMOVAL: Final = ObjectRemoval(DELETE_STOCKPOOL, StockPool)
-"""The work of a delete_stockpool operation. The stock of a pool goes with it, but not what was claimed."""
+        raise UnavailableError(
+            f"{self.kind.KIND.kind} {request.key} changed during each of {_ATTEMPTS} attempts; it is deleted later"
+        )
 
 
 @frozen
-class Removals:
-    """Deletes stock units and pools."""
+class Deletions:
+    """Deletes objects on request."""
 
     operations: Operations
     client: Client
 
-    async def remove(
+    async def delete(
         self,
-        removal: ObjectRemoval[K],
+        handler: DeleteObjectHandler[K],
         operation_id: str,
-        request: RemoveObject,
+        request: DeleteObject,
         *,
-        within: float = _PATIENCE_SECONDS,
+        within: float = DEFAULT_WAIT_SECONDS,
     ) -> Performed:
         """Delete an object. A replay deletes nothing, also if another object has the name by now.
 
         Raises:
-            ObjectNotFoundError: there is none, and the operationID deleted none.
-            ClaimedError, StaleVersionError, RefusedError: see `ObjectRemoval`; nothing was stored.
+            ObjectNotFoundError: it does not exist, and this operationID deleted none.
+            StaleVersionError, RefusedError, ServiceError: see the handler; nothing was stored.
             OperationConflictError: the operationID was used for another request.
             NotFinishedError: it will be deleted; ask again.
-            NotRunningError, KubeError: not now; ask again with the same operationID.
+            NotRunningError, KubeError: try again with the same operationID.
         """
-        found = await read_or_none(self.client, removal.kind, request.key)
+        found = await read_or_none(self.client, handler.kind, request.key)
         try:
-            await self._check(removal, found, request)
+            await self._check(handler, found, request)
         except ServiceError:
-            # Whoever sends the same again must not be told what is wrong now that it is done.
+            # A replay must succeed also when the object has changed, or is gone, since.
             if await self.operations.find(operation_id) is None:
                 raise
-        asked = RemoveObject(request.name, request.namespace)
-        noted = request if found is None else evolve(request, uid=found.metadata.uid)
-        return await self.operations.perform(operation_id, removal.type, asked, stored=noted, within=within)
+        asked = DeleteObject(request.name, request.namespace)
+        stored = request if found is None else evolve(request, uid=found.metadata.uid)
+        return await self.operations.perform(operation_id, handler.type, asked, stored=stored, within=within)
 
-    async def _check(self, removal: ObjectRemoval[K], found: K | None, request: RemoveObject) -> None:
+    async def _check(self, handler: DeleteObjectHandler[K], found: K | None, request: DeleteObject) -> None:
         if found is None:
-            raise ObjectNotFoundError(f"{removal.kind.KIND.kind} {request.key}: expected one to delete, found none")
-        removal.check(found)
+            raise ObjectNotFoundError(f"{handler.kind.KIND.kind} {request.key}: expected one to delete, found none")
+        handler.check(found)
         ensure_version(found, request.resource_version)
-        if isinstance(found, GPUUnit) and await is_being_seeded(self.client, found, self.operations.namespace):
-            raise ClaimedError(f"stock unit {found.key} is of a job that has not ended, and would be made again; wait")
+        await handler.check_live(self.client, found, self.operations.namespace)
+
+
+async def end_creation(lease: OperationLease, made: TypedObject) -> None:
+    """End the Operation that created the object, before the object is deleted.
+
+    Its owner notices by its next write; a replica that takes it over sees that it has ended.
+
+    Raises:
+        KubeError: unknown whether it has ended; the object must not be deleted yet.
+    """
+    operation_id = made.metadata.annotations.get(OPERATION_ID)
+    if operation_id is None:
+        return
+    meta = made.metadata
+    result = OperationResult(made.KIND.kind, meta.name, meta.namespace, meta.uid)
+    for _ in range(_ATTEMPTS):
+        try:
+            found = await lease.client.get(Operation, operation_name(operation_id), lease.operation.metadata.namespace)
+            if has_ended(found) or not _has_made(found, made):
+                return
+            status = ended(found.status, lease.now(), result=result, error=None)
+            written = await write_status(lease.client, found, status)
+        except ConflictError:
+            continue
+        except NotFoundError:
+            return
+        await drop_request(lease.client, written or found)
+        return
+    raise UnavailableError(
+        f"operation {operation_id} changed during each of {_ATTEMPTS} attempts; the object it created is deleted later"
+    )
+
+
+def _has_made(operation: Operation, made: TypedObject) -> bool:
+    """Whether this Operation created the object; annotations alone may have been copied from another object."""
+    annotations = made.metadata.annotations
+    return (
+        operation.spec.type in _CREATIONS
+        and annotations.get(REQUEST_HASH) == operation.spec.request_hash
+        and annotations.get(CLAIM_ID, operation.metadata.uid) == operation.metadata.uid
+        and (operation.spec.request or EMPTY).get("name") == made.metadata.name
+    )

@@ -1,7 +1,7 @@
-"""Whether the namespaces are there that the product works in.
+"""Checks that the namespaces of the product exist.
 
-When a namespace goes, the roles in it go too. So the API server does not say that it is gone, but that this process may
-not do anything there: only a look at the namespace itself tells.
+When a namespace is deleted, its Namespaces are deleted too. Then the API server answers 403 instead of 404, and only a read
+of the namespace itself shows why.
 """
 
 import asyncio
@@ -15,16 +15,16 @@ from gpuruntime.service.errors import NamespaceGoneError
 
 __all__ = ["NamespaceChecks"]
 
-_BELIEVED_SECONDS: Final = 5.0
+_VALID_SECONDS: Final = 5.0
 
 
 class NamespaceChecks:
-    """Looks at namespaces, at most every five seconds as long as all of them are there.
+    """Checks namespaces, at most every five seconds while all of them exist.
 
-    Guarantees: a caller waits for a look only if nobody else does, or if a namespace was gone at the last one.
+    Guarantees: a caller waits for a check only if no other caller does, or if a namespace was missing at the last one.
 
     Caveats:
-        Where this process may not look, a namespace is taken to be there.
+        A namespace that this process may not read counts as existing.
     """
 
     def __init__(
@@ -33,32 +33,32 @@ class NamespaceChecks:
         self._client = client
         self._namespaces = tuple(dict.fromkeys(namespaces))
         self._clock = clock
-        self._looking = asyncio.Lock()
-        self._looked = float("-inf")
+        self._checking = asyncio.Lock()
+        self._checked_at = float("-inf")
         self._gone: tuple[str, ...] = ()
 
     async def ensure(self, *, not_before: float | None = None) -> None:
-        """Pass if all namespaces are there, by a look that began after `not_before`; else by one of the last seconds.
+        """Return if all namespaces exist, by a check of the last five seconds, or one that started after `not_before`.
 
         Raises:
-            NamespaceGoneError: one is not.
-            UnavailableError: the API server does not answer.
+            NamespaceGoneError: one is missing or being deleted.
+            UnavailableError: the API server is not available.
         """
-        oldest = self._clock() - (0.0 if self._gone else _BELIEVED_SECONDS) if not_before is None else not_before
-        if self._looked < oldest and (self._gone or not_before is not None or not self._looking.locked()):
-            async with self._looking:
-                if self._looked < oldest:
+        oldest = self._clock() - (0.0 if self._gone else _VALID_SECONDS) if not_before is None else not_before
+        if self._checked_at < oldest and (self._gone or not_before is not None or not self._checking.locked()):
+            async with self._checking:
+                if self._checked_at < oldest:
                     began = self._clock()
                     self._gone = tuple(filter(None, await asyncio.gather(*map(self._fault, self._namespaces))))
-                    self._looked = began
+                    self._checked_at = began
         if self._gone:
             raise NamespaceGoneError(
-                f"{'; '.join(self._gone)}; create it and what belongs into it again (kubectl apply -k of the installed"
+                f"{'; '.join(self._gone)}; create it and its objects again (kubectl apply -k of the installed"
                 " overlay), then send the request again with the same operationID"
             )
 
     def now(self) -> float:
-        """The time by the clock that looks are measured with."""
+        """The current time, for `not_before`."""
         return self._clock()
 
     async def _fault(self, name: str) -> str:

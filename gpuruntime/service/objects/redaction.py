@@ -1,4 +1,4 @@
-"""Messages about an object that may quote what it holds: a kubelet quotes the command that it cannot start."""
+"""Redaction of messages that may quote secrets of an object: a kubelet quotes the command that it cannot start."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -9,15 +9,15 @@ from attrs import fields
 from gpuruntime.meta import FrozenDict, Struct
 from gpuruntime.meta.structs import MASK, is_sensitive, wire_name
 
-__all__ = ["concealed", "secret_texts"]
+__all__ = ["redacted", "secret_texts"]
 
-# A word of three letters is in many sentences, and is no secret.
+# Shorter texts occur in many messages by chance, and are no secrets.
 _SHORTEST: Final = 4
-_CUT: Final = "…"
+_ELLIPSIS: Final = "…"
 
 
 def secret_texts(value: Any, path: str = "", *, sensitive: bool = False) -> Iterator[tuple[str, str]]:
-    """Every text of a field that may be secret, with its path."""
+    """Every text of a sensitive field, with its path."""
     match value:
         case str() if sensitive:
             yield path, value
@@ -34,20 +34,21 @@ def secret_texts(value: Any, path: str = "", *, sensitive: bool = False) -> Iter
                 yield from secret_texts(item, f"{path}.{key}", sensitive=True)
 
 
-def concealed(message: str | None, holder: Struct, *, is_current: bool) -> str | None:
-    """A message without the secrets of what it is about, also where it quotes them with escapes, on one line, or cut
-    off. One that is about an earlier state may quote what is not known any more: it is hidden whole.
+def redacted(message: str | None, holder: Struct, *, is_current: bool) -> str | None:
+    """A message without the secrets of the object that it is about, also where it quotes them escaped, with whitespace
+    collapsed, or truncated. A message about an earlier generation may quote secrets that are unknown now: it is masked
+    as a whole.
     """
     if not message:
         return message
     if not is_current:
         return MASK
     forms = sorted({form for _, text in secret_texts(holder) for form in _forms(text)}, key=len, reverse=True)
-    # A secret may be a part of another one, so the longest goes first.
+    # Longest first: a secret may be a part of another one.
     for form in forms:
         message = message.replace(form, MASK)
-    before, is_cut, after = message.partition(_CUT)
-    return f"{_without_beginning(before, forms)}{is_cut}{after}" if is_cut else message
+    before, is_cut, after = message.partition(_ELLIPSIS)
+    return f"{_without_prefix_at_end(before, forms)}{is_cut}{after}" if is_cut else message
 
 
 def _forms(text: str) -> Iterator[str]:
@@ -58,8 +59,8 @@ def _forms(text: str) -> Iterator[str]:
             yield json.dumps(text, ensure_ascii=ascii_only)[1:-1]
 
 
-def _without_beginning(message: str, forms: Iterable[str]) -> str:
-    """A message that was cut off, without the beginning of a secret at its end."""
+def _without_prefix_at_end(message: str, forms: Iterable[str]) -> str:
+    """A truncated message without the beginning of a secret at its end."""
     for form in forms:
         for length in range(min(len(form), len(message)), _SHORTEST - 1, -1):
             if message.endswith(form[:length]):

@@ -1,11 +1,11 @@
-"""Changing an object on request: what the request names becomes as it says, everything else stays.
+"""Updating an object on request, by a merge patch (RFC 7386): what is absent stays, null removes, lists are replaced.
 
-Where the process dies, and what happens then: whoever takes the Operation over looks whether the object bears the mark
-of the Operation. If it does, the change was made, and whatever others changed since is left alone; otherwise it is made
-now.
+If the process dies, the replica that takes the Operation over checks whether the object carries the Operation's UID in
+its `changed-by` annotation. If it does, the update was made, and later changes by others are left alone. If not, it is
+made now.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Generic, TypeVar
 
 from attrs import evolve, field, frozen
@@ -13,29 +13,50 @@ from attrs import evolve, field, frozen
 from gpuruntime.api.names import GROUP
 from gpuruntime.api.operation import OperationResult
 from gpuruntime.kube import Client, ConflictError, MergePatch, NotFoundError, UnavailableError
-from gpuruntime.meta import EMPTY, FrozenDict, ObjectKey, Struct, TypedObject, wire
-from gpuruntime.service.errors import ObjectNotFoundError, ServiceError, StaleVersionError
-from gpuruntime.service.objects.admission import REFUSALS, refused
+from gpuruntime.meta import (
+    EMPTY,
+    DecodeError,
+    FrozenDict,
+    ObjectKey,
+    Struct,
+    TypedObject,
+    decode,
+    encode,
+    wire,
+)
+from gpuruntime.service.errors import InvalidRequestError, ObjectNotFoundError, ServiceError, StaleVersionError
+from gpuruntime.service.objects.admission import REFUSALS, refusal
 from gpuruntime.service.operations.lease import OperationLease, Outcome
-from gpuruntime.service.operations.operations import Operations, Performed
+from gpuruntime.service.operations.submit import DEFAULT_WAIT_SECONDS, Operations, Performed
+from gpuruntime.service.reads.reader import read_or_none
 
-__all__ = ["CHANGED_BY", "ChangeObject", "Changed", "Changes", "ObjectChange", "ensure_version", "read_or_none"]
+__all__ = [
+    "CHANGED_BY",
+    "UpdateObject",
+    "UpdateObjectHandler",
+    "Updates",
+    "WriteResult",
+    "ensure_version",
+    "merge",
+    "patched",
+    "write_result",
+]
 
 CHANGED_BY: Final = f"{GROUP}/changed-by"
-"""On an object that was changed by request: the UIDs of the Operations that did so last, the newest first."""
+"""Annotation of an updated object: the UIDs of the Operations that updated it last, the newest first."""
 
 K = TypeVar("K", bound=TypedObject)
+S = TypeVar("S", bound=Struct)
 _Class = type[K]
-_MARKS_KEPT: Final = 8
+_UIDS_KEPT: Final = 8
 _ATTEMPTS: Final = 10
-_PATIENCE_SECONDS: Final = 20.0
 
 
 @frozen
-class ChangeObject(Struct):
-    """Change an object: `change` is a merge patch of it, `resource_version` the state that it must be in ("": any).
+class UpdateObject(Struct):
+    """Update an object: `change` is a merge patch, `resource_version` the version that it must have ("": any).
 
-    The caller says name, namespace and change. The rest is noted when the Operation is made.
+    The caller sends name, namespace and change. The UID is added when the Operation is created.
     """
 
     name: str
@@ -49,123 +70,153 @@ class ChangeObject(Struct):
         return ObjectKey(self.namespace, self.name)
 
 
+def patched(value: S, patch: Mapping[str, Any]) -> S:
+    """A value with a merge patch applied.
+
+    Raises:
+        InvalidRequestError: the patch removes a required field, or makes one invalid.
+    """
+    try:
+        return decode(type(value), merge(encode(value), patch))
+    except DecodeError as error:
+        faults = (failure.rpartition(" @ $.") for failure in error.failures)
+        raise InvalidRequestError(tuple(f"{path}: {text}" for text, _, path in faults)) from error
+
+
+def merge(value: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON object with a merge patch applied. The arguments are not modified."""
+    result = dict(value)
+    for key, item in patch.items():
+        if item is None:
+            result.pop(key, None)
+        elif isinstance(item, Mapping):
+            before = result.get(key)
+            result[key] = merge(before if isinstance(before, Mapping) else {}, item)
+        else:
+            result[key] = item
+    return result
+
+
 @frozen
-class ObjectChange(Generic[K]):
-    """The work of an operation that changes an object of a kind.
+class UpdateObjectHandler(Generic[K]):
+    """Executes updates of one kind.
 
     Args:
-        type: the type of the operation.
-        complete: the whole patch for an object as it is and a change as it was asked for; EMPTY if nothing differs.
-            Raises InvalidRequestError for one that cannot be made.
+        type: the type of the Operations.
+        complete: returns the whole patch for the current object and the requested change; EMPTY if nothing differs.
+            Raises InvalidRequestError if the object would become invalid.
     """
 
     type: str
     kind: _Class[K]
     complete: Callable[[K, FrozenDict[str, Any]], FrozenDict[str, Any]]
 
-    async def run(self, hold: OperationLease) -> Outcome:
-        """Make the change.
+    async def run(self, lease: OperationLease) -> Outcome:
+        """Make the update.
 
         Raises:
             ObjectNotFoundError: the object is gone.
-            StaleVersionError: it is not in the state that the request names.
-            InvalidRequestError: it is in a state to which the change cannot be made.
-            RefusedError: the API server does not take the change.
-            KubeError: it is not known what came of it, or the server is away.
+            StaleVersionError: it is not at the resourceVersion that the request names.
+            InvalidRequestError: the update would make it invalid.
+            RefusedError: the API server rejected the update.
+            KubeError: the outcome is unknown, or the API server is not available.
         """
-        request = hold.request(ChangeObject)
-        mark = hold.operation.metadata.uid
+        request = lease.request(UpdateObject)
+        uid = lease.operation.metadata.uid
         for _ in range(_ATTEMPTS):
-            current = await read_or_none(hold.client, self.kind, request.key)
+            current = await read_or_none(lease.client, self.kind, request.key)
             if current is None or current.metadata.uid != request.uid:
                 raise _gone(self.kind, request.key)
-            if mark in _marks(current):
+            if uid in _changed_by(current):
                 return _outcome(current)
             ensure_version(current, request.resource_version)
             patch = self.complete(current, request.change)
             if patch == EMPTY:
                 return _outcome(current)
             try:
-                return _outcome(await self._write(hold.client, current, patch, mark))
+                return _outcome(await self._write(lease.client, current, patch, uid))
             except ConflictError:
                 continue
-        raise UnavailableError(f"{self.kind.KIND.kind} {request.key} changes all the time; it is changed later")
+        raise UnavailableError(
+            f"{self.kind.KIND.kind} {request.key} changed during each of {_ATTEMPTS} attempts; it is updated later"
+        )
 
-    async def _write(self, client: Client, current: K, change: FrozenDict[str, Any], mark: str) -> K:
+    async def _write(self, client: Client, current: K, change: FrozenDict[str, Any], uid: str) -> K:
         meta = current.metadata
-        marks = " ".join((mark, *_marks(current))[:_MARKS_KEPT])
-        metadata = change.get("metadata", EMPTY) | {"annotations": {CHANGED_BY: marks}}
+        uids = " ".join((uid, *_changed_by(current))[:_UIDS_KEPT])
+        metadata = change.get("metadata", EMPTY) | {"annotations": {CHANGED_BY: uids}}
         patch = MergePatch(change | {"metadata": metadata}).locked(meta.resource_version)
         try:
             return await client.patch(self.kind, meta.name, meta.namespace, patch)
         except NotFoundError as error:
             raise _gone(self.kind, current.key) from error
         except REFUSALS as error:
-            raise refused(f"the change of {self.kind.KIND.kind} {current.key}", error) from error
+            raise refusal(f"the update of {self.kind.KIND.kind} {current.key}", error) from error
 
 
 @frozen
-class Changed(Generic[K]):
-    """What came of a request: the object as it is now, None if it is gone by now, and the record of the request."""
+class WriteResult(Generic[K]):
+    """Result of a write request: the object as it is now, None if it is gone, and the record of the request."""
 
     object: K | None
     performed: Performed
 
 
+async def write_result(client: Client, kind: type[K], key: ObjectKey, performed: Performed) -> WriteResult[K]:
+    """The result of a request that created or updated an object; after a replay the object is read live.
+
+    Raises:
+        KubeError: the API server is not available.
+    """
+    if isinstance(performed.object, kind):
+        return WriteResult(performed.object, performed)
+    found = await read_or_none(client, kind, key)
+    is_same = found is not None and found.metadata.uid == performed.result.uid
+    return WriteResult(found if is_same else None, performed)
+
+
 @frozen
-class Changes:
-    """Changes objects on request."""
+class Updates:
+    """Updates objects on request."""
 
     operations: Operations
     client: Client
 
-    async def change(
+    async def update(
         self,
-        work: ObjectChange[K],
+        handler: UpdateObjectHandler[K],
         operation_id: str,
-        request: ChangeObject,
+        request: UpdateObject,
         *,
-        within: float = _PATIENCE_SECONDS,
-    ) -> Changed[K]:
-        """Change an object. A replay gives the object as it is now.
+        within: float = DEFAULT_WAIT_SECONDS,
+    ) -> WriteResult[K]:
+        """Update an object. A replay returns the object as it is now.
 
         Raises:
-            ObjectNotFoundError, StaleVersionError, InvalidRequestError: see `ObjectChange.run`; nothing was stored.
+            ObjectNotFoundError, StaleVersionError, InvalidRequestError: see the handler; nothing was stored.
             OperationConflictError: the operationID was used for another request.
-            RefusedError: the API server does not take the change.
+            RefusedError: the API server rejected the update.
             NotFinishedError: it will be made; ask again.
-            NotRunningError, KubeError: not now; ask again with the same operationID.
+            NotRunningError, KubeError: try again with the same operationID.
         """
-        found = await read_or_none(self.client, work.kind, request.key)
+        found = await read_or_none(self.client, handler.kind, request.key)
         try:
-            _check(work, found, request)
+            _check(handler, found, request)
         except ServiceError:
-            # Whoever sends the same again must not be told what is wrong now that it is done.
+            # A replay must succeed also when the object has changed since.
             if await self.operations.find(operation_id) is None:
                 raise
-        asked = ChangeObject(request.name, request.namespace, request.change)
-        noted = request if found is None else evolve(request, uid=found.metadata.uid)
-        performed = await self.operations.perform(operation_id, work.type, asked, stored=noted, within=within)
-        if isinstance(performed.object, work.kind):
-            return Changed(performed.object, performed)
-        found = await read_or_none(self.client, work.kind, request.key)
-        is_it = found is not None and found.metadata.uid == performed.result.uid
-        return Changed(found if is_it else None, performed)
-
-
-async def read_or_none(client: Client, kind: type[K], key: ObjectKey) -> K | None:
-    """The object, live; None if there is none."""
-    try:
-        return await client.get(kind, key.name, key.namespace)
-    except NotFoundError:
-        return None
+        asked = UpdateObject(request.name, request.namespace, request.change)
+        stored = request if found is None else evolve(request, uid=found.metadata.uid)
+        performed = await self.operations.perform(operation_id, handler.type, asked, stored=stored, within=within)
+        return await write_result(self.client, handler.kind, request.key, performed)
 
 
 def ensure_version(current: K, resource_version: str) -> None:
-    """Pass if the object is in the state that a request names; "" names none.
+    """Return if the object is at this resourceVersion ("": any).
 
     Raises:
-        StaleVersionError: it is in another one.
+        StaleVersionError: it is at another one.
     """
     found = current.metadata.resource_version
     if resource_version not in {"", found}:
@@ -175,18 +226,18 @@ def ensure_version(current: K, resource_version: str) -> None:
         )
 
 
-def _check(work: ObjectChange[K], found: K | None, request: ChangeObject) -> None:
+def _check(handler: UpdateObjectHandler[K], found: K | None, request: UpdateObject) -> None:
     if found is None:
-        raise _gone(work.kind, request.key)
+        raise _gone(handler.kind, request.key)
     ensure_version(found, request.resource_version)
-    work.complete(found, request.change)
+    handler.complete(found, request.change)
 
 
 def _gone(kind: type[K], key: ObjectKey) -> ObjectNotFoundError:
     return ObjectNotFoundError(f"{kind.KIND.kind} {key}: expected one to change, found none")
 
 
-def _marks(current: K) -> list[str]:
+def _changed_by(current: K) -> list[str]:
     return current.metadata.annotations.get(CHANGED_BY, "").split()
 
 

@@ -1,24 +1,25 @@
-"""The answer to an Operation, wherever it shows first: a duplicate waits for that and for nothing after it.
+"""Results of Operations, wherever they appear first: a duplicate request waits for the result and for nothing later.
 
 ::
 
-    work ──> outcome ──> answer ──> what is left: the stock unit goes, the Operation ends, its request is dropped
+    work ──> outcome ──> response ──> cleanup: the stock unit is deleted, the Operation ends, its request is dropped
                  │
-                 ├── an active unit was made: it bears the Operation's UID, and every replica sees it (`Trace`)
-                 └── anything else: the result is written into the Operation before the answer is given
+                 ├── an active unit was created: it carries the Operation's UID, and every replica sees it (`Evidence`)
+                 └── anything else: the result is stored in the Operation before the response is sent
 
-Who dies where, and what a duplicate on another replica hears then:
+If a replica dies, what a duplicate on another replica receives:
 
-    before the work is done     the first caller heard nothing. The duplicate waits until a replica takes the Operation
-                                over, and hears what comes of that
-    after the work, before      an active unit: its answer at once. Anything else: what the replica finds that takes the
-    the answer                  Operation over, which is the same
-    after the answer            the same answer, at once. What is left is done by the replica that takes over, or by the
-                                reaper of claims
-    never, but the first is     the same answer, at once
-    held up in what is left
-    never, and nothing came     the Operation is gone: the duplicate is carried out as if it were the first
-    of it
+    before the work is done     the first caller received nothing. The duplicate waits until a replica takes the
+                                Operation over, and receives its result
+    after the work, before      for an active unit the same response, at once. For anything else what the replica finds
+    the response                that takes the Operation over, which is the same
+    after the response          the same response, at once. The cleanup is done by the replica that takes over, or by
+                                the claim reconciler
+
+If no replica dies:
+
+    the cleanup is slow         the same response, at once
+    the request was refused     the Operation is gone: the duplicate is executed as if it were the first
 """
 
 import asyncio
@@ -34,7 +35,7 @@ from gpuruntime.kube import Client, NotFoundError
 from gpuruntime.meta import ObjectKey, TypedObject
 from gpuruntime.service.operations.record import has_ended
 
-__all__ = ["Answers", "Trace"]
+__all__ = ["Answers", "Evidence"]
 
 K = TypeVar("K", bound=TypedObject)
 T = TypeVar("T")
@@ -42,12 +43,12 @@ _Class = type[K]
 
 
 @frozen
-class Trace(Generic[K]):
-    """How the answer to operations of one type shows in what they make.
+class Evidence(Generic[K]):
+    """Derives the result of Operations of one type from the object that they create.
 
     Args:
-        key: where an operation makes it; None if that cannot be read from the request.
-        result: the answer to an operation that an object of this key shows; None if it shows none.
+        key: the key of the object that an Operation creates; None if its request cannot be read.
+        result: the result of an Operation that this object proves; None if it proves none.
     """
 
     type: str
@@ -56,14 +57,14 @@ class Trace(Generic[K]):
     key: Callable[[Operation], ObjectKey | None]
     result: Callable[[Operation, K], OperationResult | None]
 
-    def seen(self, operation: Operation) -> OperationResult | None:
-        """The answer by the cache."""
+    def cached(self, operation: Operation) -> OperationResult | None:
+        """The result by the cache."""
         key = self.key(operation)
         made = None if key is None else _readable(self.informer, key)
         return None if made is None else self.result(operation, made)
 
-    async def read(self, client: Client, operation: Operation) -> OperationResult | None:
-        """The answer by the server."""
+    async def live(self, client: Client, operation: Operation) -> OperationResult | None:
+        """The result by a live read."""
         key = self.key(operation)
         if key is None:
             return None
@@ -75,55 +76,57 @@ class Trace(Generic[K]):
 
 @frozen
 class Answers:
-    """Finds the answers to Operations that other processes work on, or did."""
+    """Finds the results of Operations that other processes work on, or worked on."""
 
     records: Informer[Operation]
-    traces: Mapping[str, Trace[Any]] = field(factory=dict)
+    evidence: Mapping[str, Evidence[Any]] = field(factory=dict)
 
     def known(self, operation: Operation) -> OperationResult | None:
-        """The answer, if the Operation or the caches show it."""
+        """The result, if this Operation or a cache shows it."""
         if operation.status.result is not None:
             return operation.status.result
         current = _readable(self.records, operation.key)
         if current is not None and current.metadata.uid == operation.metadata.uid and current.status.result is not None:
             return current.status.result
-        trace = self.traces.get(operation.spec.type)
-        return None if trace is None else trace.seen(operation)
+        evidence = self.evidence.get(operation.spec.type)
+        return None if evidence is None else evidence.cached(operation)
 
     async def completed(self, client: Client, operation: Operation) -> Operation:
-        """The Operation with its answer, if the server shows what was made."""
-        trace = self.traces.get(operation.spec.type)
-        if trace is None or operation.status.result is not None:
+        """The Operation with its result, if a live read of the created object shows one."""
+        evidence = self.evidence.get(operation.spec.type)
+        if evidence is None or operation.status.result is not None:
             return operation
-        return evolve(operation, status=evolve(operation.status, result=await trace.read(client, operation)))
+        return evolve(operation, status=evolve(operation.status, result=await evidence.live(client, operation)))
 
-    async def news(self, operation: Operation, within: float) -> None:
-        """Returns when the caches come to show the answer, or that the Operation is gone; at the latest after so many
-        seconds.
-        """
-        heard = asyncio.Event()
-        uid, trace = operation.metadata.uid, self.traces.get(operation.spec.type)
+    async def wait(self, operation: Operation, within: float) -> None:
+        """Return when the caches show the result or that the Operation is gone, or after `within` seconds."""
+        changed = asyncio.Event()
+        uid, evidence = operation.metadata.uid, self.evidence.get(operation.spec.type)
 
-        def of_record(change: Change[Operation]) -> None:
+        def on_record(change: Change[Operation]) -> None:
             current = change.after
             if current is not None and current.metadata.uid == uid:
-                is_news = current.status.result is not None or has_ended(current)
+                is_over = current.status.result is not None or has_ended(current)
             else:
-                # What the cache shows at first may be an Operation of the same name that is long gone.
-                is_news = not change.initial
-            if is_news:
-                heard.set()
+                # The initial list may show an earlier Operation of the same name that is long gone.
+                is_over = not change.initial
+            if is_over:
+                changed.set()
 
-        def of_trace(change: Change[Any]) -> None:
-            if trace is not None and change.after is not None and trace.result(operation, change.after) is not None:
-                heard.set()
+        def on_object(change: Change[Any]) -> None:
+            if (
+                evidence is not None
+                and change.after is not None
+                and evidence.result(operation, change.after) is not None
+            ):
+                changed.set()
 
         with suppress(TimeoutError):
-            async with asyncio.timeout(within), AsyncExitStack() as listening:
-                await listening.enter_async_context(_listening(self.records, of_record, operation.key))
-                if trace is not None and (key := trace.key(operation)) is not None:
-                    await listening.enter_async_context(_listening(trace.informer, of_trace, key))
-                await heard.wait()
+            async with asyncio.timeout(within), AsyncExitStack() as subscriptions:
+                await subscriptions.enter_async_context(_subscribed(self.records, on_record, operation.key))
+                if evidence is not None and (key := evidence.key(operation)) is not None:
+                    await subscriptions.enter_async_context(_subscribed(evidence.informer, on_object, key))
+                await changed.wait()
 
 
 def _readable(informer: Informer[T], key: ObjectKey) -> T | None:
@@ -134,7 +137,7 @@ def _readable(informer: Informer[T], key: ObjectKey) -> T | None:
 
 
 @asynccontextmanager
-async def _listening(
+async def _subscribed(
     informer: Informer[T], handler: Callable[[Change[T]], None], key: ObjectKey
 ) -> AsyncIterator[None]:
     await informer.subscribe(handler, key)

@@ -1,4 +1,4 @@
-"""Who is waited for goes first: what is left to do after an answer gives way to requests that have none yet."""
+"""Requests before cleanup: background work of finished requests yields to requests whose callers still wait."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -8,50 +8,49 @@ __all__ = ["BackgroundThrottle"]
 
 
 class BackgroundThrottle:
-    """Lets the rests of operations wait while callers wait for the answers to theirs.
+    """Delays the cleanup of operations while callers wait for the results of theirs.
 
-    What a rest writes keeps the API server busy, and all who follow up on it: a deleted unit takes a Deployment, a
-    ReplicaSet and a pod with it. So a rest does not begin in any gap between two callers, but when there was none for
-    `calm` seconds.
+    Cleanup loads the API server and the controllers that follow: a deleted unit takes a Deployment, a ReplicaSet and a
+    pod with it. So cleanup does not start in every gap between two callers, but after `quiet` seconds without any.
 
-    Guarantees: no rest gives way for longer than `patience` seconds. `abreast` are worked on at a time, the oldest
-    first.
+    Guarantees: cleanup is delayed by at most `max_delay` seconds. At most `concurrency` cleanups run at a time, in the
+    order in which they were asked for.
     """
 
-    def __init__(self, patience: float, *, calm: float = 0.1, abreast: int = 4) -> None:
-        self._patience = patience
-        self._calm = calm
-        self._lanes = asyncio.Semaphore(abreast)
+    def __init__(self, max_delay: float, *, quiet: float = 0.1, concurrency: int = 4) -> None:
+        self._max_delay = max_delay
+        self._quiet = quiet
+        self._slots = asyncio.Semaphore(concurrency)
         self._callers = 0
-        self._nobody_waits = asyncio.Event()
-        self._nobody_waits.set()
-        self._left = float("-inf")
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._idle_since = float("-inf")
 
     @contextmanager
-    def awaited(self) -> Iterator[None]:
-        """Somebody waits for what happens in the block."""
+    def foreground(self) -> Iterator[None]:
+        """A caller waits for what the block does."""
         self._callers += 1
-        self._nobody_waits.clear()
+        self._idle.clear()
         try:
             yield
         finally:
             self._callers -= 1
             if self._callers == 0:
-                self._left = asyncio.get_running_loop().time()
-                self._nobody_waits.set()
+                self._idle_since = asyncio.get_running_loop().time()
+                self._idle.set()
 
     @asynccontextmanager
-    async def afterwards(self) -> AsyncIterator[None]:
-        """Nobody waits for what happens in the block, which begins when it is calm, or when it is overdue."""
-        deadline = asyncio.get_running_loop().time() + self._patience
-        async with self._lanes:
+    async def background(self) -> AsyncIterator[None]:
+        """No caller waits for what the block does; it starts when the process is quiet, or after `max_delay`."""
+        deadline = asyncio.get_running_loop().time() + self._max_delay
+        async with self._slots:
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(deadline):
-                    await self._is_calm()
+                    await self._wait_until_quiet()
             yield
 
-    async def _is_calm(self) -> None:
+    async def _wait_until_quiet(self) -> None:
         loop = asyncio.get_running_loop()
-        while not self._nobody_waits.is_set() or loop.time() < self._left + self._calm:
-            await self._nobody_waits.wait()
-            await asyncio.sleep(self._left + self._calm - loop.time())
+        while not self._idle.is_set() or loop.time() < self._idle_since + self._quiet:
+            await self._idle.wait()
+            await asyncio.sleep(self._idle_since + self._quiet - loop.time())

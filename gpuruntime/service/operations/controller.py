@@ -1,4 +1,4 @@
-"""What every replica does for the Operations of all: take over what nobody works on, forget what is long ended."""
+"""The reconciler of Operations: takes over those without a live owner, and deletes those that ended long ago."""
 
 import asyncio
 import logging
@@ -15,57 +15,57 @@ from gpuruntime.kube.transport.server_time import ServerTime
 from gpuruntime.meta import ObjectKey, parse_timestamp
 from gpuruntime.service.log_context import logged_for
 from gpuruntime.service.operations.lease import drop_request
-from gpuruntime.service.operations.operations import Operations
 from gpuruntime.service.operations.record import Observations, has_ended
-from gpuruntime.service.operations.worker import OperationRunner
+from gpuruntime.service.operations.submit import Operations
+from gpuruntime.service.operations.worker import OperationWorker
 
-__all__ = ["DEFAULT_KEEP", "MOST_KEPT", "OperationUpkeep", "end_of", "pause_before"]
+__all__ = ["DEFAULT_KEEP", "MOST_KEPT", "OperationReconciler", "finished_at", "takeover_delay"]
 
 _LOG = logging.getLogger(__name__)
 DEFAULT_KEEP: Final = timedelta(days=1)
-"""How long an ended Operation is kept: for so long a replay is known for one."""
+"""How long an ended Operation is kept, and a replay recognised."""
 MOST_KEPT: Final = 20_000
-"""How many ended Operations are kept at most; those that ended first go first."""
-_LONGEST_PAUSE_SECONDS: Final = 600.0
-_TRIMMED_SHARE: Final = 0.05
+"""Maximum number of ended Operations; those that ended first are deleted first."""
+_MAX_DELAY_SECONDS: Final = 600.0
+_PRUNED_SHARE: Final = 0.05
 # Each replica knows the server's time to a second or two.
-_INACCURACY: Final = timedelta(minutes=1)
+_CLOCK_ERROR: Final = timedelta(minutes=1)
 
 
-def pause_before(attempts: int, lease: float) -> float:
-    """How many seconds without a sign of life pass until the next attempt, after so many: the lease at first, then
-    twice as long each time, up to ten minutes. What never succeeds is not tried all the time.
+def takeover_delay(attempts: int, lease: float) -> float:
+    """Seconds without a renewal until the next attempt: the lease duration after the first one, then twice as long each
+    time, up to ten minutes. An Operation that never succeeds is not retried all the time.
     """
     doubled = lease * 2.0 ** min(attempts - 1, 16)
-    return max(lease, min(doubled, _LONGEST_PAUSE_SECONDS))
+    return max(lease, min(doubled, _MAX_DELAY_SECONDS))
 
 
 @frozen
-class OperationUpkeep:
-    """Looks after one Operation.
+class OperationReconciler:
+    """Reconciles one Operation.
 
     Guarantees:
-        - One that nobody gave a sign of life for is taken over, by whoever notices first. Signs of life are watched by
-          the local clock alone.
-        - The request of an ended one is dropped, and the whole Operation is deleted `keep` after its end. From then on
-          its operationID is free, and a request that is sent again under it is carried out again.
-          Times are those of the API server: no wall clock of a replica counts, see `end_of`.
-        - Of the ended ones not many more than `most` are kept, the newest.
-        - A failed attempt is followed by the next one when the hold of the first has run out, and not sooner. Those
-          that follow wait longer, see `pause_before`.
+        - An Operation whose owner does not renew its lease is taken over by the first replica that notices. Renewals
+          are observed by the local clock alone.
+        - The request of an ended Operation is dropped, and the Operation is deleted `keep` after its end. From then on
+          its operationID is free, and a request that is sent again with it is executed again.
+          Times are those of the API server: the wall clock of a replica does not matter, see `finished_at`.
+        - About `most` ended Operations are kept, the newest.
+        - After an interrupted attempt the next one starts when the lease of the first has expired, and not sooner.
+          Further attempts wait longer, see `takeover_delay`.
 
-    Run it in every replica; several at once do no harm.
+    Runs in every replica; concurrent runs are safe.
     """
 
     store: Store[Operation]
     client: Client
     time: ServerTime
     operations: Operations
-    runner: OperationRunner
+    worker: OperationWorker
     keep: timedelta = DEFAULT_KEEP
     most: int = MOST_KEPT
     _observations: Observations = field(factory=Observations)
-    _trimming: asyncio.Lock = field(factory=asyncio.Lock)
+    _pruning: asyncio.Lock = field(factory=asyncio.Lock)
 
     async def reconcile(self, key: ObjectKey, _ctx: object) -> Result:
         operation = self.store.get(key)
@@ -73,72 +73,72 @@ class OperationUpkeep:
             self._observations.forget(key.name)
             return Result.done()
         local = self.operations.clock()
-        silent = local - self._observations.since(operation, local)
+        silent = local - self._observations.last_renewal(operation, local)
         lease = self.operations.timing.lease
         if has_ended(operation):
-            await self._trim()
-            return await self._tidy(operation, lease - silent)
-        if not self.runner.knows(operation.spec.type):
+            await self._prune()
+            return await self._clean_up(operation, lease - silent)
+        if not self.worker.handles(operation.spec.type):
             return Result.done()
-        left = pause_before(operation.status.attempts or 1, lease) - silent
+        left = takeover_delay(operation.status.attempts or 1, lease) - silent
         if left > 0 or self.operations.is_running(key.name):
-            # Also what this process works on: if it gives up, there is no event to tell.
+            # Also requeues what this process executes: an interrupted attempt causes no event.
             return Result.after(left if left > 0 else self.operations.timing.period)
         with logged_for(operation):
-            _LOG.info("taking over an operation", extra={"operation": key.name, "type": operation.spec.type})
-        with suppress(ConflictError, NotFoundError):  # somebody else was faster, and gives a sign of life
+            _LOG.info("taking over operation", extra={"operation": key.name, "type": operation.spec.type})
+        with suppress(ConflictError, NotFoundError):  # another replica was faster, and renews the lease
             await self.operations.take_over(operation)
         return Result.after(lease)
 
-    async def _tidy(self, operation: Operation, left: float) -> Result:
+    async def _clean_up(self, operation: Operation, left: float) -> Result:
         if operation.spec.request is not None:
-            # Whoever ended it drops the request right after that: only what it left behind is ours.
+            # The owner drops the request right after the end; here only if it died before that.
             if left > 0:
                 return Result.after(left)
             await drop_request(self.client, operation)
-        now = await self._time(operation)
+        now = await self._server_time(operation)
         if now is None:
             return Result.after(self.keep.total_seconds())
-        overdue = (now - end_of(operation, now) - self.keep).total_seconds()
+        overdue = (now - finished_at(operation, now) - self.keep).total_seconds()
         if overdue < 0:
             return Result.after(-overdue)
-        await self._forget(operation)
+        await self._delete(operation)
         return Result.done()
 
-    async def _time(self, operation: Operation) -> datetime | None:
-        """The server's time. None is a server that does not tell it: nothing is forgotten by its age then."""
+    async def _server_time(self, operation: Operation) -> datetime | None:
+        """The API server's time; None if it sends none: then no Operation is deleted for its age."""
         if self.time.known is None:
-            # Any answer tells it.
+            # Any response carries the time.
             with suppress(NotFoundError):
                 await self.client.get(Operation, operation.metadata.name, operation.metadata.namespace)
         return self.time.known
 
-    async def _trim(self) -> None:
-        """Forget some more than what is too much, so that not every end of an Operation has to look at all of them."""
-        if len(self.store) <= self.most or self._trimming.locked():
+    async def _prune(self) -> None:
+        """Delete the oldest ended Operations beyond `most`, and 5 % more, so that not every end sorts all of them."""
+        if len(self.store) <= self.most or self._pruning.locked():
             return
-        async with self._trimming:
+        async with self._pruning:
             now = self.time.now()
-            over = sorted(filter(has_ended, self.store.list().items), key=lambda operation: end_of(operation, now))
+            over = sorted(filter(has_ended, self.store.list().items), key=lambda operation: finished_at(operation, now))
             if len(over) > self.most:
-                for operation in over[: len(over) - self.most + int(self.most * _TRIMMED_SHARE)]:
-                    await self._forget(operation)
+                for operation in over[: len(over) - self.most + int(self.most * _PRUNED_SHARE)]:
+                    await self._delete(operation)
 
-    async def _forget(self, operation: Operation) -> None:
+    async def _delete(self, operation: Operation) -> None:
         meta = operation.metadata
-        with suppress(ConflictError, NotFoundError):  # somebody else was faster
+        with suppress(ConflictError, NotFoundError):  # another replica was faster
             await self.client.delete(
                 Operation, meta.name, meta.namespace, uid=meta.uid, resource_version=meta.resource_version
             )
 
 
-def end_of(operation: Operation, now: datetime) -> datetime:
-    """When an Operation ended, by the server's clock, where it is `now`.
+def finished_at(operation: Operation, now: datetime) -> datetime:
+    """When an Operation ended, by the server's clock, which shows `now`.
 
-    The end is written down by a replica. One before the creation, which the server writes down, or one that is yet to
-    come was told by a wrong clock: then the creation counts.
+    A replica writes the end. One before the creation, which the server writes, or in the future comes from a wrong
+    clock: then the creation time counts.
     """
     created = parse_timestamp(operation.metadata.creation_timestamp or "")
-    told = operation.status.finished_at
-    finished = created if told is None else parse_timestamp(told)
-    return finished if created <= finished <= now + _INACCURACY else created
+    written = operation.status.finished_at
+    finished = created if written is None else parse_timestamp(written)
+    return finished if created <= finished <= now + _CLOCK_ERROR else created

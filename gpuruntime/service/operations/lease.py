@@ -1,7 +1,7 @@
-"""One Operation in the hand of one process: who may write on its behalf, and until when.
+"""The lease on one Operation: which process may write on its behalf, and until when.
 
-A process that was paused, cut off or starved does not hear that another one took its Operation over. Its own clock
-tells it: no write begins after the local deadline, and one that is under way is given up there.
+A process that was suspended, partitioned or starved does not learn that another one took its Operation over. So it
+relies on its own clock: no write starts after the local deadline, and a write in flight is cancelled there.
 """
 
 import asyncio
@@ -18,58 +18,59 @@ from gpuruntime.control.leadership.fence import Fence, seconds_since_boot
 from gpuruntime.control.leadership.fenced_transport import FencedTransport
 from gpuruntime.kube import Client, ConflictError, KubeError, MergePatch, NotFoundError, Transport
 from gpuruntime.meta import DecodeError, Struct, TypedObject, decode, thaw
-from gpuruntime.service.errors import FailedForGoodError
+from gpuruntime.service.errors import UNREADABLE_REQUEST, OperationFailedError
 from gpuruntime.service.operations.background import BackgroundThrottle
 from gpuruntime.service.operations.record import (
     LeaseTiming,
-    answered,
     ended,
     has_ended,
-    is_held_by,
-    progressed,
+    is_owned_by,
     renewed,
+    with_progress,
+    with_result,
 )
 
-__all__ = ["EndedError", "LostHoldError", "OperationLease", "Outcome", "drop_request"]
+__all__ = ["LeaseLostError", "OperationEndedError", "OperationLease", "Outcome", "drop_request"]
 
 
 S = TypeVar("S", bound=Struct)
 _LOG = logging.getLogger(__name__)
-_TELL_SECONDS: Final = 1.0
+_PROGRESS_SECONDS: Final = 1.0
 
 
 @frozen
 class Outcome:
-    """What came of an Operation: how it is written down, and the object itself where somebody has it at hand.
+    """Outcome of an Operation: its result as the record stores it, and the written object where it is at hand.
 
-    `rest` is what is left to do that changes nothing of this. It may be done twice, and by another process. An outcome
-    is evident if every replica finds it in what was made, see `operation_answers`.
+    `cleanup` is the remaining work that does not change the result. It may run twice, and in another process. An
+    outcome is evident if every replica can derive it from the object that was created, see `Evidence`.
     """
 
     result: OperationResult
     object: TypedObject | None = None
-    rest: Callable[[], Awaitable[None]] | None = field(default=None, repr=False)
+    cleanup: Callable[[], Awaitable[None]] | None = field(default=None, repr=False)
     is_evident: bool = False
 
 
-class LostHoldError(Exception):
-    """The Operation is not in our hand any more: another process took it over, or somebody deleted it."""
+class LeaseLostError(Exception):
+    """This process does not hold the lease any more: the Operation was taken over, or deleted."""
 
 
-class EndedError(LostHoldError):
-    """The Operation has ended: nobody is to begin anything more on its behalf."""
+class OperationEndedError(LeaseLostError):
+    """The Operation has ended: nothing more may be started on its behalf."""
 
 
 class OperationLease:
-    """Keeps an Operation in our hand, and tells in it how far the work is.
+    """The lease of one attempt at an Operation: renews it, and writes the Operation's status.
 
     Guarantees:
-        - `client` writes for `timing.renew` seconds from when the hold, or its last renewal that succeeded, began, and
-          not after that. Others wait for `timing.lease` seconds without a sign of life. No clocks are compared.
-        - What is written into the Operation replaces what was read, or fails: nobody's hold is overwritten.
+        - `client` writes until `timing.renew` seconds after the start of the last successful renewal (at first: of the
+          write that acquired the lease), and not later. Other replicas wait for `timing.lease` seconds without a
+          renewal. No clocks are compared.
+        - A status write replaces the version that was read, or fails: the lease of another owner is never overwritten.
 
     Assumptions:
-        `began` is when, by `clock`, the write by which the Operation became ours was begun.
+        `began` is the time, by `clock`, at which the write that acquired the lease was started.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class OperationLease:
         field_manager: str,
         timing: LeaseTiming,
         clock: Callable[[], float] = seconds_since_boot,
-        precedence: BackgroundThrottle | None = None,
+        throttle: BackgroundThrottle | None = None,
     ) -> None:
         self._operation = operation
         self._owner = owner
@@ -91,13 +92,13 @@ class OperationLease:
         self._fence = Fence(clock)
         self._fence.open_until(began + timing.renew)
         self._writing = asyncio.Lock()
-        self._told = began
+        self._renewed_at = began
         self._progress = operation.status.progress
         self.outcome: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        # Whoever waited for it may have gone.
+        # Retrieves the exception: the caller that waited may have gone away.
         self.outcome.add_done_callback(lambda outcome: outcome.cancelled() or outcome.exception())
         self.attempt = operation.status.attempts or 1
-        self.precedence = precedence or BackgroundThrottle(timing.renew / 2)
+        self.throttle = throttle or BackgroundThrottle(timing.renew / 2)
         self.client = Client(FencedTransport(transport, self._fence), field_manager=field_manager)
 
     @property
@@ -107,101 +108,99 @@ class OperationLease:
 
     @property
     def is_resumed(self) -> bool:
-        """Whether somebody worked on the Operation before, and may have got anywhere."""
+        """Whether an earlier attempt may have done any part of the work."""
         return self.attempt > 1
 
-    def announce(self, outcome: Outcome) -> None:
-        """Tell who waits for the `outcome` what it is: it is certain, though there may be more to do."""
+    def resolve(self, outcome: Outcome) -> None:
+        """Complete the `outcome` future: the result is certain, though cleanup may follow."""
         if not self.outcome.done():
             self.outcome.set_result(outcome)
 
-    def disappoint(self, error: Exception) -> None:
-        """Tell who waits for the `outcome` that there is none, or none yet."""
+    def fail(self, error: Exception) -> None:
+        """Complete the `outcome` future with an error: this attempt has no result. The Operation is not written."""
         if not self.outcome.done():
             self.outcome.set_exception(error)
 
-    async def keep(self) -> None:
-        """Renew the hold, until cancelled or until it is lost; from then on nothing is written any more."""
+    async def renew(self) -> None:
+        """Renew the lease until cancelled or lost; after that nothing is written any more."""
         while self._fence.remaining() > 0:
             await asyncio.sleep(self._timing.period)
             if self.outcome.done() and self._fence.remaining() > self._timing.period:
-                continue  # Little is left to do. Signs of life would cost more than that.
+                continue  # Only cleanup is left: it is shorter than the lease, and a renewal costs a write.
             try:
-                await self._renew()
-            except EndedError:
+                await self._renew_once()
+            except OperationEndedError:
                 return
-            except LostHoldError as error:
-                _LOG.warning("lost the hold on an operation", extra={"error": str(error)})
+            except LeaseLostError as error:
+                _LOG.warning("operation lease lost", extra={"error": str(error)})
                 return
             except KubeError as error:
                 # There may be time to try again: the fence decides.
-                _LOG.warning("cannot renew the hold on an operation", extra={"error": str(error)})
+                _LOG.warning("operation lease not renewed", extra={"error": str(error)})
 
     def request(self, kind: type[S]) -> S:
-        """What is asked for.
+        """The stored request.
 
         Raises:
-            FailedForGoodError: what is stored is nothing of this kind, and never will be.
+            OperationFailedError: the stored request is not of this kind, and never will be.
         """
         try:
             return decode(kind, thaw(self._operation.spec.request or {}))
         except DecodeError as error:
-            said = f"operation {self._operation.spec.operation_id} has a request that cannot be read: {error}"
-            raise FailedForGoodError("unreadable_request", said) from error
+            message = f"operation {self._operation.spec.operation_id}: cannot decode spec.request: {error}"
+            raise OperationFailedError(UNREADABLE_REQUEST, message) from error
 
     async def confirm(self) -> None:
-        """Pass if the Operation is still in our hand and has not ended.
+        """Return if this process still holds the lease and the Operation has not ended. Renews the lease.
 
         Raises:
-            LostHoldError: it is not, or it has.
-            KubeError: that is not known.
+            LeaseLostError: the lease is lost, or the Operation has ended.
+            KubeError: unknown.
         """
-        await self._renew()
+        await self._renew_once()
 
-    async def report(self, done: int, total: int, *, at_once: bool = False) -> None:
-        """Tell how far the work is: `at_once`, or if the last word of us is a second old, with this call; else with a
-        later one.
-        """
+    async def report_progress(self, done: int, total: int, *, immediately: bool = False) -> None:
+        """Store the progress: now if `immediately` or if the last renewal is a second old, else with a later write."""
         self._progress = OperationProgress(done, total)
-        if at_once or self._fence.now() - self._told >= _TELL_SECONDS:
-            await self._renew()
+        if immediately or self._fence.now() - self._renewed_at >= _PROGRESS_SECONDS:
+            await self._renew_once()
 
     async def record(self, outcome: Outcome) -> None:
-        """Write down what came of it, and that this is the end if nothing is left to do: before a caller hears of it.
+        """Store the result before the caller receives it; ends the Operation if there is no cleanup.
 
-        Whoever deletes what was made ends the Operation with the same result; then there is nothing to write.
+        A request that deletes the created object ends this Operation with the same result; then nothing is written.
         """
-        with suppress(EndedError):
-            if outcome.rest is None:
+        with suppress(OperationEndedError):
+            if outcome.cleanup is None:
                 await self._write(lambda status: ended(status, self.now(), result=outcome.result, error=None))
             else:
-                await self._write(lambda status: answered(status, outcome.result, self.now()))
+                await self._write(lambda status: with_result(status, outcome.result, self.now()))
 
     async def end(self, *, result: OperationResult | None = None, error: OperationFailure | None = None) -> None:
-        """Write down what came of it, unless that is done, and drop the request, which may hold secrets.
+        """End the Operation, unless it has ended, and drop its request, which may contain secrets.
 
-        A process that dies between the two leaves a request behind that any worker drops.
+        If the process dies between the two writes, any replica drops the request.
         """
-        with suppress(EndedError):
+        with suppress(OperationEndedError):
             await self._write(lambda status: ended(status, self.now(), result=result, error=error))
         if self._operation.spec.request is not None:
             await drop_request(self.client, self._operation)
 
     async def withdraw(self) -> None:
-        """Delete the Operation, so that its operationID can be used again: nothing came of it."""
+        """Delete the Operation, which changed nothing, so that its operationID is free again."""
         meta = self._operation.metadata
         with suppress(NotFoundError):
             await self.client.delete(Operation, meta.name, meta.namespace, uid=meta.uid)
 
-    def release(self) -> None:
-        """Write nothing more. Others take over when they have seen no sign of life for long enough."""
+    def close(self) -> None:
+        """Stop writing. Other replicas take over when the lease has expired."""
         self._fence.shut()
 
-    async def _renew(self) -> None:
+    async def _renew_once(self) -> None:
         started = self._fence.now()
-        self._told = started
+        self._renewed_at = started
         await self._write(lambda status: status)
-        # An answer that comes after the fence ran out cannot mend it: those who write have seen it shut.
+        # An answer after the local deadline must not reopen the fence: writers have already seen it closed.
         if self._fence.remaining() > 0:
             self._fence.open_until(started + self._timing.renew)
 
@@ -215,11 +214,11 @@ class OperationLease:
 
     async def _write_once(self, change: Callable[[OperationStatus], OperationStatus]) -> None:
         if has_ended(self._operation):
-            raise EndedError(f"operation {self._operation.spec.operation_id} has ended")
+            raise OperationEndedError(f"operation {self._operation.spec.operation_id} has ended")
         now = self.now()
-        alive = progressed(renewed(self._operation.status, self._owner, now), self._progress, now)
+        current = with_progress(renewed(self._operation.status, self._owner, now), self._progress, now)
         try:
-            written = await write_status(self.client, self._operation, change(alive))
+            written = await write_status(self.client, self._operation, change(current))
         except NotFoundError as error:
             raise self._lost("was deleted") from error
         self._operation = written or self._operation
@@ -230,17 +229,17 @@ class OperationLease:
             found = await self.client.get(Operation, meta.name, meta.namespace)
         except NotFoundError as error:
             raise self._lost("was deleted") from error
-        if found.metadata.uid != meta.uid or not is_held_by(found, self._owner):
-            raise self._lost("is in other hands")
+        if found.metadata.uid != meta.uid or not is_owned_by(found, self._owner):
+            raise self._lost("was taken over by another owner")
         self._operation = found
 
-    def _lost(self, why: str) -> LostHoldError:
+    def _lost(self, why: str) -> LeaseLostError:
         self._fence.shut()
-        return LostHoldError(f"operation {self._operation.spec.operation_id} {why}")
+        return LeaseLostError(f"operation {self._operation.spec.operation_id} {why}")
 
 
 async def drop_request(client: Client, operation: Operation) -> None:
-    """Forget the request of an Operation that has ended; a newer state of it is left to whoever sees that."""
+    """Remove the request of an ended Operation in the version that was read; a newer version is left unchanged."""
     meta = operation.metadata
     patch = MergePatch({"spec": {"request": None}}).locked(meta.resource_version)
     with suppress(ConflictError, NotFoundError):

@@ -1,7 +1,7 @@
-"""How long callers wait for an API server that says nothing.
+"""Liveness of the API server, and a circuit breaker for requests that a caller waits for.
 
-A server under load answers late, but it answers somebody; one that is away answers nobody. So it is not the time of one
-request that counts, but how long ago anything at all was answered.
+A server under load is slow, but it still answers some requests of this process. A server that is down answers none. So
+the criterion is the time since any answer, not the duration of one request.
 """
 
 import asyncio
@@ -14,60 +14,60 @@ from gpuruntime.kube import Middleware, Request, Response, Transport, Unavailabl
 
 __all__ = ["CircuitBreaker", "Liveness"]
 
-_LOOKS: Final = 6
+_SAMPLES: Final = 6
 _NO_ANSWER: Final = "<error>"
-_NOT_NOW: Final = "429"
+_THROTTLED: Final = "429"
 
 
 @frozen
 class Liveness:
-    """Waits for work that asks the server, for as long as the server answers.
+    """Waits for work that depends on the API server, for as long as the server is alive.
 
-    `patience` is for how many seconds it may be silent. Answers that say "not now", and those of 5xx, are no answers.
+    The server counts as down after `patience` seconds without any answer. A 429 or a 5xx is no answer.
     """
 
     transport: Transport
     patience: float = 3.0
 
     async def wait(self, work: "asyncio.Future[Any]", within: float = math.inf, *, is_read: bool = False) -> bool:
-        """Whether the work ends in time. It is left alone, also when the waiting ends before it does.
+        """Wait until the work is done; false after `within` seconds. The work itself is never cancelled.
 
         Raises:
-            UnavailableError: the server is silent; work that is more than a read may still be done.
+            UnavailableError: the server is down; work that is more than a read may still have been executed.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + within
-        heard, silent = self._answers(), 0
+        counted, silent = self._answers(), 0
         while not work.done():
             left = deadline - loop.time()
             if left <= 0:
                 return False
-            await asyncio.wait([work], timeout=min(left, self.patience / _LOOKS))
-            # Looks are counted, and no seconds: a loop that stood still for a while has heard nothing, either.
+            await asyncio.wait([work], timeout=min(left, self.patience / _SAMPLES))
+            # Counts samples instead of seconds: an event loop that was blocked has read no answers, either.
             answers = self._answers()
-            heard, silent = answers, silent + 1 if answers == heard else 0
-            if silent >= _LOOKS and not work.done():
-                message = f"the API server has answered nothing for {self.patience:g} s"
+            counted, silent = answers, silent + 1 if answers == counted else 0
+            if silent >= _SAMPLES and not work.done():
+                message = f"the API server has answered no request for {self.patience:g} s"
                 raise UnavailableError(message, outcome_unknown=not is_read)
         return True
 
     def _answers(self) -> int:
         counts = self.transport.counts.items()
-        return sum(count for (code, _), count in counts if code not in {_NO_ANSWER, _NOT_NOW} and code < "500")
+        return sum(count for (code, _), count in counts if code not in {_NO_ANSWER, _THROTTLED} and code < "500")
 
 
 class CircuitBreaker(Middleware):
-    """The same transport for requests that a caller waits for: given up when the server gives no sign of life."""
+    """A transport for requests that a caller waits for: they are cancelled when the API server is down."""
 
-    def __init__(self, signs: Liveness) -> None:
-        super().__init__(signs.transport)
-        self._signs = signs
+    def __init__(self, liveness: Liveness) -> None:
+        super().__init__(liveness.transport)
+        self._liveness = liveness
 
     async def send(self, request: Request) -> Response:
         """See `Transport.send`."""
         sending = asyncio.ensure_future(self.inner.send(request))
         try:
-            await self._signs.wait(sending, is_read=request.is_read)
+            await self._liveness.wait(sending, is_read=request.is_read)
         finally:
             if not sending.done():
                 sending.cancel()

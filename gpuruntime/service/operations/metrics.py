@@ -1,4 +1,4 @@
-"""The metrics of Operations: those that this process works on, and all that there are."""
+"""Metrics of Operations: attempts of this process, and the Operations in its cache by state."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -22,7 +22,7 @@ _STATES: Final = (PENDING, RUNNING, SUCCEEDED, FAILED)
 
 
 class OperationCounters:
-    """What a process counts of the Operations that it works on. Every type has its figures from the start."""
+    """Counters of the Operations that this process works on. Every type has its series from the start."""
 
     __slots__ = ("durations", "taken_over")
 
@@ -30,21 +30,21 @@ class OperationCounters:
         known = tuple(types)
         self.durations = {(type_, end): Histogram(REQUEST_BUCKETS) for type_ in known for end in get_args(OperationEnd)}
         self.taken_over = Counter(dict.fromkeys(known, 0))
-        """Those that another process, or an earlier attempt of this one, had left."""
+        """Operations that were taken over from another process, or from an earlier attempt of this one."""
 
     def ended(self, type_: str, end: OperationEnd, seconds: float) -> None:
-        """Count an attempt that ended, and how long it took."""
+        """Count an attempt that ended, with its duration."""
         durations = self.durations.get((type_, end))
-        # A type that nobody here can work on is none to count: whoever writes Operations chooses their types.
+        # An unknown type gets no series: users with write access to Operations could choose any number of types.
         if durations is not None:
             durations.observe(seconds)
 
 
 class OperationCollector(Collector):
-    """Shows the counters of a process in a registry, and the Operations that its cache holds.
+    """Collects the counters of a process, and the Operations of its cache by state.
 
     Caveats:
-        A scrape looks at every Operation in the cache.
+        A scrape iterates over every Operation in the cache.
     """
 
     def __init__(
@@ -62,21 +62,21 @@ class OperationCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         seconds = HistogramMetricFamily(
             "gpuruntime_operation_seconds",
-            "Seconds that one attempt of this process at an operation took, by what it ended with.",
+            "Duration of one attempt at an Operation in this process, in seconds, by type and outcome.",
             labels=("type", "outcome"),
         )
         for labels, durations in self._counters.durations.items():
             seconds.add_metric(labels, durations.cumulative(), durations.total)
         taken_over = CounterMetricFamily(
             "gpuruntime_operation_takeovers",
-            "Operations that this process went on with after another process, or an earlier attempt, had left them.",
+            "Operations that this process took over after their owner stopped renewing its lease, by type.",
             labels=("type",),
         )
         for type_, count in self._counters.taken_over.items():
             taken_over.add_metric((type_,), count)
-        return seconds, taken_over, *self._of_the_cache()
+        return seconds, taken_over, *self._cached()
 
-    def _of_the_cache(self) -> tuple[Metric, Metric]:
+    def _cached(self) -> tuple[Metric, Metric]:
         states = Counter(dict.fromkeys(_STATES, 0))
         unfinished = []
         for operation in self._store.list().items:
@@ -84,14 +84,14 @@ class OperationCollector(Collector):
             if not has_ended(operation):
                 unfinished.append(operation.metadata.creation_timestamp or "")
         operations = GaugeMetricFamily(
-            "gpuruntime_operations", "Operations that there are, by state.", labels=("state",)
+            "gpuruntime_operations", "Operations in the cluster, by state.", labels=("state",)
         )
         for state, count in states.items():
             operations.add_metric((state,), count)
         age = (self._now() - parse_timestamp(min(unfinished))).total_seconds() if unfinished else 0.0
         oldest = GaugeMetricFamily(
             "gpuruntime_operation_oldest_seconds",
-            "Seconds since the oldest operation that has not ended was asked for; 0 if all have.",
+            "Age of the oldest Operation that has not ended, in seconds; 0 if all have ended.",
             max(0.0, age),
         )
         return operations, oldest

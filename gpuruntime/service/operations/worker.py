@@ -1,4 +1,4 @@
-"""Carrying out an Operation: the work of its type, and what is written down when it ends."""
+"""Executing Operations: runs the handler of the Operation's type, and stores how it ended."""
 
 import asyncio
 import logging
@@ -8,89 +8,93 @@ from typing import Protocol
 from gpuruntime.api.operation import OperationFailure
 from gpuruntime.kube import KubeError
 from gpuruntime.meta import DecodeError
-from gpuruntime.service.errors import FailedForGoodError, NotFinishedError, ServiceError
-from gpuruntime.service.operations.lease import LostHoldError, OperationLease, Outcome
+from gpuruntime.service.errors import NotFinishedError, OperationFailedError, ServiceError
+from gpuruntime.service.operations.lease import LeaseLostError, OperationLease, Outcome
 from gpuruntime.service.operations.metrics import OperationCounters, OperationEnd
 
-__all__ = ["OperationRunner", "Work"]
+__all__ = ["OperationHandler", "OperationWorker"]
 
 _LOG = logging.getLogger(__name__)
 
 
-class Work(Protocol):
-    """What one type of Operation does."""
+class OperationHandler(Protocol):
+    """Executes Operations of one type."""
 
     @property
     def type(self) -> str: ...
 
-    async def run(self, hold: OperationLease) -> Outcome:
-        """Do it, or the rest of it: `hold.is_resumed` says whether somebody may have begun. Write by `hold.client`.
+    async def run(self, lease: OperationLease) -> Outcome:
+        """Do the work, or the rest of it if `lease.is_resumed`. Write with `lease.client` only.
 
-        The outcome is written down before a caller hears of it, unless it says that it is evident.
+        The outcome is stored before a caller receives it, unless it is evident.
 
         Raises:
-            ServiceError: nothing came of it; the Operation is withdrawn.
-            FailedForGoodError: the Operation has failed.
-            KubeError: somebody will try again.
+            ServiceError: nothing was changed; the Operation is withdrawn.
+            OperationFailedError: the Operation has failed.
+            KubeError: this attempt was interrupted; another one follows.
         """
 
 
-class OperationRunner:
-    """Runs the works of all types that this process knows."""
+class OperationWorker:
+    """Executes Operations with the handlers that this process has."""
 
-    def __init__(self, works: Sequence[Work]) -> None:
-        self._works = {work.type: work for work in works}
-        self.counters = OperationCounters(self._works)
+    def __init__(self, handlers: Sequence[OperationHandler]) -> None:
+        self._handlers = {handler.type: handler for handler in handlers}
+        self.counters = OperationCounters(self._handlers)
 
-    def knows(self, type_: str) -> bool:
-        """Whether this process can do what Operations of this type ask for."""
-        return type_ in self._works
+    def handles(self, type_: str) -> bool:
+        """Whether this process has a handler for Operations of this type."""
+        return type_ in self._handlers
 
-    async def carry_out(self, hold: OperationLease) -> None:
-        """Work on the Operation to its end, or until that fails; then somebody takes it over after a while.
+    async def execute(self, lease: OperationLease) -> None:
+        """Work on the Operation until it ends or this attempt is interrupted; then another attempt follows later.
 
-        Guarantees: whoever waits for the outcome of the hold hears of it. Nothing but cancellation is raised.
+        Guarantees: the lease's `outcome` is completed. Raises nothing but cancellation.
         """
-        about = {"operation": hold.operation.metadata.name, "type": hold.operation.spec.type, "attempt": hold.attempt}
-        keeping = asyncio.create_task(hold.keep(), name=f"hold on {hold.operation.metadata.name}")
+        about = {
+            "operation": lease.operation.metadata.name,
+            "type": lease.operation.spec.type,
+            "attempt": lease.attempt,
+        }
+        renewing = asyncio.create_task(lease.renew(), name=f"lease on {lease.operation.metadata.name}")
         clock = asyncio.get_running_loop().time
         began = clock()
         end: OperationEnd = "interrupted"
         try:
-            end = await self._to_the_end(hold)
+            end = await self._to_the_end(lease)
         except KubeError as error:
             _LOG.warning("operation interrupted", extra=about | {"error": str(error)})
-            hold.disappoint(error)
-        except (LostHoldError, DecodeError) as error:
-            # Nothing that concerns whoever waits: others finish it.
+            lease.fail(error)
+        except (LeaseLostError, DecodeError) as error:
+            # Not an error for the caller: another replica finishes the Operation.
             _LOG.warning("operation interrupted", extra=about | {"error": str(error)})
         except Exception as error:  # noqa: BLE001 - one operation must not end the process that works on others
-            _LOG.exception("operation interrupted by a mistake in its work", extra=about)
-            hold.disappoint(error)
+            _LOG.exception("operation interrupted by an unexpected error", extra=about)
+            lease.fail(error)
         finally:
-            self.counters.ended(hold.operation.spec.type, end, clock() - began)
-            _LOG.info("operation worked on", extra=about | {"end": end})
-            hold.disappoint(NotFinishedError(f"operation {hold.operation.spec.operation_id} will be finished later"))
-            hold.release()
-            keeping.cancel()
-            await asyncio.wait([keeping])
+            self.counters.ended(lease.operation.spec.type, end, clock() - began)
+            _LOG.info("operation attempt ended", extra=about | {"end": end})
+            lease.fail(NotFinishedError(f"operation {lease.operation.spec.operation_id} will be finished later"))
+            lease.close()
+            renewing.cancel()
+            await asyncio.wait([renewing])
 
-    async def _to_the_end(self, hold: OperationLease) -> OperationEnd:
+    async def _to_the_end(self, lease: OperationLease) -> OperationEnd:
         try:
-            outcome = await self._works[hold.operation.spec.type].run(hold)
+            outcome = await self._handlers[lease.operation.spec.type].run(lease)
         except ServiceError as error:
-            await hold.withdraw()
-            hold.disappoint(error)
+            await lease.withdraw()
+            lease.fail(error)
             return "withdrawn"
-        except FailedForGoodError as error:
-            await hold.end(error=OperationFailure(error.code, str(error)))
-            hold.disappoint(error)
+        except OperationFailedError as error:
+            await lease.end(error=OperationFailure(error.code, str(error)))
+            lease.fail(error)
             return "failed"
         if not outcome.is_evident:
-            await hold.record(outcome)
-        hold.announce(outcome)
-        async with hold.precedence.afterwards():
-            if outcome.rest is not None:
-                await outcome.rest()
-            await hold.end(result=outcome.result)
+            await lease.record(outcome)
+        lease.resolve(outcome)
+        async with lease.throttle.background():
+            if outcome.cleanup is not None:
+                await outcome.cleanup()
+            await lease.end(result=outcome.result)
         return "succeeded"

@@ -1,1 +1,1 @@
-"""Reads: the cache with live fallback, pages, the watch log, the inventory."""
+"""Reads: shared informers, the cache with live fallback, pages, the watch log, the inventory."""

@@ -1,4 +1,4 @@
-"""What there is: nodes, GPUs by product, units, stock, and how old that knowledge is."""
+"""The inventory: nodes, GPUs by product, units, stock and pools, and the age of these figures."""
 
 import asyncio
 from collections.abc import Iterable
@@ -11,8 +11,7 @@ from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.api.stockpool import StockPool
 from gpuruntime.control import Cache, Informer
 from gpuruntime.desired.pool_units import is_ready_stock
-from gpuruntime.service.reads.node_summary import NodeSummary, watch_nodes
-from gpuruntime.service.reads.unit_index import watch_units
+from gpuruntime.service.reads.informers import NodeSummary, watch_nodes, watch_units
 
 __all__ = ["GpuTotal", "Inventory", "InventorySnapshot", "totals_by_product"]
 
@@ -31,7 +30,7 @@ class GpuTotal:
 
 @frozen
 class InventorySnapshot:
-    """What there was at one moment. `age` is how long ago the API server was last heard of, None if it never was."""
+    """The inventory at one moment. `age` is seconds since the caches heard from the API server; None before that."""
 
     nodes: tuple[NodeSummary, ...] = ()
     active_units: int = 0
@@ -46,7 +45,7 @@ class InventorySnapshot:
 
 
 def totals_by_product(nodes: Iterable[NodeSummary]) -> tuple[GpuTotal, ...]:
-    """The GPUs of nodes that have any, by product, sorted by its name; "unknown" where a node names none."""
+    """Total GPUs by product, sorted by product; "unknown" for nodes without a product label."""
     found: dict[str, list[NodeSummary]] = {}
     for node in nodes:
         if node.capacity or node.product:
@@ -63,7 +62,7 @@ def totals_by_product(nodes: Iterable[NodeSummary]) -> tuple[GpuTotal, ...]:
 
 
 class Inventory:
-    """Counts what the caches of a process show."""
+    """Counts the objects in the caches of a process."""
 
     def __init__(
         self, units: Informer[GPUUnit], pools: Informer[StockPool], nodes: Informer[NodeSummary], namespaces: Namespaces
@@ -84,7 +83,7 @@ class Inventory:
         )
 
     def take(self) -> InventorySnapshot:
-        """What there is, as far as it is known now."""
+        """The inventory as the caches show it now."""
         units = self.units.store.list().items
         stock = [unit for unit in units if self.namespaces.is_stock(unit.metadata.namespace)]
         return InventorySnapshot(
@@ -97,7 +96,7 @@ class Inventory:
         )
 
     def _age(self) -> float | None:
-        """Of the three caches the one that waited longest counts; a cache that heard of nothing yet has no age."""
+        """The age of the oldest of the three caches; None while one of them is empty."""
         now = asyncio.get_running_loop().time()
         oldest = max(informer.age(now) for informer in (self.units, self.pools, self.nodes))
         return None if oldest == float("inf") else oldest

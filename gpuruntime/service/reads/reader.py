@@ -1,10 +1,14 @@
-"""Reads: from the cache, and live where the cache does not know enough.
+"""Reads: from the cache, and live where the cache lags; lists page by page.
 
-A caller who wrote something, here or on another replica, was given a version. A read that names it is never answered
-from before the write.
+Every write returns a resourceVersion, on any replica. A read that names it never returns an older state.
+
+Lists are sorted by namespace and name, which never change. So a caller that follows the cursors to the end sees every
+object that existed all the time, exactly once, whatever else is created and deleted meanwhile.
 """
 
 import asyncio
+import base64
+import binascii
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final, Generic, TypeVar
@@ -18,16 +22,28 @@ from gpuruntime.meta import ObjectKey, ResourceVersionError, TypedObject, is_dns
 from gpuruntime.meta.resource_version import compare
 from gpuruntime.service.errors import NotRunningError, ObjectNotFoundError
 
-__all__ = ["ReadPage", "ReadResult", "Reads", "is_at_least", "oldest", "watched_parts"]
+__all__ = [
+    "CursorError",
+    "ReadPage",
+    "ReadResult",
+    "Reads",
+    "cursor_of",
+    "is_at_least",
+    "oldest",
+    "parse_cursor",
+    "read_or_none",
+    "watched_parts",
+]
 
 K = TypeVar("K", bound=TypedObject)
 _CATCH_UP_SECONDS: Final = 1.0
-_MORE_AT_A_TIME: Final = 4
+_PAGE_GROWTH: Final = 4
+_LONGEST_CURSOR: Final = 1024
 
 
 @frozen
 class ReadResult(Generic[K]):
-    """An object, and how many seconds ago the cluster was last heard of; 0 if it was asked just now."""
+    """An object, and its age: seconds since the cache last heard from the API server, 0 after a live read."""
 
     object: K
     age: float
@@ -35,7 +51,7 @@ class ReadResult(Generic[K]):
 
 @frozen
 class ReadPage(Generic[K]):
-    """A part of a list: `version` is what it shows, `next` the last object of it if there is more."""
+    """One page of a list: `version` is the resourceVersion that it shows, `next` its last key if there is more."""
 
     items: tuple[K, ...]
     version: str
@@ -44,43 +60,80 @@ class ReadPage(Generic[K]):
 
 
 def is_at_least(version: str, wanted: str) -> bool:
-    """Whether a version is the wanted one or newer; what cannot be compared is not."""
+    """Whether a version is the wanted one or newer; false if the two cannot be compared."""
     try:
         return compare(version, wanted) >= 0
     except ResourceVersionError:
         return False
 
 
-def watched_parts(parts: Sequence[str | None], places: Collection[str]) -> tuple[str | None, ...]:
-    """Of what an informer watches by itself, each namespace or None for all together, what is among these namespaces;
-    () is all of it.
+def watched_parts(parts: Sequence[str | None], namespaces: Collection[str]) -> tuple[str | None, ...]:
+    """The watches of an informer (one per namespace, None is one over all) that cover these namespaces; () is all."""
+    return tuple(part for part in parts if part is None or not namespaces or part in namespaces)
+
+
+class CursorError(ValueError):
+    """The text is not the cursor of a page."""
+
+
+def cursor_of(last: ObjectKey) -> str:
+    """The cursor of the page after this object."""
+    return base64.urlsafe_b64encode(f"{last.namespace}/{last.name}".encode()).rstrip(b"=").decode()
+
+
+def parse_cursor(text: str) -> ObjectKey:
+    """The object after which a page begins.
+
+    Raises:
+        CursorError: the text is not a cursor.
     """
-    return tuple(part for part in parts if part is None or not places or part in places)
+    try:
+        padded = text.encode("ascii") + b"=" * (-len(text) % 4)
+        is_short = len(text) <= _LONGEST_CURSOR
+        decoded = base64.b64decode(padded, altchars=b"-_", validate=True).decode() if is_short else ""
+    except (UnicodeError, binascii.Error) as error:
+        raise _no_cursor() from error
+    namespace, slash, name = decoded.partition("/")
+    if not slash or cursor_of(key := ObjectKey(namespace, name)) != text:
+        raise _no_cursor()
+    return key
+
+
+def _no_cursor() -> CursorError:
+    return CursorError("expected the `next` of an earlier page")
+
+
+async def read_or_none(client: Client, kind: type[K], key: ObjectKey) -> K | None:
+    """Live read of an object; None if it does not exist."""
+    try:
+        return await client.get(kind, key.name, key.namespace)
+    except NotFoundError:
+        return None
 
 
 @frozen
 class Reads(Generic[K]):
-    """Reads objects of one kind, in the namespaces among `places`; () is all that the informer looks at."""
+    """Reads objects of one kind in these namespaces; () is all that the informer watches."""
 
     informer: Informer[K]
     client: Client
     kind: type[K]
-    places: tuple[str, ...] = ()
+    namespaces: tuple[str, ...] = ()
 
     async def get(self, key: ObjectKey, at_least: str = "") -> ReadResult[K]:
-        """The object, in the state of this version or newer ("": any). What the cache does not have is read live.
+        """The object at this resourceVersion or newer ("": any); a live read if the cache lags or lacks it.
 
         Raises:
-            ObjectNotFoundError: there is none.
-            NotRunningError: the cache is not filled yet.
-            KubeError: the cache does not know enough, and the server is away.
+            ObjectNotFoundError: it does not exist.
+            NotRunningError: the cache is not synced yet.
+            KubeError: the cache lags, and the API server is not available.
         """
         self.require_synced()
         known = self.informer.store.get(key)
         if known is not None and (not at_least or has_reached(self.informer.store, key, at_least)):
             return ReadResult(known, self.age())
         try:
-            # What can be no name would make another path of it, and where nothing is looked for nothing is found.
+            # An invalid name would change the path of the URL. Outside of the watched namespaces nothing exists.
             if is_dns_subdomain(key.name) and is_dns_subdomain(key.namespace) and self.covers(key.namespace):
                 return ReadResult(await self.client.get(self.kind, key.name, key.namespace), 0.0)
         except NotFoundError as error:
@@ -88,8 +141,8 @@ class Reads(Generic[K]):
         raise self._missing(key)
 
     async def get_newest(self, key: ObjectKey, at_least: str, is_final: Callable[[K], bool]) -> ReadResult[K]:
-        """As `get`, and live as long as the cache shows a state that is not final: who asks waits for its end, and may
-        know already that it has come. While the server is away, it is what the cache shows.
+        """As `get`, but a live read while the cached state is not final: the caller polls for the end, and another
+        replica may have shown it already. While the API server is not available, the cached state.
 
         Raises:
             ObjectNotFoundError, NotRunningError, KubeError: see `get`.
@@ -113,11 +166,11 @@ class Reads(Generic[K]):
         after: ObjectKey | None = None,
         at_least: str = "",
     ) -> ReadPage[K]:
-        """The next objects that match, in the order of namespace and name: of one namespace, or of all.
+        """The next `limit` objects that match, sorted by namespace and name: of one namespace, or of all.
 
         Raises:
-            NotRunningError: the cache is not filled yet.
-            KubeError: the cache does not know enough, and the server is away.
+            NotRunningError: the cache is not synced yet.
+            KubeError: the cache lags, and the API server is not available.
         """
         self.require_synced()
         parts = self._parts(namespace)
@@ -130,16 +183,16 @@ class Reads(Generic[K]):
         return _cut(found_now, limit, self._version(parts), self.age())
 
     async def list_live(self) -> tuple[list[K], str]:
-        """All objects as they are on the server now, in order, and the version of that.
+        """All objects by a live list, sorted, and its resourceVersion.
 
         Raises:
-            KubeError: the server is away.
+            KubeError: the API server is not available.
         """
         parts = self._parts(None)
         return await self._mixed(parts, set(parts))
 
     async def caught_up(self, version: str, within: float = _CATCH_UP_SECONDS) -> bool:
-        """Whether the cache shows this version, now or within so many seconds."""
+        """Whether the cache reaches this version within this time."""
         parts = self._parts(None)
         try:
             async with asyncio.timeout(within):
@@ -149,7 +202,7 @@ class Reads(Generic[K]):
         return True
 
     async def gone(self, key: ObjectKey, uid: str, within: float) -> bool:
-        """Whether the cache shows that the object with this UID is gone, now or within so many seconds."""
+        """Whether the cache shows, within this time, that the object with this UID is gone."""
         try:
             await wait_for(self.informer, key, deleted(uid), within=within)
         except WaitTimeoutError:
@@ -157,26 +210,28 @@ class Reads(Generic[K]):
         return True
 
     def require_synced(self) -> None:
-        """Pass if the cache is filled.
+        """Return if the cache is synced.
 
         Raises:
             NotRunningError: it is not.
         """
         if not self.informer.has_synced:
-            raise NotRunningError(f"{self.kind.KIND.plural} cannot be read yet: the cache is being filled")
+            raise NotRunningError(f"{self.kind.KIND.plural} cannot be read yet: the cache is not synced; try again")
 
     def age(self) -> float:
-        """How many seconds ago the cluster was last heard of."""
+        """Seconds since the cache last heard from the API server."""
         return max(0.0, self.informer.age(asyncio.get_running_loop().time()))
 
     def _parts(self, namespace: str | None) -> tuple[str | None, ...]:
-        return watched_parts(watched_parts(self.informer.scope.parts, self.places), (namespace,) if namespace else ())
+        return watched_parts(
+            watched_parts(self.informer.scope.parts, self.namespaces), (namespace,) if namespace else ()
+        )
 
     async def _behind(self, parts: Sequence[str | None], version: str) -> set[str | None]:
         """The parts that do not show a version.
 
-        A write is in one of them, and shows there in a moment. In the others nothing may happen for a minute: for them
-        nobody waits.
+        The write is in one of them and arrives there in a moment, so this waits for one. The others may be quiet for a
+        minute.
         """
 
         def late(store: Store[K]) -> set[str | None]:
@@ -188,7 +243,7 @@ class Reads(Generic[K]):
         return late(self.informer.store)
 
     async def _mixed(self, parts: Sequence[str | None], live: set[str | None]) -> tuple[list[K], str]:
-        """The objects of some parts, of which some are read live, in order, and the version that all of them show."""
+        """The objects of these parts, the `live` ones by live lists, sorted, and the version that all of them show."""
         items: list[K] = []
         versions: list[str] = []
         for part in sorted(live, key=str):
@@ -198,7 +253,7 @@ class Reads(Generic[K]):
         cached = [part for part in parts if part not in live]
         for part in cached:
             items += self.informer.store.list(part).items
-        # A server counts all its changes in one row: each list shows at least what the first one did.
+        # resourceVersions are one sequence for the whole server: each list shows at least what the first one did.
         version = oldest([*versions[:1], *(self.informer.store.version_in(part) for part in cached)])
         return sorted(items, key=lambda item: item.key), version
 
@@ -207,25 +262,25 @@ class Reads(Generic[K]):
         return oldest([store.version_in(part) for part in parts]) if parts else store.resource_version
 
     def _cached(self, namespace: str | None, after: ObjectKey | None, size: int) -> Iterator[K]:
-        # Nothing else runs between two parts, so they are of one moment. Most pages are full after the first one.
+        # Nothing else runs between two store pages, so they show one moment. Most pages are full after the first one.
         size += 1
         while True:
             listing = self.informer.store.list(namespace, limit=size, after=after)
             yield from listing.items
             if listing.next is None:
                 return
-            after, size = listing.next, size * _MORE_AT_A_TIME
+            after, size = listing.next, size * _PAGE_GROWTH
 
     def covers(self, namespace: str) -> bool:
-        """Whether objects of this namespace are looked for at all."""
+        """Whether the informer watches this namespace."""
         return not self.informer.scope.namespaces or namespace in self.informer.scope.namespaces
 
     def _missing(self, key: ObjectKey) -> ObjectNotFoundError:
-        return ObjectNotFoundError(f"{self.kind.KIND.kind} {key}: found none of this name")
+        return ObjectNotFoundError(f"{self.kind.KIND.kind} {key} does not exist")
 
 
 def oldest(versions: Sequence[str]) -> str:
-    """The oldest of some versions; "" if they cannot be told apart."""
+    """The oldest of these versions; "" if they cannot be compared."""
     return next((one for one in versions if all(is_at_least(other, one) for other in versions)), "")
 
 

@@ -1,7 +1,7 @@
-"""What happened lately to the objects of a kind, for those who follow live and for those who come back.
+"""The watch log: recent changes of the objects of a kind, for live followers and for those that resume.
 
-The log is the only buffer: whoever follows has a place in it, and who falls behind its beginning starts anew from the
-full state. So any number of slow followers cost no memory.
+The log is the only buffer: a follower holds a place in it. A follower that falls behind the start of the log restarts
+from a snapshot. So slow followers cost no memory, however many there are.
 """
 
 import asyncio
@@ -18,15 +18,15 @@ from gpuruntime.meta import TypedObject
 from gpuruntime.service.errors import NotRunningError
 from gpuruntime.service.reads.reader import is_at_least, oldest, watched_parts
 
-__all__ = ["ChangeLog", "Snapshot", "Step"]
+__all__ = ["Snapshot", "Step", "WatchLog"]
 
 K = TypeVar("K", bound=TypedObject)
-_STEPS_KEPT: Final = 2048
+_LOG_SIZE: Final = 2048
 
 
 @frozen
 class Step(Generic[K]):
-    """One step of one object's life. `version` is when it happened: that of the deletion if there is no `after`."""
+    """One change of one object. `version` is its resourceVersion: that of the deletion if there is no `after`."""
 
     version: str
     before: K | None
@@ -35,30 +35,30 @@ class Step(Generic[K]):
 
 @frozen
 class Snapshot(Generic[K]):
-    """All objects at one moment, its version, and the place in the log from which to follow on."""
+    """All objects at one moment, their resourceVersion, and the place in the log from which to follow."""
 
     items: tuple[K, ...]
     version: str
     place: int
 
 
-class ChangeLog(Generic[K]):
-    """The last steps of all objects that an informer follows, in the namespaces among `places`; () is all of them.
+class WatchLog(Generic[K]):
+    """The latest changes of an informer's objects in these namespaces; () is all that it watches.
 
     Guarantees:
-        - The steps of one object are in order, and none is left out between two that are kept.
-        - After a gap in the watch, when steps may have been missed, the log begins anew.
+        - The steps of one object are in order, with no gap between two steps in the log.
+        - After a relist, which may hide changes, the log starts again.
 
     Caveats:
-        Versions say where to go on only if one watch covers everything. An informer of several namespaces has several,
-        which are not in step; then `can_resume` is false, unless the log is of one of them.
+        A follower can resume by resourceVersion only if one watch covers everything. An informer of several namespaces
+        has several watches at different versions; then `can_resume` is false, unless the log covers one of them.
     """
 
-    def __init__(self, informer: Informer[K], kept: int = _STEPS_KEPT, places: Collection[str] = ()) -> None:
-        self._parts = watched_parts(informer.scope.parts, places)
+    def __init__(self, informer: Informer[K], size: int = _LOG_SIZE, namespaces: Collection[str] = ()) -> None:
+        self._parts = watched_parts(informer.scope.parts, namespaces)
         self.can_resume = len(self._parts) == 1
         self._informer = informer
-        self._kept = kept
+        self._size = size
         self._steps: deque[Step[K]] = deque()
         self._end = 0
         self._floor = ""
@@ -67,10 +67,10 @@ class ChangeLog(Generic[K]):
         self._snapshot: Snapshot[K] | None = None
         self._is_following = False
         self.turns = Turns()
-        """Those who follow wait here for their turn whenever they have something to do: there may be thousands."""
+        """Followers wait here for their turn whenever they have something to send: there may be thousands."""
 
     async def run(self) -> None:
-        """Follow the informer until cancelled; then whoever waits for more is told that there is none."""
+        """Follow the informer until cancelled; then close the log."""
         await self._informer.subscribe(self._take)
         try:
             await self._informer.synced()
@@ -83,59 +83,59 @@ class ChangeLog(Generic[K]):
             self._informer.unsubscribe(self._take)
 
     def close(self) -> None:
-        """Tell whoever follows that there is nothing more to come."""
+        """Wake all followers: there is nothing more to follow."""
         self._is_following = False
         self._wake()
 
     @property
     def is_following(self) -> bool:
-        """Whether there is, and will be, something to follow."""
+        """Whether the log is filled, and continues."""
         return self._is_following
 
     @property
     def version(self) -> str:
-        """The version up to which all that happened is in the log, or before its beginning."""
+        """The resourceVersion up to which the log is complete."""
         return oldest([self._informer.store.version_in(part) for part in self._parts])
 
     def snapshot(self) -> Snapshot[K]:
-        """Everything as it is now.
+        """All objects as they are now.
 
         Raises:
-            NotRunningError: this process does not follow yet, or any more.
+            NotRunningError: the log is not filled yet, or closed.
         """
         self._require_following()
         known, version = self._snapshot, self.version
-        # Those who begin between two steps share one.
+        # Followers that start between two steps share one snapshot.
         if known is None or (known.place, known.version) != (self._end, version):
             items = tuple(item for part in self._parts for item in self._informer.store.list(part).items)
             known = self._snapshot = Snapshot(items, version, self._end)
         return known
 
     def place_of(self, version: str) -> int | None:
-        """The place from which somebody goes on who has seen everything up to a version; None if the log forgot it.
+        """The place for a follower that has seen everything up to a version; None if the log does not reach back.
 
         Raises:
-            NotRunningError: this process does not follow yet, or any more.
+            NotRunningError: the log is not filled yet, or closed.
         """
         self._require_following()
         known = self.can_resume and is_at_least(version, self._floor)
         if not known or not is_at_least(self.version, version):
             return None
-        # One watch tells of steps in the order of their versions.
+        # One watch delivers changes in the order of their versions.
         unseen = takewhile(lambda step: not is_at_least(version, step.version), reversed(self._steps))
         return self._end - sum(1 for _ in unseen)
 
     def since(self, place: int) -> tuple[Step[K], ...] | None:
-        """The steps from a place on; None if some of them are forgotten."""
+        """The steps from a place on; None if the log does not reach back."""
         first = self._end - len(self._steps)
         if place < first:
             return None
         return tuple(self._steps[index] for index in range(place - first, len(self._steps)))
 
     async def more(self, place: int, within: float) -> None:
-        """Returns when there is something from this place on, or nothing to follow any more, or it takes too long.
+        """Return when there is a step from this place on, when the log is closed, or after `within` seconds.
 
-        Of those who wait for the same step, each returns in its turn.
+        Followers that wait for the same step return one after the other.
         """
         if not self._is_following or self._end != place:
             return
@@ -152,36 +152,36 @@ class ChangeLog(Generic[K]):
     def _take(self, change: Change[K]) -> None:
         if not {None, change.key.namespace} & set(self._parts):
             return
-        # A state that the reflector fetched as a whole is told without an event: what happened in between is not known.
+        # A change without a watch event comes from a relist: changes in between are unknown.
         events = sum(map(self._informer.events_in, self._parts))
         is_event = events != self._events
         self._events = events
-        # That of its own watch: another one may be far behind.
+        # The version of its own watch: another one may be far behind.
         version = self._informer.store.version_in(change.key.namespace)
         if change.initial or not (is_event or self._is_namesake(change, version)):
-            self._begin_anew(version)
+            self._restart(version)
             return
         self._steps.append(
             Step(version if change.type == "deleted" else change.resource_version, change.before, change.after)
         )
         self._end += 1
-        if len(self._steps) > self._kept:
+        if len(self._steps) > self._size:
             self._floor = self._steps.popleft().version
         self._wake()
 
     def _is_namesake(self, change: Change[K], version: str) -> bool:
-        """Whether one event told of a deletion and of the object that got the name after it."""
+        """Whether this is the second change of one event: a deletion, and a new object of the same name."""
         last = self._steps[-1] if self._steps else None
         if last is None or last.before is None or last.after is not None or change.type != "added":
             return False
         return last.version == version and last.before.key == change.key
 
-    def _begin_anew(self, version: str) -> None:
+    def _restart(self, version: str) -> None:
         if not self._steps and self._floor == version:
             return
         self._steps.clear()
         self._floor = version
-        # Nobody's place is in the log any more.
+        # Invalidates the places of all followers.
         self._end += 1
         self._wake()
 
@@ -191,4 +191,5 @@ class ChangeLog(Generic[K]):
 
     def _require_following(self) -> None:
         if not self._is_following:
-            raise NotRunningError(f"{self._informer.scope.storage.kind.plural} cannot be followed now: try again")
+            plural = self._informer.scope.storage.kind.plural
+            raise NotRunningError(f"{plural} cannot be followed now: this process starts or stops; try again")

@@ -1,1 +1,1 @@
-"""Stock on request: seed, claim, release, shrink."""
+"""Stock on request: seed, claim, release, delete, reduce."""

@@ -1,16 +1,18 @@
-"""Claiming a ready stock unit: one conditional PATCH, and the next candidate if somebody was faster."""
+"""Claiming a ready stock unit: the order of candidates, one conditional PATCH, and the next candidate on a conflict."""
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from bisect import bisect_left
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
 
 from attrs import frozen
 
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.operation import Operation
-from gpuruntime.control import Store
+from gpuruntime.api.namespaces import Namespaces
+from gpuruntime.control import Change, Informer, QuarantinedError, Store
 from gpuruntime.desired.pool_units import is_pool, is_ready_stock
 from gpuruntime.desired.provenance import Claim, claim_of
 from gpuruntime.kube import (
@@ -24,29 +26,29 @@ from gpuruntime.kube import (
 )
 from gpuruntime.meta import ObjectKey, controller_of, encode
 from gpuruntime.service.errors import InsufficientCapacityError
-from gpuruntime.service.objects.admission import ensure_allowed
-from gpuruntime.service.objects.update import read_or_none
-from gpuruntime.service.reads.reader import is_at_least
-from gpuruntime.service.reads.unit_index import units_that_took
-from gpuruntime.service.stock.claim_metrics import ClaimCounters, ClaimOutcome
-from gpuruntime.service.stock.ready_stock import ReadyStock
+from gpuruntime.service.objects.admission import raise_if_rbac_denial
+from gpuruntime.service.reads.informers import units_that_took
+from gpuruntime.service.reads.reader import is_at_least, read_or_none
+from gpuruntime.service.stock.metrics import ClaimCounters, ClaimOutcome
 
-__all__ = ["StockClaims", "WantedStock", "claim_for", "claim_patch", "no_capacity"]
+__all__ = ["ReadyStock", "StockClaims", "WantedStock", "claim_for", "claim_patch", "no_capacity"]
 
 _LOG = logging.getLogger(__name__)
+# Creation timestamp, name, UID: the order in which stock units are claimed.
+_Entry = tuple[str, str, str]
 
 
 def claim_for(operation: Operation, stock: GPUUnit, active: ObjectKey) -> Claim:
-    """The claim of an operation on a stock unit, for the capacity of an active unit."""
+    """The claim of an Operation on a stock unit, for an active unit."""
     owner = controller_of(stock.metadata)
     pool = owner.name if owner is not None and is_pool(owner) else ""
     return Claim(operation.metadata.uid, operation.metadata.name, active, pool)
 
 
 def claim_patch(stock: GPUUnit, claim: Claim, now: datetime) -> MergePatch:
-    """The patch that claims a unit in the state in which it was seen, and takes it out of the hands of its pool.
+    """The patch that claims a unit in the version that was read, and removes its pool's owner reference.
 
-    Owners that are no pools stay.
+    Other owner references stay.
     """
     references = stock.metadata.owner_references
     kept = [reference for reference in references if not (reference.controller and is_pool(reference))]
@@ -59,7 +61,7 @@ def claim_patch(stock: GPUUnit, claim: Claim, now: datetime) -> MergePatch:
 
 @frozen
 class WantedStock:
-    """What is to be claimed: a unit of a spec, or the one of a name; "" is any."""
+    """What to claim: a unit of a spec, or the unit of a name; "" is any."""
 
     namespace: str
     spec_name: str = ""
@@ -70,33 +72,105 @@ class WantedStock:
 
 
 def no_capacity(wanted: WantedStock) -> InsufficientCapacityError:
-    """What to say when there is none of what is wanted."""
+    """The error of a claim that found no unit."""
     what = f"stock unit {wanted.name!r}" if wanted.name else f"a stock unit of spec {wanted.spec_name!r}"
     return InsufficientCapacityError(
-        f"expected {what} in namespace {wanted.namespace!r} that is ready and that nobody has claimed, found none; "
-        "seed stock, enlarge a pool, or ask for coldStart"
+        f"expected {what} in namespace {wanted.namespace!r} that is ready and unclaimed, found none; "
+        "seed stock, enlarge a pool, or use coldStart"
     )
 
 
+class ReadyStock:
+    """Stock units that can be claimed, by namespace and spec, the oldest first, then by name.
+
+    Maintained as units change: a claim does not have to sort thousands of them.
+
+    Caveats:
+        Empty outside of `subscribed`.
+    """
+
+    def __init__(self, units: Informer[GPUUnit], namespaces: Namespaces) -> None:
+        self.is_complete = False
+        self._informer = units
+        self.namespaces = namespaces
+        self._queues: dict[tuple[str, str], list[_Entry]] = {}
+
+    @asynccontextmanager
+    async def subscribed(self) -> AsyncIterator[None]:
+        """Follow the informer for the length of the block, which starts when the cache is synced."""
+        await self._informer.subscribe(self._on_change)
+        try:
+            await self._informer.synced()
+            self.is_complete = True
+            yield
+        finally:
+            self.is_complete = False
+            self._informer.unsubscribe(self._on_change)
+            self._queues.clear()
+
+    def oldest(self, namespace: str, spec_name: str, excluding: Collection[str]) -> Iterator[GPUUnit]:
+        """The units of a spec as the cache shows them now, except those with these UIDs."""
+        for _, name, uid in self._queues.get((namespace, spec_name), ()):
+            if uid in excluding:
+                continue
+            unit = self.find(ObjectKey(namespace, name))
+            # The store may be ahead of the changes that were delivered here.
+            if unit is not None and unit.metadata.uid == uid:
+                yield unit
+
+    def find(self, key: ObjectKey) -> GPUUnit | None:
+        """The unit of this name, if it can be claimed."""
+        try:
+            unit = self._informer.store.get(key)
+        except QuarantinedError:
+            return None
+        return unit if unit is not None and is_ready_stock(unit) else None
+
+    def _on_change(self, change: Change[GPUUnit]) -> None:
+        if not self.namespaces.is_stock(change.key.namespace):
+            return
+        before, after = _entry(change.before), _entry(change.after)
+        if before == after:
+            return
+        if before is not None:
+            queue = self._queues.get(before[0], [])
+            index = bisect_left(queue, before[1])
+            if queue[index : index + 1] == [before[1]]:
+                del queue[index]
+        if after is not None:
+            queue = self._queues.setdefault(after[0], [])
+            index = bisect_left(queue, after[1])
+            if queue[index : index + 1] != [after[1]]:
+                queue.insert(index, after[1])
+
+
+def _entry(unit: GPUUnit | None) -> tuple[tuple[str, str], _Entry] | None:
+    """The queue of a unit, and its entry there; None if it cannot be claimed."""
+    if unit is None or not is_ready_stock(unit):
+        return None
+    meta = unit.metadata
+    return (meta.namespace, unit.spec.spec_name), (meta.creation_timestamp or "", meta.name, meta.uid)
+
+
 class StockClaims:
-    """Claims stock for the operations of this process.
+    """Claims stock for the Operations of this process.
 
     Guarantees:
-        - A unit is claimed by at most one operation: the PATCH fails if the unit changed in any way since it was seen.
-        - The oldest ready unit first, then by name. Operations of this process do not run after the same unit, nor
-          after one that this process has claimed and the cache does not show so yet.
-        - None is claimed only if, at some moment, no ready unit of the spec was to be had: a candidate that merely
-          changed is looked at again, live.
+        - A unit is claimed by at most one Operation: the PATCH fails if the unit changed in any way since it was read.
+        - The oldest ready unit first, then by name, see `ReadyStock`. Operations of this process never compete for one
+          unit, nor try a unit that this process has claimed before the cache shows the claim.
+        - A claim finds nothing only if, at some moment, no ready unit of the spec was available: a candidate that
+          merely changed is read again, live.
 
-    If the process dies after the PATCH, the claim says which Operation it belongs to: whoever takes that over finds it
-    with `find`, and uses it.
+    If the process dies after the PATCH, the claim names its Operation: the replica that takes the Operation over finds
+    the unit with `find`, and uses it.
     """
 
     def __init__(self, units: Store[GPUUnit], ready: ReadyStock, now: Callable[[], datetime]) -> None:
         self._units = units
         self._ready = ready
         self._now = now
-        self._wanted: set[str] = set()
+        self._attempted: set[str] = set()
         self._claimed: dict[str, GPUUnit] = {}
         self._attempt_ended = asyncio.Event()
         self.counters = ClaimCounters()
@@ -104,7 +178,7 @@ class StockClaims:
     async def claim(
         self, client: Client, operation: Operation, wanted: WantedStock, active: ObjectKey
     ) -> GPUUnit | None:
-        """The unit, as it is once it is claimed; None if there is none to be had."""
+        """The claimed unit; None if none is available."""
         clock = asyncio.get_running_loop().time
         began = clock()
         outcome: ClaimOutcome = "error"
@@ -118,17 +192,17 @@ class StockClaims:
     async def _claim(
         self, client: Client, operation: Operation, wanted: WantedStock, active: ObjectKey
     ) -> GPUUnit | None:
-        passed: set[str] = set()
+        tried: set[str] = set()
         changed: list[GPUUnit] = []
-        while (candidate := await self._candidate(wanted, passed)) is not None:
-            passed.add(candidate.metadata.uid)
-            with self._wanting(candidate):
+        while (candidate := await self._candidate(wanted, tried)) is not None:
+            tried.add(candidate.metadata.uid)
+            with self._attempting(candidate):
                 claimed = await self._try(client, operation, candidate, active)
             if claimed is not None:
                 return claimed
             changed.append(candidate)
         for candidate in changed:
-            with self._wanting(candidate):
+            with self._attempting(candidate):
                 fresh = await read_or_none(client, GPUUnit, candidate.key)
                 if (
                     fresh is None
@@ -141,12 +215,12 @@ class StockClaims:
                 return claimed
         return None
 
-    def may_succeed(self, wanted: WantedStock) -> bool:
-        """Whether, by the cache, there is a unit to be claimed, or may be for all that is known yet."""
+    def may_find(self, wanted: WantedStock) -> bool:
+        """Whether the cache shows a unit to claim, or is not complete yet."""
         return not self._ready.is_complete or self._next(wanted, set()) is not None
 
     async def find(self, client: Client, operation: Operation, stock_namespace: str) -> GPUUnit | None:
-        """The unit that this very operation has claimed already, read live."""
+        """Live read of the unit that an earlier attempt of this Operation has claimed."""
         listed = await client.list(metadata_only(GPUUnit.KIND), stock_namespace)
         for item in listed.items:
             claim = claim_of(item.metadata)
@@ -158,38 +232,38 @@ class StockClaims:
                 continue
         return None
 
-    async def _candidate(self, wanted: WantedStock, passed: set[str]) -> GPUUnit | None:
-        """The next unit to try; None if there is none, and nobody runs after one that he may not get."""
-        while (found := self._next(wanted, passed | self._wanted)) is None:
-            if self._next(wanted, passed) is None:
+    async def _candidate(self, wanted: WantedStock, tried: set[str]) -> GPUUnit | None:
+        """The next unit to try, once no other Operation of this process tries it; None if there is none left."""
+        while (found := self._next(wanted, tried | self._attempted)) is None:
+            if self._next(wanted, tried) is None:
                 return None
             await self._attempt_ended.wait()
         return found
 
-    def _next(self, wanted: WantedStock, besides: set[str]) -> GPUUnit | None:
-        """The first candidate by the cache as it is now: it may have changed since the last look."""
+    def _next(self, wanted: WantedStock, excluding: set[str]) -> GPUUnit | None:
+        """The first candidate by the cache as it is now: it may have changed since the last call."""
         for uid, unit in tuple(self._claimed.items()):
             known = self._units.version_of(unit.key)
             if known is None or known[0] != uid or is_at_least(known[1], unit.metadata.resource_version):
                 del self._claimed[uid]
-        # Somebody may have stripped the claim off a unit that was taken over: then it is about to go.
-        fit = (unit for unit in self._candidates(wanted, besides | self._claimed.keys()) if wanted.fits(unit))
+        # A unit that an active unit took over is about to be deleted, also if its claim was removed by a third party.
+        fit = (unit for unit in self._candidates(wanted, excluding | self._claimed.keys()) if wanted.fits(unit))
         return next((unit for unit in fit if not units_that_took(self._units, unit, self._ready.namespaces)), None)
 
-    def _candidates(self, wanted: WantedStock, besides: set[str]) -> Iterable[GPUUnit]:
+    def _candidates(self, wanted: WantedStock, excluding: set[str]) -> Iterable[GPUUnit]:
         if not wanted.name:
-            return self._ready.oldest(wanted.namespace, wanted.spec_name, besides)
+            return self._ready.oldest(wanted.namespace, wanted.spec_name, excluding)
         named = self._ready.find(ObjectKey(wanted.namespace, wanted.name))
-        return () if named is None or named.metadata.uid in besides else (named,)
+        return () if named is None or named.metadata.uid in excluding else (named,)
 
     @contextmanager
-    def _wanting(self, unit: GPUUnit) -> Iterator[None]:
-        self._wanted.add(unit.metadata.uid)
+    def _attempting(self, unit: GPUUnit) -> Iterator[None]:
+        self._attempted.add(unit.metadata.uid)
         try:
             yield
         finally:
-            self._wanted.discard(unit.metadata.uid)
-            # Those who wait hold the old event.
+            self._attempted.discard(unit.metadata.uid)
+            # Waiters hold a reference to the old event.
             self._attempt_ended.set()
             self._attempt_ended = asyncio.Event()
 
@@ -202,9 +276,9 @@ class StockClaims:
             self.counters.conflicts += 1
             return None
         except (ForbiddenError, InvalidError) as error:
-            ensure_allowed(error)
-            # A unit that cannot be claimed, by whatever rule of the cluster, must not stand before those that can.
-            _LOG.warning("cannot claim a stock unit", extra={"unit": str(stock.key), "error": str(error)})
+            raise_if_rbac_denial(error)
+            # A unit that an admission policy protects must not block the units behind it.
+            _LOG.warning("stock unit cannot be claimed", extra={"unit": str(stock.key), "error": str(error)})
             return None
         self._claimed[meta.uid] = claimed
         return claimed

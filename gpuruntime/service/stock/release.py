@@ -1,11 +1,11 @@
-"""The two ends of a claim: the stock unit goes, because an active unit took it over; or it is free again.
+"""The two ends of a claim: an active unit took the stock unit over, and it is deleted; or it is released.
 
-Both change a stock unit only in the state in which it was read. So of a hand-over that ends and a release that comes at
-the same time one wins, and the other finds out.
+Both write the stock unit only in the version that was read. So of a hand-off and a release at the same time one wins,
+and the other gets a conflict.
 """
 
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.stockpool import StockPool
@@ -15,17 +15,17 @@ from gpuruntime.meta import ObjectKey, encode, set_controller
 
 __all__ = ["consume", "is_named_by", "release", "release_patch", "settle_claim"]
 
-_ATTEMPTS = 5
+_ATTEMPTS: Final = 5
 
 
 def is_named_by(stock: GPUUnit, active: GPUUnit | None) -> bool:
-    """Whether the active unit's provenance names this very stock unit: then the claim on it can only be finished."""
+    """Whether the active unit's provenance names this stock unit, by UID: then its claim can only be completed."""
     source = None if active is None else provenance_of(active.metadata)
     return source is not None and (source.stock, source.uid) == (stock.key, stock.metadata.uid)
 
 
 def release_patch(stock: GPUUnit, pool: StockPool | None) -> MergePatch:
-    """The patch that frees a claimed unit, in the state in which it was read, and gives it back to its pool."""
+    """The patch that removes the claim from a unit, in the version that was read, and returns it to its pool."""
     metadata: dict[str, Any] = {"annotations": dict.fromkeys(CLAIM_ANNOTATIONS)}
     if pool is not None:
         owned = set_controller(stock.metadata, pool)
@@ -34,9 +34,9 @@ def release_patch(stock: GPUUnit, pool: StockPool | None) -> MergePatch:
 
 
 async def release(client: Client, stock: GPUUnit, claim: Claim) -> None:
-    """Free a claimed unit. It goes back to its pool; if the pool is gone, the unit goes too, as it would have then.
+    """Release a claimed unit. It returns to its pool; if the pool is gone, the unit is deleted like its other units.
 
-    If the process dies before this, the claim stays, and is void for the next who looks.
+    If the process dies before this, the claim remains, and the claim reconciler finds that it is void.
 
     Raises:
         ConflictError: the unit changed since it was read; read it again and decide again.
@@ -53,10 +53,11 @@ async def release(client: Client, stock: GPUUnit, claim: Claim) -> None:
 async def consume(client: Client, stock: GPUUnit) -> None:
     """Delete a claimed unit that an active unit has taken over.
 
-    If the process dies before this, the capacity is held twice until whoever sees it next deletes the unit.
+    If the process dies before this, the capacity is occupied twice until the Operation is resumed, or the claim
+    reconciler deletes the unit.
 
     Raises:
-        ConflictError: the unit changed since it was read, or is another one.
+        ConflictError: the unit changed since it was read, or is another one of its name.
     """
     meta = stock.metadata
     with suppress(NotFoundError):
@@ -64,13 +65,13 @@ async def consume(client: Client, stock: GPUUnit) -> None:
 
 
 async def settle_claim(client: Client, stock: GPUUnit, active: GPUUnit | None) -> None:
-    """End the claim on a stock unit, by `consume` if the active unit names it and else by `release`.
+    """End the claim on a stock unit: `consume` it if the active unit names it, else `release` it.
 
-    Whoever calls this has made sure that no active unit can come to name the stock unit any more. A unit that changes
-    meanwhile is read again; one that is not claimed by the same claim any more is left alone.
+    The caller has made sure that no other active unit can come to name the stock unit. A unit that changes meanwhile is
+    read again; one with another claim, or none, is left alone.
 
     Raises:
-        ConflictError: it changes all the time.
+        ConflictError: it changed during each of five attempts.
     """
     claim, current = claim_of(stock.metadata), stock
     for attempt in range(1, _ATTEMPTS + 1):

@@ -1,35 +1,90 @@
-"""Seeding stock: a batch of stock units under names that follow from the operationID.
+"""Seeding stock: a batch of stock units whose names follow from the operationID.
 
-A name stands for one piece of capacity: it belongs to a stock unit of that name, or to the active unit that took it
-over, whose provenance names it and whose deletion makes the stock unit again. So a batch that is resumed, by whoever
-and however late, makes exactly the units that are missing, and none that was consumed meanwhile.
+A name stands for one piece of capacity, see `names`: it belongs to the stock unit, or to the active unit that took it
+over and whose deletion creates the stock unit again. So a batch that is resumed, by any replica and however late,
+creates exactly the missing units, and none that was consumed meanwhile.
 """
 
 from typing import ClassVar, Final
 
 from attrs import frozen
 
-from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.api.names import OPERATION_ID, REQUEST_HASH, STOCK_ORDINAL, STOCK_REPLICAS
 from gpuruntime.api.operation import SEED_STOCK_UNITS, Operation, OperationResult, operation_name
+from gpuruntime.api.namespaces import STOCK_NAMESPACE, Namespaces
 from gpuruntime.kube import AlreadyExistsError, Client, NotFoundError
-from gpuruntime.meta import FrozenDict, ObjectKey, ObjectMeta
-from gpuruntime.service.errors import FailedForGoodError, NameTakenError
-from gpuruntime.service.objects.admission import REFUSALS, refused
-from gpuruntime.service.objects.update import read_or_none
+from gpuruntime.meta import FrozenDict, ObjectKey, ObjectMeta, Struct
+from gpuruntime.service.errors import NameTakenError, OperationFailedError
+from gpuruntime.service.objects.admission import REFUSALS, raise_if_any, refusal, unit_problems
 from gpuruntime.service.operations.lease import OperationLease, Outcome
 from gpuruntime.service.operations.record import has_ended
-from gpuruntime.service.operations.requests import SeedStock
-from gpuruntime.service.stock.capacity_names import CapacityNames
-from gpuruntime.service.stock.names import batch_name, stock_name
+from gpuruntime.service.operations.submit import Operations, Submitted
+from gpuruntime.service.reads.reader import read_or_none
+from gpuruntime.service.stock.names import LARGEST_BATCH, CapacityNames, batch_name, stock_name
 
-__all__ = ["StockSeeding", "batch_result", "is_being_seeded", "seeded_unit"]
+__all__ = [
+    "Envelope",
+    "SeedStock",
+    "SeedStockHandler",
+    "StockBatches",
+    "batch_result",
+    "check_seed",
+    "is_being_seeded",
+    "seeded_unit",
+    "stock_namespace_problems",
+]
 
-_MARKS: Final = (OPERATION_ID, REQUEST_HASH)
+_IDENTITY: Final = (OPERATION_ID, REQUEST_HASH)
+
+
+@frozen
+class Envelope(Struct):
+    """The capacity of a unit: the part of its spec that never changes."""
+
+    spec_name: str
+    cpu: int | str | None = None
+    memory: int | str | None = None
+    gpu: int = 0
+    gpu_type: str | None = None
+
+    def spec(self) -> GPUUnitSpec:
+        """The spec of a unit with this envelope and nothing else."""
+        return GPUUnitSpec(self.spec_name, cpu=self.cpu, memory=self.memory, gpu=self.gpu, gpu_type=self.gpu_type)
+
+
+@frozen
+class SeedStock(Struct):
+    """Create a number of stock units of one envelope."""
+
+    envelope: Envelope
+    replicas: int
+    namespace: str = STOCK_NAMESPACE
+
+
+def check_seed(request: SeedStock, namespaces: Namespaces) -> None:
+    """Return if the request is valid.
+
+    Raises:
+        InvalidRequestError: it is not.
+    """
+    problems = []
+    if not 1 <= request.replicas <= LARGEST_BATCH:
+        problems.append(f"replicas: expected 1 to {LARGEST_BATCH}, got {request.replicas}")
+    problems += stock_namespace_problems("namespace", request.namespace, namespaces)
+    raise_if_any(problems + unit_problems(request.envelope.spec()))
+
+
+def stock_namespace_problems(field: str, namespace: str, namespaces: Namespaces) -> list[str]:
+    """The problem of a field that has to name a stock namespace, if it does not."""
+    if namespaces.is_stock(namespace):
+        return []
+    listed = ", ".join(sorted(namespaces.stock))
+    return [f"{field}: expected a stock namespace ({listed}), got {namespace!r}"]
 
 
 def seeded_unit(request: SeedStock, operation: Operation, ordinal: int) -> GPUUnit:
-    """One stock unit of a batch, as it is to be created; ordinals begin with 1."""
+    """One stock unit of a batch, to create; ordinals start at 1."""
     envelope = request.envelope
     batch = batch_name(envelope.spec_name, operation.spec.operation_id)
     metadata = ObjectMeta(
@@ -48,60 +103,81 @@ def seeded_unit(request: SeedStock, operation: Operation, ordinal: int) -> GPUUn
 
 
 def batch_result(request: SeedStock, operation: Operation) -> OperationResult:
-    """How an Operation names its batch."""
+    """The result of a seed operation: the name of its batch."""
     batch = batch_name(request.envelope.spec_name, operation.spec.operation_id)
     return OperationResult(GPUUnit.KIND.kind, batch, request.namespace)
 
 
-async def is_being_seeded(client: Client, unit: GPUUnit, namespace: str) -> bool:
-    """Whether the job that makes the unit's batch, in this namespace of Operations, has not ended.
+async def is_being_seeded(client: Client, unit: GPUUnit, operations_namespace: str) -> bool:
+    """Whether the operation that seeds the unit's batch has not ended.
 
-    Whoever takes such a job over makes what is missing: a unit that is deleted before the job's end may come back.
+    A replica that takes the operation over creates the missing units: a unit that is deleted before its end may be
+    created again.
     """
     operation_id = unit.metadata.annotations.get(OPERATION_ID)
     if operation_id is None:
         return False
-    job = await read_or_none(client, Operation, ObjectKey(namespace, operation_name(operation_id)))
+    job = await read_or_none(client, Operation, ObjectKey(operations_namespace, operation_name(operation_id)))
     return job is not None and job.spec.type == SEED_STOCK_UNITS and not has_ended(job)
 
 
 @frozen
-class StockSeeding:
-    """The work of a seed_stock_units operation.
+class SeedStockHandler:
+    """Executes seed_stock_units operations.
 
-    If the process dies after any number of units, whoever takes the Operation over looks which names are in use, and
-    makes the others.
+    If the process dies after any number of units, the replica that takes the Operation over reads which names are in
+    use, and creates the others.
     """
 
     type: ClassVar = SEED_STOCK_UNITS
     names: CapacityNames
 
-    async def run(self, hold: OperationLease) -> Outcome:
-        """Make the units that are missing.
+    async def run(self, lease: OperationLease) -> Outcome:
+        """Create the missing units.
 
         Raises:
-            FailedForGoodError: a unit cannot be made. Whoever asked went away when the job was accepted, so the job is
-                kept to say so, also if it is about the first unit; the same request, sent again, makes the rest.
-            KubeError: it is not known what came of it, or the server is away.
+            OperationFailedError: a unit cannot be created. The caller left when the request was accepted, so the
+                Operation is kept to say why, also if it is the first unit; the same request, sent again, creates the
+                rest.
+            KubeError: the outcome is unknown, or the API server is not available.
         """
-        request = hold.request(SeedStock)
-        used = await self.names.in_use(hold.client, request.namespace)
+        request = lease.request(SeedStock)
+        used = await self.names.in_use(lease.client, request.namespace)
         for ordinal in range(1, request.replicas + 1):
-            unit = seeded_unit(request, hold.operation, ordinal)
+            unit = seeded_unit(request, lease.operation, ordinal)
             if unit.metadata.name not in used:
-                await self._create(hold.client, unit, ordinal)
-            await hold.report(ordinal, request.replicas)
-        return Outcome(batch_result(request, hold.operation))
+                await self._create(lease.client, unit, ordinal)
+            await lease.report_progress(ordinal, request.replicas)
+        return Outcome(batch_result(request, lease.operation))
 
     async def _create(self, client: Client, unit: GPUUnit, ordinal: int) -> None:
-        before = f"stock unit {unit.key}, after {ordinal - 1} others,"
+        what = f"stock unit {unit.key}, after {ordinal - 1} others,"
         try:
             await client.create(unit)
         except AlreadyExistsError as error:
             existing = await client.get(GPUUnit, unit.metadata.name, unit.metadata.namespace)
-            if any(existing.metadata.annotations.get(name) != unit.metadata.annotations[name] for name in _MARKS):
-                said = f"{before} exists already and was made by another request; delete it"
-                raise FailedForGoodError(NameTakenError.code, said) from error
+            if any(existing.metadata.annotations.get(name) != unit.metadata.annotations[name] for name in _IDENTITY):
+                message = f"{what} exists already and was created by another request; delete it"
+                raise OperationFailedError(NameTakenError.code, message) from error
         except (*REFUSALS, NotFoundError) as error:
-            refusal = refused(before, error)
-            raise FailedForGoodError(refusal.code, str(refusal)) from error
+            refused = refusal(what, error)
+            raise OperationFailedError(refused.code, str(refused)) from error
+
+
+@frozen
+class StockBatches:
+    """Seeds stock. The Operation is the job; when it has succeeded, all units are stored, but may not be ready."""
+
+    operations: Operations
+    namespaces: Namespaces
+
+    async def seed(self, operation_id: str, request: SeedStock) -> Submitted:
+        """Record the request and start it, without waiting for its end; a replay starts nothing.
+
+        Raises:
+            InvalidRequestError: the request is invalid.
+            OperationConflictError: the operationID was used for another request.
+            NotRunningError, KubeError: try again with the same operationID.
+        """
+        check_seed(request, self.namespaces)
+        return await self.operations.submit(operation_id, SEED_STOCK_UNITS, request)

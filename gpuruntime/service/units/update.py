@@ -1,4 +1,4 @@
-"""Active units changed on request: everything but the envelope, which never changes."""
+"""Updating an active unit: everything but its envelope, which never changes."""
 
 from typing import Any, Final
 
@@ -8,25 +8,23 @@ from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.operation import UPDATE_GPU_UNIT
 from gpuruntime.desired.known_fields import known_fields
 from gpuruntime.meta import EMPTY, FrozenDict, freeze
-from gpuruntime.service.errors import InvalidRequestError
-from gpuruntime.service.objects.merge_patch import changed, merged
-from gpuruntime.service.objects.spec_checks import is_reserved, label_problems, unit_problems
-from gpuruntime.service.objects.update import ObjectChange
+from gpuruntime.service.objects.admission import is_reserved, label_problems, raise_if_any, unit_problems
+from gpuruntime.service.objects.update import UpdateObjectHandler, merge, patched
 
-__all__ = ["UNIT_CHANGE", "complete_unit_change"]
+__all__ = ["UNIT_UPDATE", "unit_patch"]
 
 
-def complete_unit_change(unit: GPUUnit, change: FrozenDict[str, Any]) -> FrozenDict[str, Any]:
-    """The whole merge patch for a change of spec and labels; EMPTY if nothing would differ.
+def unit_patch(unit: GPUUnit, change: FrozenDict[str, Any]) -> FrozenDict[str, Any]:
+    """The merge patch for a change of spec and labels; EMPTY if nothing would differ.
 
-    Labels are replaced as a whole, but for those of the product. A primary port that the change does not name, and that
-    is not among the ports any more, gives way to the first port.
+    Labels are replaced as a whole, except for the product's own. A primary port that the change does not name, and that
+    is not among the ports any more, is reset, so that the first port is primary.
 
     Raises:
-        InvalidRequestError: the unit would be an impossible one.
+        InvalidRequestError: the unit would become invalid.
     """
     asked = change.get("spec", EMPTY)
-    spec = changed(unit.spec, asked)
+    spec = patched(unit.spec, asked)
     access = asked.get("access", EMPTY)
     left_open = access is not None and "primaryPort" not in access
     if left_open and spec.access.primary_port not in {port.name for port in spec.template.ports}:
@@ -36,15 +34,14 @@ def complete_unit_change(unit: GPUUnit, change: FrozenDict[str, Any]) -> FrozenD
     problems = unit_problems(spec) + label_problems(labels or EMPTY)
     if spec.image is None:
         problems.append("image: expected an image, got null")
-    if problems:
-        raise InvalidRequestError(tuple(problems))
+    raise_if_any(problems)
     dropped = {} if labels is None else {key: None for key in before if key not in labels and not is_reserved(key)}
     relabelled = {**dropped, **(labels or EMPTY)}
-    if known_fields(spec) == known_fields(unit.spec) and merged(before, relabelled) == before:
+    if known_fields(spec) == known_fields(unit.spec) and merge(before, relabelled) == before:
         return EMPTY
     patch: FrozenDict[str, Any] = freeze(change | ({"metadata": {"labels": relabelled}} if relabelled else {}))
     return patch
 
 
-UNIT_CHANGE: Final = ObjectChange(UPDATE_GPU_UNIT, GPUUnit, complete_unit_change)
-"""The work of an update_gpu_unit operation."""
+UNIT_UPDATE: Final = UpdateObjectHandler(UPDATE_GPU_UNIT, GPUUnit, unit_patch)
+"""Executes update_gpu_unit operations."""

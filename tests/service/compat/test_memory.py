@@ -16,7 +16,7 @@ def by_id(stocks: tuple[Stock, ...]) -> dict[str, str]:
     return {stock.id: stock.status for stock in stocks}
 
 
-async def test_a_vm_takes_the_oldest_stock_and_gives_it_back() -> None:
+async def test_a_vm_takes_the_oldest_stock_and_returns_it() -> None:
     machines = MemoryMachines()
     first, second = (await machines.create_stocks("a", PAIR)).stocks
 
@@ -30,13 +30,13 @@ async def test_a_vm_takes_the_oldest_stock_and_gives_it_back() -> None:
     assert machines.vms() == ()
 
 
-async def test_a_request_happens_once_and_is_told_from_another_one() -> None:
+async def test_a_request_is_executed_once_and_another_one_conflicts() -> None:
     machines = MemoryMachines()
     await machines.create_stocks("a", PAIR)
     made = await machines.create_vm("b", NewVM(spec_name="g1.1"))
 
     again = await machines.create_vm("b", NewVM(spec_name="g1.1"))
-    with pytest.raises(OperationConflictError, match="operation b exists already"):
+    with pytest.raises(OperationConflictError, match="operationID 'b' was used for another request"):
         await machines.create_vm("b", NewVM(spec_name="g1.1", tenant_id="t"))
     await machines.delete_vm("c", made.vm.id)
     late = await machines.create_vm("b", NewVM(spec_name="g1.1"))
@@ -47,7 +47,7 @@ async def test_a_request_happens_once_and_is_told_from_another_one() -> None:
     assert (len(seeded.stocks), seeded.is_replay, len(machines.stocks())) == (2, True, 2)
 
 
-async def test_a_stock_that_is_named_is_taken_or_none() -> None:
+async def test_a_named_stock_is_taken_or_none() -> None:
     machines = MemoryMachines()
     _, second = (await machines.create_stocks("a", PAIR)).stocks
 
@@ -59,17 +59,17 @@ async def test_a_stock_that_is_named_is_taken_or_none() -> None:
     assert (await machines.vm(made.vm.id)) == made.vm
 
 
-async def test_what_cannot_be_done_leaves_nothing_behind_and_its_operation_id_free() -> None:
+async def test_a_refused_request_leaves_nothing_behind_and_its_operation_id_free() -> None:
     machines = MemoryMachines()
 
     with pytest.raises(InsufficientCapacityError, match=r"no available stock for spec 'g1\.1'"):
         await machines.create_vm("a", NewVM(spec_name="g1.1"))
     with pytest.raises(InvalidRequestError, match="expected a flavour, or a stockID"):
         await machines.create_vm("a", NewVM())
-    with pytest.raises(ObjectNotFoundError, match="vm nobody"):
-        await machines.delete_vm("a", "nobody")
-    with pytest.raises(ObjectNotFoundError, match="vm nobody"):
-        await machines.vm("nobody")
+    with pytest.raises(ObjectNotFoundError, match="vm missing"):
+        await machines.delete_vm("a", "missing")
+    with pytest.raises(ObjectNotFoundError, match="vm missing"):
+        await machines.vm("missing")
     created = await machines.create_stocks("a", PAIR)
 
     assert (created.is_replay, created.is_ready, machines.age()) == (False, True, 0.0)

@@ -1,10 +1,13 @@
-"""Whether a refusal is about a request or about us."""
+"""Problems of specs, and rejections by the API server."""
 
 import pytest
 
+from gpuruntime.api.placement import UnitToleration
+from gpuruntime.api.stockpool import StockPoolSpec
+from gpuruntime.desired.validation import stock_problems
 from gpuruntime.kube.errors import ConflictError, ForbiddenError, KubeError, Status, StatusError, UnavailableError
 from gpuruntime.service.errors import RefusedError
-from gpuruntime.service.objects.admission import is_denied, refused
+from gpuruntime.service.objects.admission import is_rbac_denial, pool_problems, refusal
 
 DENIED = ForbiddenError(
     Status(
@@ -28,19 +31,34 @@ POLICY = ForbiddenError(Status(403, "Forbidden", 'admission webhook "images" den
         (UnavailableError('User "a" cannot get resource'), False),
     ],
 )
-def test_a_right_that_we_lack_is_told_from_a_rule_that_a_request_breaks(error: KubeError, denied: bool) -> None:
-    assert is_denied(error) == denied
+def test_an_rbac_denial_is_distinguished_from_a_quota_or_a_policy(error: KubeError, denied: bool) -> None:
+    assert is_rbac_denial(error) == denied
 
 
 @pytest.mark.parametrize("error", [QUOTA, POLICY])
-def test_what_breaks_a_rule_is_refused(error: StatusError) -> None:
-    refusal = refused("unit a", error)
+def test_a_quota_or_a_policy_refuses_the_request(error: StatusError) -> None:
+    refused = refusal("unit a", error)
 
-    assert isinstance(refusal, RefusedError)
-    assert "unit a was refused" in str(refusal)
-    assert error.message in str(refusal)
+    assert isinstance(refused, RefusedError)
+    assert "unit a was refused" in str(refused)
+    assert error.message in str(refused)
 
 
-def test_what_we_may_not_do_is_for_later() -> None:
-    with pytest.raises(UnavailableError, match="this process may not do it"):
-        refused("unit a", DENIED)
+def test_an_rbac_denial_is_retried_later() -> None:
+    with pytest.raises(UnavailableError, match="this process lacks a permission"):
+        refusal("unit a", DENIED)
+
+
+def test_the_problems_of_a_pool_are_those_that_its_reconciler_reports() -> None:
+    spec = StockPoolSpec("g1.1", 1, tolerations=(UnitToleration(),), runtime_class_name="No_Such Name")
+
+    found = pool_problems(spec)
+
+    assert [problem.partition(":")[0] for problem in found] == ["tolerations[0].key", "runtimeClassName"]
+    assert [f"spec.{problem}" for problem in found] == [str(problem) for problem in stock_problems(spec)]
+
+
+def test_violations_of_the_schema_come_first() -> None:
+    found = pool_problems(StockPoolSpec("g1.1", -1, runtime_class_name="No_Such Name"))
+
+    assert [problem.partition(":")[0] for problem in found] == ["replicas"]

@@ -1,4 +1,4 @@
-"""Changes and deletions that their process did not live to finish, on a real control plane."""
+"""Updates and deletions whose process died before it finished them, on a real control plane."""
 
 import pytest
 
@@ -8,16 +8,16 @@ from gpuruntime.api.stockpool import StockPool
 from gpuruntime.kube.errors import NotFoundError
 from gpuruntime.kube.patches import MergePatch
 from gpuruntime.meta import freeze
-from gpuruntime.service.objects.delete import RemoveObject
-from gpuruntime.service.objects.update import CHANGED_BY, ChangeObject
+from gpuruntime.service.objects.delete import DeleteObject
+from gpuruntime.service.objects.update import CHANGED_BY, UpdateObject
 from tests.service.service_scenes import SMALL, ServiceWorld
 
 
-async def test_a_change_that_was_recorded_only_is_made_by_whoever_takes_over(world: ServiceWorld) -> None:
+async def test_an_update_that_was_only_recorded_is_made_by_the_takeover(world: ServiceWorld) -> None:
     async with world.product() as product:
         made = await product.service.units.create("make", world.creates("demo", cold_start=True, envelope=SMALL))
-    assert made.unit is not None
-    change = ChangeObject("demo", world.active, freeze({"spec": {"image": "nginx:2"}}), uid=made.unit.metadata.uid)
+    assert made.object is not None
+    change = UpdateObject("demo", world.active, freeze({"spec": {"image": "nginx:2"}}), uid=made.object.metadata.uid)
     await world.abandon("change", UPDATE_GPU_UNIT, change)
 
     async with world.product() as product:
@@ -27,14 +27,14 @@ async def test_a_change_that_was_recorded_only_is_made_by_whoever_takes_over(wor
     assert (ended.status.state, unit.spec.image) == ("succeeded", "nginx:2")
 
 
-async def test_a_change_that_was_made_is_not_made_again_over_what_others_changed_since(world: ServiceWorld) -> None:
+async def test_an_update_that_was_made_is_not_repeated_over_later_changes(world: ServiceWorld) -> None:
     async with world.product() as product:
         made = await product.service.units.create("make", world.creates("demo", cold_start=True, envelope=SMALL))
-    assert made.unit is not None
-    change = ChangeObject("demo", world.active, freeze({"spec": {"image": "nginx:2"}}), uid=made.unit.metadata.uid)
+    assert made.object is not None
+    change = UpdateObject("demo", world.active, freeze({"spec": {"image": "nginx:2"}}), uid=made.object.metadata.uid)
     operation = await world.abandon("change", UPDATE_GPU_UNIT, change)
-    mark = {"metadata": {"annotations": {CHANGED_BY: f"somebody {operation.metadata.uid}"}}}
-    await world.admin.patch(GPUUnit, "demo", world.active, MergePatch({**mark, "spec": {"image": "nginx:3"}}))
+    changed_by = {"metadata": {"annotations": {CHANGED_BY: f"another {operation.metadata.uid}"}}}
+    await world.admin.patch(GPUUnit, "demo", world.active, MergePatch({**changed_by, "spec": {"image": "nginx:3"}}))
 
     async with world.product() as product:
         ended = await world.ended(product, "change")
@@ -43,11 +43,11 @@ async def test_a_change_that_was_made_is_not_made_again_over_what_others_changed
     assert (ended.status.state, unit.spec.image) == ("succeeded", "nginx:3")
 
 
-async def test_a_deletion_that_was_recorded_only_never_takes_a_namesake(world: ServiceWorld) -> None:
+async def test_a_deletion_that_was_only_recorded_never_deletes_another_object_of_the_name(world: ServiceWorld) -> None:
     old = await world.make_pool(0, "old")
     new = await world.make_pool(0, "new")
-    await world.abandon("drop-old", DELETE_STOCKPOOL, RemoveObject("old", world.stock, uid=old.metadata.uid))
-    await world.abandon("drop-new", DELETE_STOCKPOOL, RemoveObject("new", world.stock, uid="the one before"))
+    await world.abandon("drop-old", DELETE_STOCKPOOL, DeleteObject("old", world.stock, uid=old.metadata.uid))
+    await world.abandon("drop-new", DELETE_STOCKPOOL, DeleteObject("new", world.stock, uid="the one before"))
 
     async with world.product() as product:
         states = [(await world.ended(product, name)).status.state for name in ("drop-old", "drop-new")]

@@ -1,4 +1,4 @@
-"""Crash anywhere: no capacity is lost, none is handed out twice, and what was asked for is done."""
+"""Crash anywhere: no capacity is lost, none is handed out twice, and every request is executed."""
 
 from pathlib import Path
 
@@ -6,11 +6,11 @@ import pytest
 
 from gpuruntime.testing import ClusterAccess
 from gpuruntime.testing.crashing import Operator, Scenario, everything, explore, sample
-from tests.service.crash_scenes import HAND_OVER, serving, shopping
+from tests.service.crash_scenes import HANDOFF, serving, shopping
 from tests.service.crash_upkeep_scenes import UPKEEP, upkeep
 
 STORIES = [
-    pytest.param(HAND_OVER, serving(shopping), id="hand-over"),
+    pytest.param(HANDOFF, serving(shopping), id="hand-off"),
     pytest.param(UPKEEP, serving(upkeep), id="upkeep"),
 ]
 

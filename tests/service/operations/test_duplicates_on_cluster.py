@@ -1,4 +1,4 @@
-"""Requests that are sent twice, to two replicas, on a real control plane: the second hears what the first heard."""
+"""Requests that are sent to two replicas of a real control plane: both return the same result."""
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -9,25 +9,28 @@ import pytest
 from attrs import evolve
 
 from gpuruntime.api.gpuunit import GPUUnit
-from gpuruntime.api.operation import SUCCEEDED, Operation, OperationResult, operation_name
+from gpuruntime.api.operation import REDUCE_STOCK, SUCCEEDED, Operation, OperationResult, operation_name
 from gpuruntime.api.stockpool import StockPoolSpec
 from gpuruntime.meta import FrozenDict, ObjectKey
 from gpuruntime.service.errors import NotFinishedError
-from gpuruntime.service.objects.delete import STOCK_REMOVAL, RemoveObject
-from gpuruntime.service.objects.update import ChangeObject
-from gpuruntime.service.operations.requests import DeleteUnit
+from gpuruntime.service.objects.delete import DeleteObject
+from gpuruntime.service.objects.update import UpdateObject
 from gpuruntime.service.pools import CreatePool
+from gpuruntime.service.reads.informers import watch_operations
+from gpuruntime.service.stock.delete import STOCK_DELETION
 from gpuruntime.service.stock.names import batch_name, stock_name
-from gpuruntime.service.stock.shrink import REDUCE_STOCK, ReduceStock
-from gpuruntime.service.units.update import UNIT_CHANGE
-from gpuruntime.service.wiring import Service, watch_operations
-from gpuruntime.testing.cluster.access import kubeconfig_document
-from gpuruntime.testing.faults import BearerToken, DieAtOnce, FaultProxy, HoldEvents, StallRequests
+from gpuruntime.service.stock.reduce import ReduceStock
+from gpuruntime.service.units.delete import DeleteUnit
+from gpuruntime.service.units.update import UNIT_UPDATE
+from gpuruntime.service.wiring import Service
+from gpuruntime.testing.access import kubeconfig_document
+from gpuruntime.testing.fault_proxy import BearerToken, FaultProxy
+from gpuruntime.testing.faults import DieAtOnce, HoldEvents, StallRequests
 from tests.product_scenes import Observer
 from tests.service.service_scenes import Product, ServiceWorld, looking_at, seeded
 
 Ask = Callable[[Service, ServiceWorld, float], Awaitable[OperationResult | None]]
-# Shorter than what a process that died is waited for, and than the clean-up that is held up here.
+# Shorter than a lease, and than the cleanup that is stalled here.
 PATIENCE = 4.0
 
 
@@ -36,13 +39,13 @@ async def create(service: Service, world: ServiceWorld, within: float = 20.0) ->
 
 
 async def change(service: Service, world: ServiceWorld, within: float) -> OperationResult | None:
-    request = ChangeObject("used", world.active, FrozenDict({"spec": {"image": "nginx:2"}}))
-    return (await service.changes.change(UNIT_CHANGE, "change-1", request, within=within)).performed.result
+    request = UpdateObject("used", world.active, FrozenDict({"spec": {"image": "nginx:2"}}))
+    return (await service.updates.update(UNIT_UPDATE, "change-1", request, within=within)).performed.result
 
 
 async def change_nothing(service: Service, world: ServiceWorld, within: float) -> OperationResult | None:
-    request = ChangeObject("used", world.active, FrozenDict({"spec": {"image": "nginx"}}))
-    return (await service.changes.change(UNIT_CHANGE, "change-2", request, within=within)).performed.result
+    request = UpdateObject("used", world.active, FrozenDict({"spec": {"image": "nginx"}}))
+    return (await service.updates.update(UNIT_UPDATE, "change-2", request, within=within)).performed.result
 
 
 async def delete(service: Service, world: ServiceWorld, within: float) -> OperationResult | None:
@@ -50,8 +53,8 @@ async def delete(service: Service, world: ServiceWorld, within: float) -> Operat
 
 
 async def remove_stock(service: Service, world: ServiceWorld, within: float) -> OperationResult | None:
-    request = RemoveObject(stock_name(batch_name("g1.1", "seed"), 2), world.stock)
-    return (await service.removals.remove(STOCK_REMOVAL, "remove-1", request, within=within)).result
+    request = DeleteObject(stock_name(batch_name("g1.1", "seed"), 2), world.stock)
+    return (await service.deletions.delete(STOCK_DELETION, "remove-1", request, within=within)).result
 
 
 async def reduce(service: Service, world: ServiceWorld, within: float) -> OperationResult | None:
@@ -64,22 +67,22 @@ async def create_pool(service: Service, world: ServiceWorld, within: float) -> O
     return (await service.pools.create("pool-1", request, within=within)).performed.result
 
 
-async def heard(asked: Awaitable[OperationResult | None]) -> OperationResult | None:
-    """What a caller hears in time; None is nothing."""
+async def in_time(asked: Awaitable[OperationResult | None]) -> OperationResult | None:
+    """The result that a caller gets in time; None if there is none."""
     try:
         return await asked
     except NotFinishedError:
         return None
 
 
-async def test_a_duplicate_of_a_claim_is_answered_while_the_first_one_is_held_up_in_its_clean_up(
+async def test_a_duplicate_gets_the_result_while_the_cleanup_of_the_first_one_is_stalled(
     world: ServiceWorld, observer: Observer, tmp_path: Path
 ) -> None:
     async with two_replicas(world, tmp_path) as (one, proxy, two):
         (name,) = await seeded(world, one, observer, 1)
         with proxy.inject(StallRequests(), method="DELETE", path=f".*/{world.stock}/gpuunits/.*"):
             first = await create(one.service, world)
-            again = [await heard(create(replica.service, world, PATIENCE)) for replica in (two, one)]
+            again = [await in_time(create(replica.service, world, PATIENCE)) for replica in (two, one)]
             job = two.service.operations.as_known(await record_of(world, "order-1"))
             kept = sorted(await world.units(world.stock))
         await observer.units.until(lambda store: not store.list(world.stock).items)
@@ -92,7 +95,7 @@ async def test_a_duplicate_of_a_claim_is_answered_while_the_first_one_is_held_up
     assert await world.writes_of_a_second_pass() == []
 
 
-async def test_a_duplicate_that_cannot_see_what_the_first_one_made_looks_for_it(
+async def test_a_duplicate_on_a_replica_whose_cache_lags_gets_the_result_by_a_live_read(
     world: ServiceWorld, observer: Observer, tmp_path: Path
 ) -> None:
     async with two_replicas(world, tmp_path) as (two, proxy, one):
@@ -100,7 +103,7 @@ async def test_a_duplicate_that_cannot_see_what_the_first_one_made_looks_for_it(
         await seeded(world, two, observer, 1)
         with proxy.inject(HoldEvents(), path=".*/gpuunits"), proxy.inject(HoldEvents(), path=".*/operations"):
             first = await create(one.service, world)
-            again = await heard(create(two.service, world, PATIENCE))
+            again = await in_time(create(two.service, world, PATIENCE))
 
     assert first is not None
     assert again == first
@@ -110,7 +113,7 @@ ASKED: list[Ask] = [create, change, change_nothing, delete, remove_stock, reduce
 
 
 @pytest.mark.parametrize("ask", ASKED, ids=lambda ask: ask.__name__)
-async def test_a_duplicate_is_answered_like_the_first_one_whose_process_died_right_after_its_answer(
+async def test_a_duplicate_gets_the_result_of_a_process_that_died_right_after_its_response(
     world: ServiceWorld, observer: Observer, tmp_path: Path, ask: Ask
 ) -> None:
     async with two_replicas(world, tmp_path) as (one, proxy, two):
@@ -118,18 +121,18 @@ async def test_a_duplicate_is_answered_like_the_first_one_whose_process_died_rig
         await two.service.units.create("earlier", world.creates("used"))
         await world.ended(two, "earlier")
         await one.service.unit_reads.informer.until(lambda store: ObjectKey(world.active, "used") in store)
-        operations = watch_operations(one.manager, world.active)
+        operations = watch_operations(one.manager.cache, world.active)
         await operations.until(lambda store: ObjectKey(world.active, operation_name("earlier")) in store)
 
         first = await ask(one.service, world, 20.0)
         proxy.inject(DieAtOnce())
-        again = await heard(ask(two.service, world, PATIENCE))
+        again = await in_time(ask(two.service, world, PATIENCE))
 
     assert first is not None
     assert again == first
 
 
-async def test_a_deletion_whose_stock_is_refused_is_answered_on_either_replica_before_the_stock_is_back(
+async def test_a_deletion_whose_stock_is_refused_returns_on_either_replica_before_the_stock_is_back(
     world: ServiceWorld, observer: Observer, tmp_path: Path
 ) -> None:
     quota = {"metadata": {"name": "none"}, "spec": {"hard": {"count/gpuunits.runtime.lokiwager.io": "0"}}}
@@ -141,7 +144,7 @@ async def test_a_deletion_whose_stock_is_refused_is_answered_on_either_replica_b
         world.access.admin().create(quotas, quota)
 
         first = await delete(one.service, world, 20.0)
-        again = await heard(delete(two.service, world, PATIENCE))
+        again = await in_time(delete(two.service, world, PATIENCE))
         state = (await record_of(world, "return-1")).status.state
         world.access.admin().delete(f"{quotas}/none")
         async with looking_at(world.access, GPUUnit, world.stock) as stock:
@@ -159,7 +162,7 @@ async def record_of(world: ServiceWorld, operation_id: str) -> Operation:
 
 @asynccontextmanager
 async def two_replicas(world: ServiceWorld, directory: Path) -> AsyncIterator[tuple[Product, FaultProxy, Product]]:
-    """A replica behind a proxy, the proxy, and a replica that nothing happens to."""
+    """A replica behind a proxy, the proxy, and a replica without one."""
     identity = BearerToken(world.account.token)
     async with FaultProxy(world.access.server, world.access.authority, identity=identity) as proxy:
         kubeconfig = directory / "through-the-proxy.kubeconfig"

@@ -12,7 +12,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def recorded(name: str, created: str, state: str | None) -> dict[str, Any]:
-    """An Operation as it is on the wire."""
+    """An Operation in its JSON form."""
     return {
         "metadata": {
             "name": name,
@@ -34,7 +34,7 @@ def store_of(*objects: dict[str, Any]) -> Store[Operation]:
     return store
 
 
-def test_the_operations_in_the_cache_are_counted_by_state_and_the_oldest_unfinished_one_is_timed() -> None:
+def test_cached_operations_are_counted_by_state_and_the_oldest_unfinished_one_is_timed() -> None:
     registry = CollectorRegistry()
     store = store_of(
         recorded("a", "11:00:00", "succeeded"),
@@ -53,7 +53,7 @@ def test_the_operations_in_the_cache_are_counted_by_state_and_the_oldest_unfinis
     assert registry.get_sample_value("gpuruntime_operation_oldest_seconds") == 90
 
 
-def test_without_unfinished_operations_none_is_old_though_the_clock_be_behind() -> None:
+def test_the_oldest_age_is_zero_without_unfinished_operations_and_never_negative() -> None:
     done, ahead = CollectorRegistry(), CollectorRegistry()
 
     OperationCollector(done, OperationCounters(()), store_of(recorded("a", "11:00:00", "failed")), lambda: NOON)
@@ -63,7 +63,7 @@ def test_without_unfinished_operations_none_is_old_though_the_clock_be_behind() 
     assert ages == [0, 0]
 
 
-def test_attempts_are_shown_by_type_and_end_and_a_type_that_nobody_here_knows_makes_no_series() -> None:
+def test_attempts_are_counted_by_type_and_end_and_an_unknown_type_has_no_series() -> None:
     registry, counters = CollectorRegistry(), OperationCounters(["create_gpu_unit", "seed_stock_units"])
     OperationCollector(registry, counters, store_of(), lambda: NOON)
 

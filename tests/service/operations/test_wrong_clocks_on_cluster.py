@@ -1,4 +1,4 @@
-"""Replicas whose wall clocks are wrong, on a real API server: what is remembered goes by the server's time."""
+"""Replicas whose wall clocks are wrong, on a real API server: retention goes by the server's time."""
 
 import sys
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ _OFF: ContextVar[timedelta] = ContextVar("off", default=timedelta())
 
 
 class WrongDatetime(datetime):
-    """The wall clock of whoever asks, as wrong as `clock_off` makes it."""
+    """A wall clock that is wrong by the offset of `clock_off`."""
 
     @classmethod
     def now(cls, tz: tzinfo | None = None) -> "WrongDatetime":
@@ -31,7 +31,7 @@ class WrongDatetime(datetime):
 
 @pytest.fixture(autouse=True)
 def wrong_wall_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of the product reads its wall clock here."""
+    """Every module of the product reads the wrong clock."""
     for name, module in tuple(sys.modules.items()):
         if name.startswith("gpuruntime.") and getattr(module, "datetime", None) is datetime:
             monkeypatch.setattr(module, "datetime", WrongDatetime)
@@ -39,7 +39,7 @@ def wrong_wall_clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def clock_off(by: timedelta) -> Iterator[None]:
-    """What is begun in the block has a wall clock that is wrong by so much."""
+    """Tasks that start in the block have a wall clock that is wrong by this offset."""
     before = _OFF.set(by)
     try:
         yield
@@ -48,7 +48,7 @@ def clock_off(by: timedelta) -> Iterator[None]:
 
 
 async def ended_operation(world: ServiceWorld, operation_id: str) -> None:
-    """One that another replica, whose clock is right, has ended now."""
+    """An Operation that another replica, with a right clock, has just ended."""
     made = await world.abandon(operation_id, CREATE_GPU_UNIT, world.creates(operation_id))
     over = ended(made.status, datetime.now(UTC), result=OperationResult("GPUUnit", operation_id), error=None)
     written = await write_status(world.admin, made, over)
@@ -56,8 +56,8 @@ async def ended_operation(world: ServiceWorld, operation_id: str) -> None:
     await drop_request(world.admin, written)
 
 
-async def looked_at(product: Product, world: ServiceWorld, operation_id: str) -> None:
-    """Returns when the replica has looked at an Operation, and has done what there is to be done about it."""
+async def reconciled(product: Product, world: ServiceWorld, operation_id: str) -> None:
+    """Returns when the replica has reconciled an Operation."""
     controller = product.service.upkeep
     await controller.informers[0].synced()
     runs = sum(controller.counters.results.values())
@@ -68,29 +68,29 @@ async def looked_at(product: Product, world: ServiceWorld, operation_id: str) ->
 
 
 @pytest.mark.parametrize("hours", [25, -25])
-async def test_a_replica_with_a_wrong_clock_erases_no_operation_early(world: ServiceWorld, hours: int) -> None:
+async def test_a_replica_with_a_wrong_clock_deletes_no_operation_early(world: ServiceWorld, hours: int) -> None:
     await ended_operation(world, "order-1")
 
     with clock_off(timedelta(hours=hours)):
         async with world.product() as product:
-            await looked_at(product, world, "order-1")
+            await reconciled(product, world, "order-1")
 
     assert [found.spec.operation_id for found in await world.operations()] == ["order-1"]
 
 
 @pytest.mark.parametrize("hours", [25, -25])
-async def test_a_replica_with_a_wrong_clock_erases_what_is_due(world: ServiceWorld, hours: int) -> None:
+async def test_a_replica_with_a_wrong_clock_deletes_what_is_due(world: ServiceWorld, hours: int) -> None:
     await ended_operation(world, "order-1")
 
     with clock_off(timedelta(hours=hours)):
         async with world.product(keep=timedelta()) as product:
-            await looked_at(product, world, "order-1")
+            await reconciled(product, world, "order-1")
 
     assert await world.operations() == ()
 
 
 @pytest.mark.parametrize("hours", [25, -25])
-async def test_what_a_replica_with_a_wrong_clock_has_ended_is_kept_as_long_as_everything_else(
+async def test_an_operation_that_a_replica_with_a_wrong_clock_has_ended_is_kept_as_long_as_others(
     world: ServiceWorld, hours: int
 ) -> None:
     with clock_off(timedelta(hours=hours)):
@@ -98,7 +98,7 @@ async def test_what_a_replica_with_a_wrong_clock_has_ended_is_kept_as_long_as_ev
             await wrong.service.stock.seed("batch-1", world.seeds(1))
             await world.ended(wrong, "batch-1")
     async with world.product() as right:
-        await looked_at(right, world, "batch-1")
+        await reconciled(right, world, "batch-1")
 
     kept = await world.operations()
     assert [found.spec.operation_id for found in kept] == ["batch-1"]

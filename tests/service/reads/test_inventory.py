@@ -1,8 +1,8 @@
+from gpuruntime.service.reads.informers import NodeSummary
 from gpuruntime.service.reads.inventory import GpuTotal, InventorySnapshot, totals_by_product
-from gpuruntime.service.reads.node_summary import NodeSummary
 
 
-def test_gpus_are_added_up_by_product_in_the_order_of_names() -> None:
+def test_gpus_are_summed_by_product_sorted_by_name() -> None:
     nodes = (
         NodeSummary(is_ready=True, product="L40S", capacity=8, allocatable=7),
         NodeSummary(is_ready=False, product="A100", capacity=4, allocatable=4),

@@ -16,7 +16,7 @@ def test_a_batch_is_named_after_its_spec_and_its_operation() -> None:
 
 
 @given(spec=st.text(max_size=80), operation=st.text(min_size=1, max_size=300), ordinal=st.integers(1, LARGEST_BATCH))
-def test_every_name_is_legal_and_two_operations_never_share_one(spec: str, operation: str, ordinal: int) -> None:
+def test_every_name_is_valid_and_two_operations_never_share_one(spec: str, operation: str, ordinal: int) -> None:
     name = stock_name(batch_name(spec, operation), ordinal)
 
     other = stock_name(batch_name(spec, operation + "x"), ordinal)
@@ -26,7 +26,7 @@ def test_every_name_is_legal_and_two_operations_never_share_one(spec: str, opera
 
 
 @pytest.mark.parametrize("ordinal", [0, LARGEST_BATCH + 1])
-def test_an_ordinal_that_no_batch_has_is_refused(ordinal: int) -> None:
+def test_an_ordinal_out_of_range_is_refused(ordinal: int) -> None:
     batch = batch_name("g1", "a")
 
     with pytest.raises(ValueError, match=f"expected an ordinal from 1 to {LARGEST_BATCH}, got {ordinal}"):

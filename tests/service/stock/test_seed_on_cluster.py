@@ -3,10 +3,16 @@
 import pytest
 
 from gpuruntime.api.names import OPERATION_ID, STOCK_ORDINAL, STOCK_REPLICAS
-from gpuruntime.api.operation import SEED_STOCK_UNITS, SUCCEEDED, Operation, operation_name
+from gpuruntime.api.operation import (
+    SEED_STOCK_UNITS,
+    SUCCEEDED,
+    Operation,
+    OperationProgress,
+    OperationResult,
+    operation_name,
+)
 from gpuruntime.meta import ObjectKey
 from gpuruntime.service.errors import OperationConflictError
-from gpuruntime.service.operations.jobs import job_of
 from gpuruntime.service.stock.names import batch_name, stock_name
 from tests.product_scenes import Observer
 from tests.service.service_scenes import ServiceWorld, seeded
@@ -23,14 +29,13 @@ async def test_a_batch_is_seeded_once_however_often_it_is_sent_and_consumed(
         await observer.ready(ObjectKey(world.active, "demo"))
 
         again = await product.service.stock.seed("batch-1", world.seeds(3))
-        with pytest.raises(OperationConflictError, match="exists already with another request"):
+        with pytest.raises(OperationConflictError, match="was used for another request"):
             await product.service.stock.seed("batch-1", world.seeds(4))
-        job = job_of(again.operation)
 
-    units = await world.units(world.stock)
+    units, status = await world.units(world.stock), again.operation.status
     assert names == [stock_name(batch, ordinal) for ordinal in (1, 2, 3)]
-    assert (again.is_replay, job.status, job.done, job.total) == (True, SUCCEEDED, 3, 3)
-    assert (job.object_name, job.object_namespace) == (batch, world.stock)
+    assert (again.is_replay, status.state, status.progress) == (True, SUCCEEDED, OperationProgress(3, 3))
+    assert status.result == OperationResult("GPUUnit", batch, world.stock)
     assert sorted(units) == names[1:]
     assert {
         (unit.metadata.annotations[STOCK_ORDINAL], unit.metadata.annotations[STOCK_REPLICAS]) for unit in units.values()
@@ -38,7 +43,7 @@ async def test_a_batch_is_seeded_once_however_often_it_is_sent_and_consumed(
     assert await world.writes_of_a_second_pass() == []
 
 
-async def test_a_batch_whose_process_died_is_finished_by_another_without_what_was_consumed_meanwhile(
+async def test_a_batch_whose_process_died_is_finished_without_units_that_were_consumed_meanwhile(
     world: ServiceWorld, observer: Observer
 ) -> None:
     names = [stock_name(batch_name("g1.1", "batch-1"), ordinal) for ordinal in (2, 3, 4)]
@@ -47,7 +52,7 @@ async def test_a_batch_whose_process_died_is_finished_by_another_without_what_wa
         made = await product.service.units.create("order-1", world.creates("demo"))
         await observer.units.until(lambda store: len(store.list(world.stock).items) == 1)
         await observer.ready(ObjectKey(world.active, "demo"))
-    # What a process leaves behind that died in the middle of a larger batch of the same operationID.
+    # A process died in the middle of a larger batch of the same operationID.
     await world.admin.delete(Operation, operation_name("batch-1"), world.active)
     await world.abandon("batch-1", SEED_STOCK_UNITS, world.seeds(4))
 
@@ -56,7 +61,7 @@ async def test_a_batch_whose_process_died_is_finished_by_another_without_what_wa
         for name in names:
             await observer.ready(ObjectKey(world.stock, name))
 
-    assert made.unit is not None
+    assert made.object is not None
     assert (ended.status.state, ended.status.attempts) == (SUCCEEDED, 2)
     assert sorted(await world.units(world.stock)) == names
     assert {unit.metadata.annotations[OPERATION_ID] for unit in (await world.units(world.stock)).values()} == {

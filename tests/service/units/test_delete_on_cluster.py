@@ -1,4 +1,4 @@
-"""Deletions that the cluster refuses, whole or in part, on a real control plane."""
+"""Deletions that a policy or a quota refuses, on a real control plane."""
 
 import pytest
 
@@ -6,16 +6,17 @@ from gpuruntime.api.operation import SUCCEEDED
 from gpuruntime.desired.provenance import claim_of
 from gpuruntime.meta import ObjectKey
 from gpuruntime.service.errors import RefusedError
-from gpuruntime.service.objects.delete import STOCK_REMOVAL, RemoveObject
-from gpuruntime.service.operations.requests import DeleteUnit
+from gpuruntime.service.objects.delete import DeleteObject
+from gpuruntime.service.stock.delete import STOCK_DELETION
+from gpuruntime.service.units.delete import DeleteUnit
 from tests.product_scenes import Observer
-from tests.service.admission import refusing_deletions
+from tests.service.admission_scenes import refusing_deletions
 from tests.service.service_scenes import ServiceWorld, seeded
 
 GPUUNITS = "count/gpuunits.runtime.lokiwager.io"
 
 
-async def test_a_unit_that_the_cluster_does_not_delete_stays_and_its_operation_id_is_free(
+async def test_a_unit_whose_deletion_is_refused_stays_and_the_operation_id_is_free(
     world: ServiceWorld, observer: Observer
 ) -> None:
     async with world.product() as product:
@@ -33,7 +34,7 @@ async def test_a_unit_that_the_cluster_does_not_delete_stays_and_its_operation_i
     assert await world.units(world.active) == {}
 
 
-async def test_a_stock_unit_that_the_cluster_does_not_delete_stays_and_can_be_claimed(
+async def test_a_stock_unit_whose_deletion_is_refused_stays_and_can_be_claimed(
     world: ServiceWorld, observer: Observer
 ) -> None:
     async with world.product() as product:
@@ -41,14 +42,14 @@ async def test_a_stock_unit_that_the_cluster_does_not_delete_stays_and_can_be_cl
 
         async with refusing_deletions(world, world.stock, "stock is frozen"):
             with pytest.raises(RefusedError, match="stock is frozen"):
-                await product.service.removals.remove(STOCK_REMOVAL, "end", RemoveObject(name, world.stock))
+                await product.service.deletions.delete(STOCK_DELETION, "end", DeleteObject(name, world.stock))
 
     stock = await world.units(world.stock)
     assert [(found, claim_of(unit.metadata)) for found, unit in stock.items()] == [(name, None)]
     assert [operation.spec.operation_id for operation in await world.operations()] == ["seed"]
 
 
-async def test_stock_that_a_quota_refuses_is_given_back_when_there_is_room_and_nobody_waits_for_that(
+async def test_stock_that_a_quota_refuses_is_returned_later_and_the_caller_does_not_wait(
     world: ServiceWorld, observer: Observer
 ) -> None:
     quotas = f"/api/v1/namespaces/{world.stock}/resourcequotas"
@@ -64,7 +65,7 @@ async def test_stock_that_a_quota_refuses_is_given_back_when_there_is_room_and_n
         given_back = await observer.ready(ObjectKey(world.stock, name))
         ended = await world.ended(product, "end")
 
-    assert gone.unit is None
+    assert gone.object is None
     assert meanwhile == ({}, {})
     assert given_back.spec.spec_name == "g1.1"
     assert ended.status.state == SUCCEEDED

@@ -1,4 +1,4 @@
-"""A cluster whose GPUs are all held by stock: who claims gets one, who updates keeps one, stock takes what is left."""
+"""A cluster whose GPUs are all occupied by stock: claims get one, updates keep theirs, stock gets the rest."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from tests.product_scenes import Observer, ready_reason
 from tests.service.service_scenes import ServiceWorld
 
 
-async def test_on_a_full_cluster_claims_and_updates_get_their_gpus_and_stock_recovers_as_far_as_there_is_room(
+async def test_on_a_full_cluster_claims_and_updates_get_gpus_and_stock_refills_the_rest(
     world: ServiceWorld, observer: Observer, kube_nodes: Callable[[NodeShape], None]
 ) -> None:
     product_name = f"FULL-{world.stock}"
@@ -41,5 +41,5 @@ async def test_on_a_full_cluster_claims_and_updates_get_their_gpus_and_stock_rec
 
 
 def _settled(stock: tuple[GPUUnit, ...]) -> bool:
-    told = [ready_reason(unit) for unit in stock]
-    return told.count(reasons.STOCK_READY) == 24 and told.count(reasons.UNSCHEDULABLE) == 8
+    found = [ready_reason(unit) for unit in stock]
+    return found.count(reasons.STOCK_READY) == 24 and found.count(reasons.UNSCHEDULABLE) == 8

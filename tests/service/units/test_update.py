@@ -5,7 +5,7 @@ import pytest
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.meta import EMPTY, decode, freeze
 from gpuruntime.service.errors import InvalidRequestError
-from gpuruntime.service.units.update import complete_unit_change
+from gpuruntime.service.units.update import unit_patch
 
 PORTS = [{"name": "http", "port": 80}, {"name": "rpc", "port": 81}]
 
@@ -16,8 +16,8 @@ def unit(**spec: Any) -> GPUUnit:
     return decode(GPUUnit, {"metadata": {"name": "demo", "labels": labels}, "spec": {**body, **spec}})
 
 
-def completed(change: dict[str, Any]) -> Any:
-    return complete_unit_change(unit(), freeze(change))
+def patch_for(change: dict[str, Any]) -> Any:
+    return unit_patch(unit(), freeze(change))
 
 
 @pytest.mark.parametrize(
@@ -30,26 +30,26 @@ def completed(change: dict[str, Any]) -> Any:
         {"metadata": {"labels": {"mine": "1"}}},
     ],
 )
-def test_what_changes_nothing_is_no_patch(change: dict[str, Any]) -> None:
-    assert completed(change) == EMPTY
+def test_a_change_without_effect_is_an_empty_patch(change: dict[str, Any]) -> None:
+    assert patch_for(change) == EMPTY
 
 
-def test_a_primary_port_that_vanished_gives_way_to_the_first_one() -> None:
+def test_a_primary_port_that_is_removed_is_reset() -> None:
     change = {"spec": {"template": {"ports": PORTS[1:]}}}
 
-    assert completed(change) == {"spec": {"template": {"ports": (PORTS[1],)}, "access": {"primaryPort": None}}}
+    assert patch_for(change) == {"spec": {"template": {"ports": (PORTS[1],)}, "access": {"primaryPort": None}}}
 
 
-def test_an_access_that_is_removed_is_removed_as_a_whole() -> None:
+def test_null_removes_the_whole_access() -> None:
     change = {"spec": {"template": {"ports": PORTS[1:]}, "access": None}}
 
-    assert completed({"spec": {"access": None}}) == {"spec": {"access": None}}
-    assert completed(change) == {"spec": {"template": {"ports": (PORTS[1],)}, "access": None}}
+    assert patch_for({"spec": {"access": None}}) == {"spec": {"access": None}}
+    assert patch_for(change) == {"spec": {"template": {"ports": (PORTS[1],)}, "access": None}}
 
 
-def test_labels_are_replaced_but_for_those_of_the_product() -> None:
-    assert completed({"metadata": {"labels": {"new": "2"}}}) == {"metadata": {"labels": {"mine": None, "new": "2"}}}
-    assert completed({"metadata": {"labels": {}}}) == {"metadata": {"labels": {"mine": None}}}
+def test_labels_are_replaced_except_those_of_the_product() -> None:
+    assert patch_for({"metadata": {"labels": {"new": "2"}}}) == {"metadata": {"labels": {"mine": None, "new": "2"}}}
+    assert patch_for({"metadata": {"labels": {}}}) == {"metadata": {"labels": {"mine": None}}}
 
 
 @pytest.mark.parametrize(
@@ -62,8 +62,8 @@ def test_labels_are_replaced_but_for_those_of_the_product() -> None:
         ({"metadata": {"labels": {"x": "no value!"}}}, "labels"),
     ],
 )
-def test_an_impossible_unit_is_refused_by_field(change: dict[str, Any], field: str) -> None:
+def test_an_invalid_unit_is_refused_by_field(change: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidRequestError) as refused:
-        completed(change)
+        patch_for(change)
 
     assert [problem.partition(":")[0] for problem in refused.value.problems] == [field]

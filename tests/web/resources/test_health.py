@@ -6,8 +6,8 @@ from aiohttp.test_utils import make_mocked_request
 
 from gpuruntime.kube.errors import UnavailableError
 from gpuruntime.meta import encode
+from gpuruntime.service.reads.informers import NodeSummary
 from gpuruntime.service.reads.inventory import InventorySnapshot
-from gpuruntime.service.reads.node_summary import NodeSummary
 from gpuruntime.testing.virtual_time import run_virtual
 from gpuruntime.web.auth.access_control import Access, AccessControl
 from gpuruntime.web.resources.health import ClusterProbe, HealthRoutes, health_of

@@ -19,7 +19,6 @@ from gpuruntime.kube.errors import (
     UnexpectedResponseError,
 )
 from gpuruntime.service.errors import (
-    ClaimedError,
     InsufficientCapacityError,
     InvalidRequestError,
     NameTakenError,
@@ -30,6 +29,7 @@ from gpuruntime.service.errors import (
     RefusedError,
     ServiceError,
     StaleVersionError,
+    StockClaimedError,
 )
 from gpuruntime.web.server.errors import ApiError, Fault, Faults, as_api_error, error_body, invalid
 
@@ -44,7 +44,7 @@ from gpuruntime.web.server.errors import ApiError, Fault, Faults, as_api_error, 
         (ObjectNotFoundError("none"), 404, "not_found"),
         (RefusedError("quota"), 409, "refused"),
         (StaleVersionError("changed"), 412, "conflict"),
-        (ClaimedError("in use"), 409, "stock_claimed"),
+        (StockClaimedError("in use"), 409, "stock_claimed"),
         (NotRunningError("stopping"), 503, "service_unavailable"),
         (NotFinishedError("later"), 504, "not_finished"),
     ],

@@ -1,4 +1,4 @@
-"""From stock to an active unit and back, on a real control plane."""
+"""Hand-off from stock to an active unit and back, on a real control plane."""
 
 import asyncio
 
@@ -25,14 +25,14 @@ from gpuruntime.service.errors import (
     OperationConflictError,
     RefusedError,
 )
-from gpuruntime.service.operations.requests import DeleteUnit, Envelope
-from gpuruntime.service.units.delete import stock_to_return
-from gpuruntime.service.units.lifecycle import UnitAnswer
+from gpuruntime.service.objects.update import WriteResult
+from gpuruntime.service.stock.seed import Envelope
+from gpuruntime.service.units.delete import DeleteUnit, stock_to_return
 from tests.product_scenes import Observer, create_unit
 from tests.service.service_scenes import ServiceWorld, seeded
 
 
-async def test_a_claim_turns_the_oldest_stock_unit_into_an_active_one_and_the_delete_gives_it_back(
+async def test_a_create_claims_the_oldest_stock_unit_and_the_delete_returns_it(
     world: ServiceWorld, observer: Observer
 ) -> None:
     async with world.product() as product:
@@ -47,56 +47,56 @@ async def test_a_claim_turns_the_oldest_stock_unit_into_an_active_one_and_the_de
         gone = await product.service.units.delete("order-2", DeleteUnit("demo", world.active))
         await observer.ready(ObjectKey(world.stock, names[0]))
 
-    assert made.unit is not None
-    assert again.unit is not None
+    assert made.object is not None
+    assert again.object is not None
     assert (made.performed.is_replay, again.performed.is_replay) == (False, True)
-    assert made.unit.metadata.uid == again.unit.metadata.uid
-    assert made.unit.metadata.annotations[SOURCE_STOCK_NAME] == names[0]
-    assert made.unit.metadata.annotations[SOURCE_STOCK_UID] == stock.metadata.uid
-    assert made.unit.metadata.annotations[OPERATION_ID] == "order-1"
-    assert made.unit.metadata.annotations[REQUEST_HASH]
-    assert (made.unit.spec.cpu, made.unit.spec.memory, made.unit.spec.image) == ("10m", "16Mi", "nginx")
+    assert made.object.metadata.uid == again.object.metadata.uid
+    assert made.object.metadata.annotations[SOURCE_STOCK_NAME] == names[0]
+    assert made.object.metadata.annotations[SOURCE_STOCK_UID] == stock.metadata.uid
+    assert made.object.metadata.annotations[OPERATION_ID] == "order-1"
+    assert made.object.metadata.annotations[REQUEST_HASH]
+    assert (made.object.spec.cpu, made.object.spec.memory, made.object.spec.image) == ("10m", "16Mi", "nginx")
     assert left == names[1:]
-    assert gone.unit is None
+    assert gone.object is None
     assert await world.units(world.active) == {}
     assert sorted(await world.units(world.stock)) == names
     assert all(operation.spec.request is None for operation in await world.operations())
     assert await world.writes_of_a_second_pass() == []
 
 
-async def test_what_cannot_be_made_leaves_no_claim_and_does_not_use_up_its_operation_id(
+async def test_a_refused_create_leaves_no_claim_and_its_operation_id_free(
     world: ServiceWorld, observer: Observer
 ) -> None:
     create_unit(world.access.admin(), world.active, "taken")
     async with world.product() as product:
         units = product.service.units
-        with pytest.raises(InsufficientCapacityError, match="that is ready and that nobody has claimed, found none"):
+        with pytest.raises(InsufficientCapacityError, match="that is ready and unclaimed, found none"):
             await units.create("order-1", world.creates("demo"))
         names = await seeded(world, product, observer, 1)
 
-        with pytest.raises(NameTakenError, match="exists already and was made by another request"):
+        with pytest.raises(NameTakenError, match="exists already and was created by another request"):
             await units.create("order-2", world.creates("taken"))
         with pytest.raises(InvalidRequestError, match="primaryPort"):
-            await units.create("order-3", world.creates("demo", access=UnitAccess(primary_port="nowhere")))
+            await units.create("order-3", world.creates("demo", access=UnitAccess(primary_port="missing")))
         with pytest.raises(InvalidRequestError, match="namespace"):
             await units.create("order-3", world.creates("demo", namespace="default"))
         with pytest.raises(ObjectNotFoundError, match="found none"):
-            await units.delete("order-4", DeleteUnit("nobody", world.active))
+            await units.delete("order-4", DeleteUnit("missing", world.active))
         await observer.ready(ObjectKey(world.stock, names[0]))
         made = await units.create("order-1", world.creates("demo"))
         await observer.ready(ObjectKey(world.active, "demo"))
         await observer.ready(ObjectKey(world.active, "taken"))
-        with pytest.raises(OperationConflictError, match="exists already with another request"):
+        with pytest.raises(OperationConflictError, match="was used for another request"):
             await units.create("order-1", world.creates("other"))
 
     ids = {operation.spec.operation_id for operation in await world.operations()}
-    assert made.unit is not None
+    assert made.object is not None
     assert ids == {"seed", "order-1"}
     assert sorted(await world.units(world.active)) == ["demo", "taken"]
     assert await world.writes_of_a_second_pass() == []
 
 
-async def test_what_the_cluster_refuses_gives_its_stock_back(world: ServiceWorld, observer: Observer) -> None:
+async def test_a_unit_that_a_quota_refuses_releases_its_stock(world: ServiceWorld, observer: Observer) -> None:
     quota = {"metadata": {"name": "none"}, "spec": {"hard": {"count/gpuunits.runtime.lokiwager.io": "0"}}}
     world.access.admin().create(f"/api/v1/namespaces/{world.active}/resourcequotas", quota)
     async with world.product() as product:
@@ -111,7 +111,7 @@ async def test_what_the_cluster_refuses_gives_its_stock_back(world: ServiceWorld
     assert {operation.spec.operation_id for operation in await world.operations()} == {"seed"}
 
 
-async def test_a_stock_unit_that_cannot_be_claimed_does_not_stand_before_those_that_can(
+async def test_a_stock_unit_that_cannot_be_claimed_does_not_block_the_others(
     world: ServiceWorld, observer: Observer
 ) -> None:
     async with world.product() as product:
@@ -122,12 +122,12 @@ async def test_a_stock_unit_that_cannot_be_claimed_does_not_stand_before_those_t
 
         made = await product.service.units.create("order", world.creates("demo"))
 
-    assert made.unit is not None
-    assert made.unit.metadata.annotations[SOURCE_STOCK_NAME] == second
+    assert made.object is not None
+    assert made.object.metadata.annotations[SOURCE_STOCK_NAME] == second
     assert first in await world.units(world.stock)
 
 
-async def test_a_cold_start_takes_no_stock_and_gives_none_back(world: ServiceWorld, observer: Observer) -> None:
+async def test_a_cold_start_takes_no_stock_and_returns_none(world: ServiceWorld, observer: Observer) -> None:
     envelope = Envelope("g1.1", cpu="20m", memory="32Mi")
     async with world.product() as product:
         names = await seeded(world, product, observer, 1)
@@ -138,16 +138,16 @@ async def test_a_cold_start_takes_no_stock_and_gives_none_back(world: ServiceWor
         replayed = await product.service.units.create("cold", world.creates("demo", cold_start=True, envelope=envelope))
         again = await product.service.units.delete("bye", DeleteUnit("demo", world.active))
 
-    assert made.unit is not None
-    assert provenance_of(made.unit.metadata) is None
-    assert made.unit.spec.cpu == "20m"
+    assert made.object is not None
+    assert provenance_of(made.object.metadata) is None
+    assert made.object.spec.cpu == "20m"
     assert (deleted.performed.is_replay, again.performed.is_replay) == (False, True)
-    assert (replayed.unit, replayed.performed.is_replay) == (None, True)
+    assert (replayed.object, replayed.performed.is_replay) == (None, True)
     assert sorted(await world.units(world.stock)) == names
     assert await world.units(world.active) == {}
 
 
-async def test_two_replicas_under_fire_hand_out_every_stock_unit_once(world: ServiceWorld, observer: Observer) -> None:
+async def test_two_replicas_under_load_hand_out_every_stock_unit_once(world: ServiceWorld, observer: Observer) -> None:
     async with world.product(name="one") as one, world.product(name="two") as two:
         await seeded(world, one, observer, 6)
         replicas = (one.service.units, two.service.units)
@@ -164,8 +164,8 @@ async def test_two_replicas_under_fire_hand_out_every_stock_unit_once(world: Ser
         for name in await world.units(world.active):
             await observer.ready(ObjectKey(world.active, name))
 
-    made = [answer for answer in answers if isinstance(answer, UnitAnswer)]
-    refused = [answer for answer in answers if not isinstance(answer, UnitAnswer)]
+    made = [answer for answer in answers if isinstance(answer, WriteResult)]
+    refused = [answer for answer in answers if not isinstance(answer, WriteResult)]
     active = (await world.units(world.active)).values()
     sources = {source.uid for unit in active if (source := provenance_of(unit.metadata)) is not None}
     assert (len(made), len(refused)) == (12, 4)
@@ -175,7 +175,7 @@ async def test_two_replicas_under_fire_hand_out_every_stock_unit_once(world: Ser
     assert await world.writes_of_a_second_pass() == []
 
 
-async def test_a_second_delete_that_comes_late_does_not_make_stock_again_that_was_consumed_meanwhile(
+async def test_a_late_second_delete_does_not_create_stock_again_that_was_consumed_meanwhile(
     world: ServiceWorld, observer: Observer
 ) -> None:
     async with world.product() as product:
@@ -183,10 +183,10 @@ async def test_a_second_delete_that_comes_late_does_not_make_stock_again_that_wa
         names = await seeded(world, product, observer, 1)
         seed = (await world.units(world.stock))[names[0]]
         made = await units.create("order-1", world.creates("demo"))
-        assert made.unit is not None
+        assert made.object is not None
         await observer.units.until(lambda store: ObjectKey(world.stock, names[0]) not in store)
         asked = DeleteUnit("demo", world.active)
-        late = evolve(asked, uid=made.unit.metadata.uid, returned=stock_to_return(made.unit))
+        late = evolve(asked, uid=made.object.metadata.uid, returned=stock_to_return(made.object))
         await units.delete("bye-1", asked)
         await observer.ready(ObjectKey(world.stock, names[0]))
         back = (await world.units(world.stock))[names[0]]

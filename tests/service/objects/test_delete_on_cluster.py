@@ -1,4 +1,4 @@
-"""What was announced, not ended, and then deleted: nobody makes it again."""
+"""An object that is deleted before the Operation that created it has ended is not created again."""
 
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
@@ -14,33 +14,31 @@ from gpuruntime.control import write_status
 from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.kube.transport.transport import Transport
 from gpuruntime.meta import FrozenDict, ObjectMeta
-from gpuruntime.service.objects.creation_ends import end_creation
-from gpuruntime.service.objects.delete import POOL_REMOVAL, RemoveObject
-from gpuruntime.service.operations.lease import EndedError, OperationLease
-from gpuruntime.service.operations.record import ended, taken
-from gpuruntime.service.operations.requests import DeleteUnit
-from gpuruntime.service.operations.worker import Work
-from gpuruntime.service.pools import CreatePool, PoolCreation
-from gpuruntime.service.stock.claim import StockClaims
-from gpuruntime.service.stock.ready_stock import ReadyStock
-from gpuruntime.service.units.handoff import UnitCreation, active_unit
+from gpuruntime.service.objects.delete import DeleteObject, end_creation
+from gpuruntime.service.operations.lease import OperationEndedError, OperationLease
+from gpuruntime.service.operations.record import ended, taken_over
+from gpuruntime.service.operations.worker import OperationHandler
+from gpuruntime.service.pools import POOL_DELETION, CreatePool, CreatePoolHandler
+from gpuruntime.service.stock.claim import ReadyStock, StockClaims
+from gpuruntime.service.units.create import CreateUnitHandler, active_unit
+from gpuruntime.service.units.delete import DeleteUnit
 from tests.product_scenes import Observer
 from tests.service.service_scenes import QUICK, ServiceWorld, looking_at, seeded
 
-Holding = Callable[[Operation], OperationLease]
+Leasing = Callable[[Operation], OperationLease]
 ME = "me"
 
 
 @pytest.fixture
-async def holding(world: ServiceWorld) -> AsyncIterator[Holding]:
-    """Takes Operations into the hand of a process that lives."""
+async def leasing(world: ServiceWorld) -> AsyncIterator[Leasing]:
+    """Acquires leases for a live process."""
     async with Transport(from_kubeconfig(world.access.kubeconfig), user_agent="t") as transport:
         yield lambda operation: OperationLease(
             operation, transport, owner=ME, began=0.0, field_manager="t", timing=QUICK, clock=lambda: 0.0
         )
 
 
-async def test_a_unit_that_is_deleted_before_its_dead_creator_said_so_is_not_created_again(
+async def test_a_unit_that_is_deleted_before_its_creation_ended_is_not_created_again(
     world: ServiceWorld, observer: Observer
 ) -> None:
     async with world.product() as product:
@@ -58,7 +56,7 @@ async def test_a_unit_that_is_deleted_before_its_dead_creator_said_so_is_not_cre
     assert sorted(await world.units(world.stock)) == names
 
 
-async def test_a_pool_that_is_deleted_before_its_dead_creator_said_so_is_not_created_again(world: ServiceWorld) -> None:
+async def test_a_pool_that_is_deleted_before_its_creation_ended_is_not_created_again(world: ServiceWorld) -> None:
     request = CreatePool("warm", StockPoolSpec("g1.1", 0), world.stock)
     async with world.product() as product:
         operation = await world.abandon("order", CREATE_STOCKPOOL, request)
@@ -66,25 +64,23 @@ async def test_a_pool_that_is_deleted_before_its_dead_creator_said_so_is_not_cre
         metadata = ObjectMeta(name="warm", namespace=world.stock, annotations=marks)
         made = await world.admin.create(StockPool(metadata, request.spec))
 
-        await product.service.removals.remove(POOL_REMOVAL, "bye", RemoveObject("warm", world.stock))
+        await product.service.deletions.delete(POOL_DELETION, "bye", DeleteObject("warm", world.stock))
         done = await world.ended(product, "order")
 
     assert done.status.result == OperationResult("StockPool", "warm", world.stock, made.metadata.uid)
     assert (await world.admin.list(StockPool, world.stock)).items == ()
 
 
-async def test_a_creator_that_lives_finds_its_operation_ended_and_leaves_it_so(
-    world: ServiceWorld, holding: Holding
-) -> None:
+async def test_a_live_owner_finds_its_operation_ended_and_leaves_it_so(world: ServiceWorld, leasing: Leasing) -> None:
     request = world.creates("demo")
     fresh = await world.abandon("order", CREATE_GPU_UNIT, request)
-    operation = await write_status(world.admin, fresh, taken(fresh.status, ME, datetime.now(UTC)))
+    operation = await write_status(world.admin, fresh, taken_over(fresh.status, ME, datetime.now(UTC)))
     assert operation is not None
     made = await world.admin.create(active_unit(request, operation, None))
-    creating, deleting = holding(operation), holding(await world.abandon("bye", "delete_gpu_unit", request))
+    creating, deleting = leasing(operation), leasing(await world.abandon("bye", "delete_gpu_unit", request))
 
     await end_creation(deleting, made)
-    with pytest.raises(EndedError, match="has ended"):
+    with pytest.raises(OperationEndedError, match="has ended"):
         await creating.confirm()
     await creating.end(result=OperationResult("GPUUnit", "demo"))
 
@@ -94,27 +90,27 @@ async def test_a_creator_that_lives_finds_its_operation_ended_and_leaves_it_so(
 
 
 @pytest.mark.parametrize("kind", [CREATE_GPU_UNIT, CREATE_STOCKPOOL])
-async def test_whoever_took_over_just_before_the_deletion_makes_nothing(
-    world: ServiceWorld, holding: Holding, kind: str
+async def test_a_takeover_just_before_the_deletion_creates_nothing(
+    world: ServiceWorld, leasing: Leasing, kind: str
 ) -> None:
     pool = CreatePool("warm", StockPoolSpec("g1.1", 0), world.stock)
     request = pool if kind == CREATE_STOCKPOOL else world.creates("demo", cold_start=True)
     fresh = await world.abandon("order", kind, request)
-    operation = await write_status(world.admin, fresh, taken(fresh.status, ME, datetime.now(UTC)))
+    operation = await write_status(world.admin, fresh, taken_over(fresh.status, ME, datetime.now(UTC)))
     assert operation is not None
     over = ended(operation.status, datetime.now(UTC), result=OperationResult("it", "demo"), error=None)
     await write_status(world.admin, operation, over)
 
     async with looking_at(world.access, GPUUnit, world.active) as units:
-        works: tuple[Work, ...] = (
-            UnitCreation(
+        handlers: tuple[OperationHandler, ...] = (
+            CreateUnitHandler(
                 StockClaims(units.store, ReadyStock(units, Namespaces()), lambda: datetime.now(UTC)), units.store
             ),
-            PoolCreation(),
+            CreatePoolHandler(),
         )
-        work = {work.type: work for work in works}[kind]
-        with pytest.raises(EndedError, match="has ended"):
-            await work.run(holding(operation))
+        handler = {handler.type: handler for handler in handlers}[kind]
+        with pytest.raises(OperationEndedError, match="has ended"):
+            await handler.run(leasing(operation))
 
     assert await world.units(world.active) == {}
     assert (await world.admin.list(StockPool, world.stock)).items == ()

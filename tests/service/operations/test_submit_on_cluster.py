@@ -1,4 +1,4 @@
-"""Operations on a real API server: who works on them, until when, and what is left of them."""
+"""Operations on a real API server: their owners, their leases, and their ends."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -12,10 +12,10 @@ from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.kube.transport.transport import Transport
 from gpuruntime.meta import ObjectKey
 from gpuruntime.service.errors import NotFinishedError, NotRunningError
-from gpuruntime.service.operations.lease import LostHoldError, OperationLease, Outcome
-from gpuruntime.service.operations.record import LeaseTiming, ended, taken
-from gpuruntime.service.operations.requests import DeleteUnit
-from gpuruntime.service.operations.worker import OperationRunner
+from gpuruntime.service.operations.lease import LeaseLostError, OperationLease, Outcome
+from gpuruntime.service.operations.record import LeaseTiming, ended, taken_over
+from gpuruntime.service.operations.worker import OperationWorker
+from gpuruntime.service.units.delete import DeleteUnit
 from tests.product_scenes import Observer
 from tests.service.service_scenes import QUICK, ServiceWorld, build_product, claimable, looking_at, seeded
 
@@ -23,9 +23,7 @@ NOW = datetime.now(UTC)
 IMPATIENT = LeaseTiming(lease=2.0, renew=1.5, period=0.5)
 
 
-async def test_what_was_begun_is_finished_although_the_caller_went_away(
-    world: ServiceWorld, observer: Observer
-) -> None:
+async def test_a_request_is_finished_although_its_caller_went_away(world: ServiceWorld, observer: Observer) -> None:
     async with world.product() as product:
         await seeded(world, product, observer, 1)
         async with looking_at(world.access, Operation, world.active) as operations:
@@ -42,7 +40,7 @@ async def test_what_was_begun_is_finished_although_the_caller_went_away(
     assert await world.units(world.stock) == {}
 
 
-async def test_a_batch_that_is_refused_says_so_in_its_job_and_is_made_when_it_is_sent_again(
+async def test_a_refused_batch_fails_its_job_and_is_seeded_when_the_request_is_sent_again(
     world: ServiceWorld, observer: Observer
 ) -> None:
     quota = {"metadata": {"name": "none"}, "spec": {"hard": {"count/gpuunits.runtime.lokiwager.io": "0"}}}
@@ -64,7 +62,7 @@ async def test_a_batch_that_is_refused_says_so_in_its_job_and_is_made_when_it_is
     assert len(await world.units(world.stock)) == 2
 
 
-async def test_what_is_long_ended_is_forgotten_and_a_request_that_was_left_behind_is_dropped(
+async def test_old_operations_are_deleted_and_requests_that_a_dead_process_left_are_dropped(
     world: ServiceWorld,
 ) -> None:
     request, result = world.creates("demo"), OperationResult("GPUUnit", "demo")
@@ -83,33 +81,33 @@ async def test_what_is_long_ended_is_forgotten_and_a_request_that_was_left_behin
     assert await world.writes_of_a_second_pass() == []
 
 
-async def test_a_process_that_is_not_running_takes_no_requests(world: ServiceWorld) -> None:
+async def test_a_process_that_is_not_running_accepts_no_requests(world: ServiceWorld) -> None:
     product = build_product(from_kubeconfig(world.account.kubeconfig), world.active, world.stock)
 
-    with pytest.raises(NotRunningError, match="this process is starting or stopping"):
+    with pytest.raises(NotRunningError, match="this process starts or stops"):
         await product.service.stock.seed("batch-1", world.seeds(1))
 
     assert await world.operations() == ()
 
 
-async def test_a_hold_that_ran_out_writes_nothing_and_one_that_was_taken_over_is_lost(world: ServiceWorld) -> None:
+async def test_an_expired_lease_writes_nothing_and_one_that_was_taken_over_is_lost(world: ServiceWorld) -> None:
     operation = await world.abandon("order-1", CREATE_GPU_UNIT, world.creates("demo"))
     credentials = from_kubeconfig(world.access.kubeconfig)
     time = 100.0
 
     async with Transport(credentials, user_agent="tests") as transport:
 
-        def hold(began: float, owner: str) -> OperationLease:
+        def lease(began: float, owner: str) -> OperationLease:
             return OperationLease(
                 operation, transport, owner=owner, began=began, field_manager="t", timing=QUICK, clock=lambda: time
             )
 
-        late, early = hold(time - QUICK.renew, "a dead process"), hold(time, "a dead process")
+        late, early = lease(time - QUICK.renew, "a dead process"), lease(time, "a dead process")
         with pytest.raises(NotLeaderError, match="not sent"):
             await late.end(result=OperationResult("GPUUnit", "demo"))
-        await early.report(1, 2)
-        await write_status(world.admin, operation, taken(operation.status, "another", NOW))
-        with pytest.raises(LostHoldError, match="is in other hands"):
+        await early.report_progress(1, 2)
+        await write_status(world.admin, operation, taken_over(operation.status, "another", NOW))
+        with pytest.raises(LeaseLostError, match="was taken over"):
             await early.end(result=OperationResult("GPUUnit", "demo"))
         with pytest.raises(NotLeaderError, match="not sent"):
             await early.withdraw()
@@ -119,29 +117,29 @@ async def test_a_hold_that_ran_out_writes_nothing_and_one_that_was_taken_over_is
 
 
 class Losing:
-    """A work during which the Operation gets into other hands."""
+    """A handler that loses its lease."""
 
     type: ClassVar = CREATE_GPU_UNIT
 
-    async def run(self, hold: OperationLease) -> Outcome:
-        raise LostHoldError(f"operation {hold.operation.spec.operation_id} is in other hands")
+    async def run(self, lease: OperationLease) -> Outcome:
+        raise LeaseLostError(f"operation {lease.operation.spec.operation_id} was taken over")
 
 
-async def test_whoever_waits_for_an_operation_that_was_lost_hears_that_it_will_be_finished(world: ServiceWorld) -> None:
+async def test_the_caller_of_an_operation_whose_lease_was_lost_gets_not_finished(world: ServiceWorld) -> None:
     operation = await world.abandon("order-1", CREATE_GPU_UNIT, world.creates("demo"))
     credentials = from_kubeconfig(world.access.kubeconfig)
     async with Transport(credentials, user_agent="tests") as transport:
-        hold = OperationLease(
+        lease = OperationLease(
             operation, transport, owner="me", began=0.0, field_manager="t", timing=QUICK, clock=lambda: 0.0
         )
 
-        await OperationRunner([Losing()]).carry_out(hold)
+        await OperationWorker([Losing()]).execute(lease)
 
     with pytest.raises(NotFinishedError, match="will be finished later"):
-        hold.outcome.result()
+        lease.outcome.result()
 
 
-async def test_a_request_that_cannot_be_read_fails_for_good_and_is_not_tried_for_ever(world: ServiceWorld) -> None:
+async def test_an_unreadable_request_fails_and_is_not_retried(world: ServiceWorld) -> None:
     await world.abandon("order-1", CREATE_GPU_UNIT, world.seeds(1))
 
     async with world.product() as product:
@@ -149,10 +147,10 @@ async def test_a_request_that_cannot_be_read_fails_for_good_and_is_not_tried_for
 
     assert (done.status.state, done.status.attempts) == (FAILED, 2)
     assert done.status.error is not None
-    assert "has a request that cannot be read" in done.status.error.message
+    assert "cannot decode spec.request" in done.status.error.message
 
 
-async def test_a_unit_that_is_deleted_before_its_hand_over_ends_gives_its_stock_back_once(
+async def test_a_unit_that_is_deleted_before_its_hand_off_ends_returns_its_stock_once(
     world: ServiceWorld, observer: Observer
 ) -> None:
     async with world.product() as product:

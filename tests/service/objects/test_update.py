@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from gpuruntime.api.stockpool import StockPoolSpec
 from gpuruntime.service.errors import InvalidRequestError
-from gpuruntime.service.objects.merge_patch import changed, merged
+from gpuruntime.service.objects.update import merge, patched
 
 VALUES = st.recursive(
     st.integers() | st.text(max_size=3), lambda inner: st.dictionaries(st.sampled_from("abc"), inner, max_size=3)
@@ -24,23 +24,23 @@ OBJECTS = st.dictionaries(st.sampled_from("abc"), VALUES, max_size=3)
         ({"a": 1}, {"a": None, "b": None}, {}),
     ],
 )
-def test_what_is_absent_stays_null_removes_and_lists_are_replaced(value: Any, change: Any, expected: Any) -> None:
-    assert merged(value, change) == expected
+def test_absent_fields_stay_null_removes_and_lists_are_replaced(value: Any, change: Any, expected: Any) -> None:
+    assert merge(value, change) == expected
 
 
 @given(OBJECTS, OBJECTS)
-def test_a_change_that_is_made_twice_is_made_once(value: dict[str, Any], change: dict[str, Any]) -> None:
-    once = merged(value, change)
+def test_a_merge_patch_is_idempotent(value: dict[str, Any], change: dict[str, Any]) -> None:
+    once = merge(value, change)
 
-    assert merged(once, change) == once
-    assert merged(value, {}) == value
+    assert merge(once, change) == once
+    assert merge(value, {}) == value
 
 
-def test_a_change_that_takes_away_what_has_to_be_there_is_at_fault() -> None:
+def test_a_patch_that_removes_a_required_field_is_invalid() -> None:
     pool = StockPoolSpec("g1.1", replicas=2)
 
     with pytest.raises(InvalidRequestError) as refused:
-        changed(pool, {"specName": None})
+        patched(pool, {"specName": None})
 
     assert refused.value.problems == ("specName: required field is missing",)
-    assert changed(pool, {"replicas": 3}) == StockPoolSpec("g1.1", replicas=3)
+    assert patched(pool, {"replicas": 3}) == StockPoolSpec("g1.1", replicas=3)

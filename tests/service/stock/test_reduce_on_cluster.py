@@ -1,4 +1,4 @@
-"""Giving up stock on a real control plane."""
+"""Reducing stock on a real control plane."""
 
 from datetime import UTC, datetime
 
@@ -7,6 +7,7 @@ import pytest
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.names import OPERATION_ID
 from gpuruntime.api.operation import (
+    REDUCE_STOCK,
     SEED_STOCK_UNITS,
     SUCCEEDED,
     Operation,
@@ -17,22 +18,23 @@ from gpuruntime.control import write_status
 from gpuruntime.desired.provenance import Claim, claim_of
 from gpuruntime.kube.patches import MergePatch
 from gpuruntime.meta import ObjectKey
-from gpuruntime.service.errors import ClaimedError, InsufficientCapacityError, RefusedError
-from gpuruntime.service.objects.delete import STOCK_REMOVAL, RemoveObject
+from gpuruntime.service.errors import InsufficientCapacityError, RefusedError, StockClaimedError
+from gpuruntime.service.objects.delete import DeleteObject
 from gpuruntime.service.operations.record import LeaseTiming
 from gpuruntime.service.stock.claim import claim_patch
-from gpuruntime.service.stock.shrink import REDUCE_STOCK, ReduceStock, dispensable
+from gpuruntime.service.stock.delete import STOCK_DELETION
+from gpuruntime.service.stock.reduce import ReduceStock, dispensable
 from tests.product_scenes import Observer
-from tests.service.admission import refusing_deletions
+from tests.service.admission_scenes import refusing_deletions
 from tests.service.service_scenes import ServiceWorld, seeded
 
 WITHIN = 20.0
-# What was left behind is taken over when the test is long over.
+# Abandoned Operations are taken over after the end of the test.
 PATIENT = LeaseTiming(lease=120.0, renew=5.0, period=1.0)
 
 
 async def claim(world: ServiceWorld, operation: Operation, name: str) -> None:
-    """Claim a stock unit in the name of an Operation that gives it up."""
+    """Claim a stock unit for an Operation that deletes it."""
     stock = await world.admin.get(GPUUnit, name, world.stock)
     meta = operation.metadata
     patch = claim_patch(stock, Claim(meta.uid, meta.name, None), datetime.now(UTC))
@@ -40,13 +42,13 @@ async def claim(world: ServiceWorld, operation: Operation, name: str) -> None:
 
 
 async def check_nothing_happened(world: ServiceWorld, names: list[str]) -> None:
-    """All stock is there and free, and no request to give some up is recorded."""
+    """All stock exists and is unclaimed, and no reduce request is recorded."""
     units = await world.units(world.stock)
     assert [(name, claim_of(unit.metadata)) for name, unit in sorted(units.items())] == [(name, None) for name in names]
     assert "less" not in {operation.spec.operation_id for operation in await world.operations()}
 
 
-async def test_whoever_takes_over_before_the_decision_goes_on_with_what_was_claimed(
+async def test_a_takeover_before_the_decision_continues_with_the_claimed_units(
     world: ServiceWorld, observer: Observer
 ) -> None:
     async with world.product() as product:
@@ -63,7 +65,7 @@ async def test_whoever_takes_over_before_the_decision_goes_on_with_what_was_clai
     assert third != second
 
 
-async def test_whoever_takes_over_after_the_decision_deletes_what_is_left_and_nothing_else(
+async def test_a_takeover_after_the_decision_deletes_the_remaining_units_and_no_others(
     world: ServiceWorld, observer: Observer
 ) -> None:
     async with world.product() as product:
@@ -79,7 +81,7 @@ async def test_whoever_takes_over_after_the_decision_deletes_what_is_left_and_no
     assert sorted(await world.units(world.stock)) == [second, third]
 
 
-async def test_units_of_a_job_that_has_not_ended_are_not_given_up_because_it_would_make_them_again(
+async def test_units_of_a_running_seed_job_are_not_deleted_because_it_would_create_them_again(
     world: ServiceWorld, observer: Observer
 ) -> None:
     async with world.product(timing=PATIENT) as product:
@@ -92,19 +94,19 @@ async def test_units_of_a_job_that_has_not_ended_are_not_given_up_because_it_wou
             await product.service.operations.perform(
                 "less", REDUCE_STOCK, ReduceStock("g1.1", 1, world.stock), within=WITHIN
             )
-        with pytest.raises(ClaimedError, match="is of a job that has not ended"):
-            await product.service.removals.remove(STOCK_REMOVAL, "end", RemoveObject(name, world.stock))
+        with pytest.raises(StockClaimedError, match="belongs to a job that has not ended"):
+            await product.service.deletions.delete(STOCK_DELETION, "end", DeleteObject(name, world.stock))
 
     assert name in await world.units(world.stock)
 
 
-async def test_where_there_are_too_few_all_stay_free_and_nothing_is_recorded(
+async def test_with_too_few_units_all_stay_unclaimed_and_nothing_is_recorded(
     world: ServiceWorld, observer: Observer
 ) -> None:
     async with world.product() as product:
         names = await seeded(world, product, observer, 2)
 
-        with pytest.raises(InsufficientCapacityError, match=r"has 2 stocks .* expected 3 .* nothing was deleted"):
+        with pytest.raises(InsufficientCapacityError, match=r"has 2 stock units .* expected 3 .* nothing was deleted"):
             await product.service.operations.perform(
                 "less", REDUCE_STOCK, ReduceStock("g1.1", 3, world.stock), within=WITHIN
             )
@@ -112,7 +114,7 @@ async def test_where_there_are_too_few_all_stay_free_and_nothing_is_recorded(
     await check_nothing_happened(world, names)
 
 
-async def test_where_the_cluster_deletes_no_unit_all_stay_free_and_the_caller_is_told_why(
+async def test_where_a_policy_forbids_the_deletion_all_stay_unclaimed_and_the_error_quotes_it(
     world: ServiceWorld, observer: Observer
 ) -> None:
     async with world.product() as product:
@@ -127,7 +129,7 @@ async def test_where_the_cluster_deletes_no_unit_all_stay_free_and_the_caller_is
     await check_nothing_happened(world, names)
 
 
-async def test_units_of_a_pool_and_units_in_use_are_not_superfluous_and_the_youngest_go_first(
+async def test_units_of_a_pool_and_units_in_use_are_not_dispensable_and_the_newest_go_first(
     world: ServiceWorld, observer: Observer
 ) -> None:
     async with world.product() as product:
@@ -140,5 +142,5 @@ async def test_units_of_a_pool_and_units_in_use_are_not_superfluous_and_the_youn
 
         found = dispensable(units.store.list(world.stock).items)
 
-    assert made.unit is not None
+    assert made.object is not None
     assert [unit.metadata.name for unit in found] == [third, first]

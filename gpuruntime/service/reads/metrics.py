@@ -1,4 +1,4 @@
-"""The metrics of what there is: units, stock, pools, nodes and GPUs, counted in the caches at each scrape."""
+"""Metrics of the inventory: units, stock, pools, nodes and GPUs, counted in the caches at each scrape."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -22,19 +22,19 @@ __all__ = ["InventoryCollector"]
 _PENDING: Final = "Pending"
 _PHASES: Final = (_PENDING, PROGRESSING, READY, FAILED)
 _STATES: Final = ("ready", "claimed", "unready")
-_SHOWN: Final = 200
-_OTHERS: Final = "exceeded_cardinality_limit"
+_MAX_SERIES: Final = 200
+_OVERFLOW: Final = "exceeded_cardinality_limit"
 
 
 class InventoryCollector(Collector):
-    """Shows an inventory in a registry.
+    """Collects the metrics of an inventory.
 
     Guarantees:
-        Users choose the names of specs and pools: the first 200 of each, in alphabetical order, have series of their
-        own, the others are counted together.
+        Cardinality is bounded, although users choose the names of specs and pools: the first 200 of each, in
+        alphabetical order, have their own series; the others are summed up in one.
 
     Caveats:
-        A scrape looks at every unit in the cache.
+        A scrape iterates over every unit in the cache.
     """
 
     def __init__(self, registry: CollectorRegistry, inventory: Inventory) -> None:
@@ -54,19 +54,19 @@ class InventoryCollector(Collector):
 
 
 class _Units:
-    """The metrics of units and stock, of one scrape."""
+    """Metrics of units and stock in one scrape."""
 
     def __init__(self) -> None:
         self._units = _gauge(
             "gpuruntime_units",
-            "Units that there are, by role and phase; Pending are those that no controller has looked at.",
+            "Units in the cluster, by role and phase; Pending: not reconciled yet.",
             "role",
             "phase",
         )
-        self._gpus = _gauge("gpuruntime_unit_gpus", "GPUs that units ask for, by role.", "role")
+        self._gpus = _gauge("gpuruntime_unit_gpus", "GPUs requested by units, by role.", "role")
         self._stock = _gauge(
             "gpuruntime_stock_units",
-            "Stock units by spec and state: ready to be claimed, claimed and about to be handed over, or unready.",
+            "Stock units, by spec and state: ready to be claimed, claimed for a hand-off, or unready.",
             "spec",
             "state",
         )
@@ -77,7 +77,7 @@ class _Units:
     def fill(self, units: Iterable[GPUUnit], inventory: Inventory) -> None:
         roles: tuple[Role, ...] = get_args(Role)
         phases = Counter({(role, phase): 0 for role in roles for phase in _PHASES})
-        gpus = Counter(dict.fromkeys(roles, 0))
+        gpus = Counter(dict.fromkeys(namespaces, 0))
         stock: dict[str, Counter[str]] = {}
         for unit in units:
             role = inventory.namespaces.role_of(unit.metadata.namespace)
@@ -95,18 +95,18 @@ class _Units:
 
 
 class _Pools:
-    """The metrics of pools, of one scrape."""
+    """Metrics of pools in one scrape."""
 
     def __init__(self) -> None:
         self._families = {
-            "target": _gauge("gpuruntime_pool_target", "Ready stock units that a pool is asked to keep.", "pool"),
+            "target": _gauge("gpuruntime_pool_target", "Desired number of ready stock units of a pool.", "pool"),
             "available": _gauge(
-                "gpuruntime_pool_available", "Stock units of a pool that are ready and not claimed.", "pool"
+                "gpuruntime_pool_available", "Stock units of a pool that are ready and unclaimed.", "pool"
             ),
-            "allocated": _gauge("gpuruntime_pool_allocated", "Active units that live on capacity of a pool.", "pool"),
+            "allocated": _gauge("gpuruntime_pool_allocated", "Active units that use capacity from a pool.", "pool"),
             "stopped": _gauge(
                 "gpuruntime_pool_refill_stopped",
-                "1 while a pool makes no stock units because those that it made failed, else 0.",
+                "1 while a pool has stopped refilling because its stock units failed, else 0.",
                 "pool",
             ),
         }
@@ -121,13 +121,13 @@ class _Pools:
 
 
 class _Hardware:
-    """The metrics of nodes and GPUs, of one scrape."""
+    """Metrics of nodes and GPUs in one scrape."""
 
     def __init__(self) -> None:
-        self._nodes = _gauge("gpuruntime_nodes", "Nodes of the cluster, by whether they are ready.", "ready")
-        self._capacity = _gauge("gpuruntime_gpu_capacity", "GPUs of all nodes, by product.", "product")
+        self._nodes = _gauge("gpuruntime_nodes", "Nodes of the cluster, by readiness.", "ready")
+        self._capacity = _gauge("gpuruntime_gpu_capacity", "GPU capacity of all nodes, by product.", "product")
         self._allocatable = _gauge(
-            "gpuruntime_gpu_allocatable", "GPUs of all nodes that pods can get, by product.", "product"
+            "gpuruntime_gpu_allocatable", "Allocatable GPUs of all nodes, by product.", "product"
         )
 
     def all(self) -> Iterator[Metric]:
@@ -160,12 +160,12 @@ def _figures(pool: StockPool) -> Counter[str]:
 
 
 def _limited(found: dict[str, Counter[str]]) -> Iterator[tuple[str, Counter[str]]]:
-    """The first of them by name, and the sum of the others."""
+    """The first 200 by name, and the sum of the others."""
     names = sorted(found)
-    yield from ((name, found[name]) for name in names[:_SHOWN])
-    if len(names) > _SHOWN:
-        yield _OTHERS, sum((found[name] for name in names[_SHOWN:]), Counter())
+    yield from ((name, found[name]) for name in names[:_MAX_SERIES])
+    if len(names) > _MAX_SERIES:
+        yield _OVERFLOW, sum((found[name] for name in names[_MAX_SERIES:]), Counter())
 
 
-def _gauge(name: str, meaning: str, *labels: str) -> GaugeMetricFamily:
-    return GaugeMetricFamily(name, meaning, labels=labels)
+def _gauge(name: str, documentation: str, *labels: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, documentation, labels=labels)

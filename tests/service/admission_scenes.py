@@ -1,4 +1,4 @@
-"""A cluster that refuses what is done to units, by a policy of its API server, with 422, for the length of a block."""
+"""Admission policies that refuse writes of units, with 422, for the length of a block."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -15,25 +15,23 @@ _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 
 
 def refusing_units(world: ServiceWorld, namespace: str, words: str) -> AbstractAsyncContextManager[None]:
-    """In the block no unit of a namespace can be made or changed, its status aside; who tries is told these words."""
+    """In the block no unit of a namespace can be created or updated, except its status; `words` is the message."""
 
-    async def rehearse() -> None:
-        unit = GPUUnit(ObjectMeta(name="rehearsed", namespace=namespace), GPUUnitSpec("g1.1"))
+    async def dry_run() -> None:
+        unit = GPUUnit(ObjectMeta(name="dry-run", namespace=namespace), GPUUnitSpec("g1.1"))
         await world.admin.create(unit, dry_run=True)
 
-    return _refusing(world, namespace, words, ["CREATE", "UPDATE"], rehearse)
+    return _refusing(world, namespace, words, ["CREATE", "UPDATE"], dry_run)
 
 
 def refusing_deletions(world: ServiceWorld, namespace: str, words: str) -> AbstractAsyncContextManager[None]:
-    """In the block no unit of a namespace can be deleted; who tries is told these words. There is one in it, before and
-    after.
-    """
+    """In the block no unit of a namespace can be deleted; `words` is the message. The namespace holds at least one."""
 
-    async def rehearse() -> None:
+    async def dry_run() -> None:
         name = next(iter(await world.units(namespace)))
         await world.admin.delete(GPUUnit, name, namespace, dry_run=True)
 
-    return _refusing(world, namespace, words, ["DELETE"], rehearse)
+    return _refusing(world, namespace, words, ["DELETE"], dry_run)
 
 
 @asynccontextmanager
@@ -42,7 +40,7 @@ async def _refusing(
     namespace: str,
     words: str,
     operations: Sequence[str],
-    rehearse: Callable[[], Awaitable[None]],
+    dry_run: Callable[[], Awaitable[None]],
 ) -> AsyncIterator[None]:
     admin, name = world.access.admin(), f"refusing-{namespace}"
     rule = {
@@ -63,20 +61,20 @@ async def _refusing(
     admin.create(f"{_ADMISSION}/validatingadmissionpolicies", {"metadata": metadata, "spec": policy})
     try:
         admin.create(f"{_ADMISSION}/validatingadmissionpolicybindings", {"metadata": metadata, "spec": binding})
-        # Nothing but what it says tells that the API server has heard of a policy, or of its end.
-        while not await _is_refused(rehearse):  # noqa: ASYNC110 - see above
+        # Only a refused dry run shows that the API server enforces the policy.
+        while not await _is_refused(dry_run):  # noqa: ASYNC110 - see above
             await asyncio.sleep(0.05)
         yield
     finally:
         for kind in ("validatingadmissionpolicybindings", "validatingadmissionpolicies"):
             admin.delete(f"{_ADMISSION}/{kind}/{name}")
-    while await _is_refused(rehearse):  # noqa: ASYNC110 - see above
+    while await _is_refused(dry_run):  # noqa: ASYNC110 - see above
         await asyncio.sleep(0.05)
 
 
-async def _is_refused(rehearse: Callable[[], Awaitable[None]]) -> bool:
+async def _is_refused(dry_run: Callable[[], Awaitable[None]]) -> bool:
     try:
-        await rehearse()
+        await dry_run()
     except InvalidError:
         return True
     return False

@@ -1,8 +1,8 @@
-"""What is kept of nodes as the API server sends them."""
+"""Summaries of nodes."""
 
 from typing import Any
 
-from gpuruntime.service.reads.node_summary import NodeSummary, summarize_node
+from gpuruntime.service.reads.informers import NodeSummary, summarize_node
 
 
 def node(gpus: Any, product: str = "", ready: str = "True") -> dict[str, Any]:
@@ -16,12 +16,12 @@ def node(gpus: Any, product: str = "", ready: str = "True") -> dict[str, Any]:
     }
 
 
-def test_a_node_is_summarized_by_what_it_has_and_whether_it_is_ready() -> None:
+def test_a_summary_has_the_gpus_of_a_node_and_its_readiness() -> None:
     assert summarize_node(node("8", "L40S")) == NodeSummary(is_ready=True, product="L40S", capacity=8, allocatable=8)
     assert summarize_node(node("1k", ready="Unknown")) == NodeSummary(is_ready=False, capacity=1000, allocatable=1000)
 
 
-def test_a_node_that_says_nothing_or_nonsense_has_no_gpus() -> None:
+def test_a_node_with_no_or_an_invalid_gpu_count_has_no_gpus() -> None:
     bare = summarize_node({"metadata": {"name": "n"}})
     nonsense = summarize_node(node("many"))
 
@@ -29,7 +29,7 @@ def test_a_node_that_says_nothing_or_nonsense_has_no_gpus() -> None:
     assert nonsense.capacity == 0
 
 
-def test_a_node_is_ready_or_says_why_it_is_not() -> None:
+def test_a_node_that_is_not_ready_has_a_reason_and_a_message() -> None:
     conditions = [
         {"type": "MemoryPressure", "status": "Unknown"},
         {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "message": "Kubelet stopped posting"},

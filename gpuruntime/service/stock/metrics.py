@@ -1,4 +1,4 @@
-"""The metrics of claims: how long they take, what comes of them, how often somebody was faster."""
+"""Metrics of claims: duration by outcome, and conflicts."""
 
 from collections.abc import Iterable
 from typing import Literal, get_args
@@ -15,7 +15,7 @@ ClaimOutcome = Literal["claimed", "insufficient", "error"]
 
 
 class ClaimCounters:
-    """What a process counts of its claims. Every outcome has its figure from the start."""
+    """Counters of the claims of a process. Every outcome has its series from the start."""
 
     __slots__ = ("conflicts", "durations")
 
@@ -24,19 +24,19 @@ class ClaimCounters:
             outcome: Histogram(REQUEST_BUCKETS) for outcome in get_args(ClaimOutcome)
         }
         self.conflicts = 0
-        """Times that a candidate was gone, or another than it was seen, when it was to be claimed."""
+        """Claims that failed because the stock unit had changed or was gone."""
 
     def ended(self, outcome: ClaimOutcome, seconds: float) -> None:
-        """Count a claim that ended."""
+        """Count a claim that ended, with its duration."""
         self.durations[outcome].observe(seconds)
 
-    def turned_away(self) -> None:
-        """Count a request that was refused without a try, because the cache shows nothing to claim."""
+    def rejected(self) -> None:
+        """Count a request that was rejected without an attempt, because the cache shows nothing to claim."""
         self.ended("insufficient", 0.0)
 
 
 class ClaimCollector(Collector):
-    """Shows the counters in a registry."""
+    """Collects the counters of claims."""
 
     def __init__(self, registry: CollectorRegistry, counters: ClaimCounters) -> None:
         self._counters = counters
@@ -45,14 +45,14 @@ class ClaimCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         seconds = HistogramMetricFamily(
             "gpuruntime_claim_seconds",
-            "Seconds from wanting a stock unit to having one or not; refused without a try counts as 0.",
+            "Duration of a claim of a stock unit, in seconds, by outcome; a rejection without an attempt counts as 0.",
             labels=("outcome",),
         )
         for outcome, durations in self._counters.durations.items():
             seconds.add_metric((outcome,), durations.cumulative(), durations.total)
         conflicts = CounterMetricFamily(
             "gpuruntime_claim_conflicts",
-            "Times that somebody was faster, or the stock unit had changed, and the next one was tried.",
+            "Claims of a stock unit that failed because it had changed or was gone; the next one is tried.",
             self._counters.conflicts,
         )
         return seconds, conflicts

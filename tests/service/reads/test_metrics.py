@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry
 from gpuruntime.api.names import CLAIM_ID
 from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.service.reads.inventory import Inventory
-from gpuruntime.service.reads.inventory_metrics import InventoryCollector
+from gpuruntime.service.reads.metrics import InventoryCollector
 from tests.control.operator_scenes import scripted_cache, serve
 from tests.control.scenes import running
 
@@ -42,7 +42,7 @@ def node(name: str, gpus: int, ready: str) -> dict[str, Any]:
 async def stocked(
     units: list[dict[str, Any]], pools: list[dict[str, Any]], nodes: list[dict[str, Any]]
 ) -> AsyncIterator[CollectorRegistry]:
-    """The registry of a process whose caches hold these."""
+    """The registry of a process whose caches hold these objects."""
     async with scripted_cache() as (server, cache):
         for namespace in Namespaces().units:
             for plural, kind, objects in (("gpuunits", "GPUUnit", units), ("stockpools", "StockPool", pools)):
@@ -63,7 +63,7 @@ def figures(registry: CollectorRegistry, name: str) -> Mapping[tuple[str, ...], 
 
 
 async def test_units_are_counted_by_role_and_phase_and_stock_by_spec_and_state() -> None:
-    claimed = {"annotations": {CLAIM_ID: "somebody"}}
+    claimed = {"annotations": {CLAIM_ID: "uid"}}
     units = [
         unit("a", "runtime-instance", gpu=2, status=READY),
         unit("b", "runtime-instance", gpu=1),
@@ -88,7 +88,7 @@ async def test_units_are_counted_by_role_and_phase_and_stock_by_spec_and_state()
     assert gpus == {("active",): 3, ("stock",): 4}
 
 
-async def test_pools_show_what_they_have_and_should_have_and_whether_they_stopped() -> None:
+async def test_pools_show_desired_and_actual_stock_and_whether_refill_stopped() -> None:
     stopped = [{"type": "Ready", "status": "False", "reason": "RefillStopped"}]
     pools = [pool("full", 2, available=2, allocated=5), pool("poor", 3, conditions=stopped)]
 
@@ -106,7 +106,7 @@ async def test_pools_show_what_they_have_and_should_have_and_whether_they_stoppe
     }
 
 
-async def test_beyond_two_hundred_names_the_others_are_counted_together() -> None:
+async def test_more_than_two_hundred_names_share_one_series() -> None:
     units = [unit(f"u{number}", "runtime-stock", spec=f"spec-{number:03}") for number in range(203)]
     pools = [pool(f"p{number:03}", 10) for number in range(202)]
 
@@ -117,7 +117,7 @@ async def test_beyond_two_hundred_names_the_others_are_counted_together() -> Non
     assert (len(targets), targets["exceeded_cardinality_limit",]) == (201, 20)
 
 
-async def test_nodes_and_their_gpus_are_added_up() -> None:
+async def test_nodes_and_their_gpus_are_summed() -> None:
     nodes = [node("n1", 8, "True"), node("n2", 4, "Unknown")]
 
     async with stocked([], [], nodes) as registry:

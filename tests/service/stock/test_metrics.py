@@ -1,15 +1,15 @@
 from prometheus_client import CollectorRegistry
 
-from gpuruntime.service.stock.claim_metrics import ClaimCollector, ClaimCounters
+from gpuruntime.service.stock.metrics import ClaimCollector, ClaimCounters
 
 
-def test_claims_are_shown_by_what_came_of_them_each_from_the_start() -> None:
+def test_claims_are_counted_by_outcome_and_every_outcome_has_a_series_from_the_start() -> None:
     registry, counters = CollectorRegistry(), ClaimCounters()
     ClaimCollector(registry, counters)
 
     counters.ended("claimed", 0.02)
     counters.ended("claimed", 0.2)
-    counters.turned_away()
+    counters.rejected()
     counters.conflicts += 3
 
     shown = {

@@ -1,14 +1,14 @@
-"""Operations: every write request happens once, whoever sends it how often to whichever replica.
+"""Idempotent writes: a request is executed once, however often and to whichever replica it is sent.
 
 ::
 
-    submit ──creates the Operation──> work ──> ended, with a result or an error
-       │              │                 └────> withdrawn, because nothing came of it: the operationID is free again
-       │              └──dies──> another replica takes over, see `operation_upkeep`
-       └──finds the Operation──> another request?  refused
-                                 answered?         the same answer, see `operation_answers`
-                                 failed?           tried anew
-                                 under way?        waited for, until the answer is known
+    submit ──creates the Operation──> execute ──> ended, with a result or an error
+       │              │                   └─────> withdrawn, because nothing was changed: the operationID is free again
+       │              └──process dies──> another replica takes over, see `controller`
+       └──finds the Operation──> of another request?  refused
+                                 has a result?        the same result, see `answers`
+                                 failed?              executed again
+                                 running?             waits until the result is known
 """
 
 import asyncio
@@ -25,9 +25,9 @@ from gpuruntime.control import Informer, write_status
 from gpuruntime.control.leadership.fence import seconds_since_boot
 from gpuruntime.kube import AlreadyExistsError, Client, ConflictError, NotFoundError, Transport
 from gpuruntime.meta import ObjectKey, Struct, TypedObject
-from gpuruntime.service.errors import FailedForGoodError, NotFinishedError, NotRunningError, OperationConflictError
+from gpuruntime.service.errors import NotFinishedError, NotRunningError, OperationConflictError, OperationFailedError
 from gpuruntime.service.log_context import current_request_id, logged_for
-from gpuruntime.service.operations.answers import Answers, Trace
+from gpuruntime.service.operations.answers import Answers, Evidence
 from gpuruntime.service.operations.background import BackgroundThrottle
 from gpuruntime.service.operations.lease import OperationLease, Outcome
 from gpuruntime.service.operations.liveness import CircuitBreaker, Liveness
@@ -37,21 +37,23 @@ from gpuruntime.service.operations.record import (
     has_ended,
     new_operation,
     request_hash,
-    taken,
+    taken_over,
 )
-from gpuruntime.service.operations.worker import OperationRunner
+from gpuruntime.service.operations.worker import OperationWorker
 
-__all__ = ["Operations", "Performed", "Submitted"]
+__all__ = ["DEFAULT_WAIT_SECONDS", "Operations", "Performed", "Submitted"]
 
 _LOG = logging.getLogger(__name__)
-_LOOK_SECONDS: Final = 1.0
+DEFAULT_WAIT_SECONDS: Final = 20.0
+"""How long a caller waits for the result of its request by default."""
+_POLL_SECONDS: Final = 1.0
 _GRACE_SECONDS: Final = 5.0
 _ATTEMPTS: Final = 5
 
 
 @frozen
 class Submitted:
-    """A request that is recorded: its Operation as it was seen, and whether it had been sent before."""
+    """A recorded request: its Operation as it was read, and whether the request had been sent before."""
 
     operation: Operation
     is_replay: bool
@@ -60,9 +62,10 @@ class Submitted:
 
 @frozen
 class Performed:
-    """A request that was carried out, now or before.
+    """A request that was executed, now or before.
 
-    `object` is what it made, if that was just now; what was made before may look otherwise by now.
+    `object` is the written object if this call executed the request; after a replay it is None, because the object may
+    have changed since.
     """
 
     operation: Operation
@@ -73,64 +76,66 @@ class Performed:
 
 @frozen
 class _Running:
-    """An Operation that this process works on."""
+    """An Operation that this process executes."""
 
-    hold: OperationLease
+    lease: OperationLease
     task: asyncio.Task[None]
 
 
 class _WithdrawnError(Exception):
-    """The Operation that was waited for is gone: nothing came of it."""
+    """The awaited Operation is gone: nothing was changed."""
 
 
 class Operations:
-    """Records requests as Operations, and works on those that were sent to this process.
+    """Records requests as Operations, and executes those that were sent to this process.
 
     Guarantees:
-        - Of requests with one operationID, one is carried out; across replicas, because the API server stores one
+        - Of requests with one operationID, one is executed; across replicas too, because the API server stores one
           Operation of a name.
-        - What was submitted goes on when the caller goes away, and is taken over when the process does.
-        - While the API server is silent, a caller hears so in some seconds (`Liveness`); what it submitted goes on.
-        - A request of which nothing came leaves nothing behind, also no Operation.
+        - A submitted request continues when the caller goes away, and is taken over when the process dies.
+        - While the API server is down, a caller gets an error after a few seconds (`Liveness`); its request continues.
+        - A request that changed nothing leaves no Operation behind.
 
     Assumptions:
-        `run` runs while requests are submitted. The identity is this process's own.
+        `run` runs while requests are submitted. `identity` is unique to this process.
     """
 
     def __init__(
         self,
         transport: Transport,
         informer: Informer[Operation],
-        runner: OperationRunner,
+        worker: OperationWorker,
         *,
         namespace: str,
         field_manager: str,
         identity: str,
         timing: LeaseTiming | None = None,
         clock: Callable[[], float] = seconds_since_boot,
-        signs: Liveness | None = None,
-        traces: Sequence[Trace[Any]] = (),
+        liveness: Liveness | None = None,
+        evidence: Sequence[Evidence[Any]] = (),
     ) -> None:
         self.timing = timing or LeaseTiming()
         self.namespace = namespace
         self.clock = clock
         self._transport = transport
-        self._signs = signs or Liveness(transport)
+        self._liveness = liveness or Liveness(transport)
         self._informer = informer
-        self._runner = runner
+        self._worker = worker
         self._field_manager = field_manager
         self._identity = identity
-        # A creation that takes longer would leave no time to work in.
+        # A create that takes longer than the renew deadline would leave no time to work.
         self._client = Client(transport, field_manager=field_manager, timeout=self.timing.renew)
-        # For what a caller waits for, and nobody else.
-        self._asker = Client(CircuitBreaker(self._signs), field_manager=field_manager, timeout=self.timing.renew)
-        self._answers = Answers(informer, {trace.type: trace for trace in traces})
-        self._precedence = BackgroundThrottle(self.timing.renew / 2)
+        # For requests that a caller waits for.
+        self._caller_client = Client(
+            CircuitBreaker(self._liveness), field_manager=field_manager, timeout=self.timing.renew
+        )
+        self._answers = Answers(informer, {each.type: each for each in evidence})
+        self._throttle = BackgroundThrottle(self.timing.renew / 2)
         self._tasks: asyncio.TaskGroup | None = None
         self._running: dict[str, _Running] = {}
 
     async def run(self) -> None:
-        """Own what was submitted, until cancelled; then what is under way has a moment to end, or is left to others."""
+        """Own the tasks of submitted requests until cancelled; running ones then have a shutdown grace of 5 s."""
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
             try:
@@ -141,88 +146,95 @@ class Operations:
                     tasks_left = [running.task for running in self._running.values()]
                     await asyncio.wait(tasks_left, timeout=_GRACE_SECONDS)
                 if self._running:
-                    _LOG.warning("operations are left to other processes", extra={"operations": sorted(self._running)})
+                    _LOG.warning("leaving operations to other replicas", extra={"operations": sorted(self._running)})
 
     @property
     def is_accepting(self) -> bool:
-        """Whether requests can be submitted to this process."""
+        """Whether this process accepts requests."""
         return self._tasks is not None
 
     def is_running(self, name: str) -> bool:
-        """Whether this process works on the Operation of this name."""
+        """Whether this process executes the Operation of this name."""
         return name in self._running
 
     def as_known(self, operation: Operation) -> Operation:
-        """The Operation with what came of it, if that is known and not written down yet."""
+        """The Operation with its result, if that is known and not stored yet."""
         result = None if has_ended(operation) else self._result(operation)
         if result is None:
             return operation
         return evolve(operation, status=evolve(operation.status, state=SUCCEEDED, result=result))
 
     async def find(self, operation_id: str) -> Operation | None:
-        """The Operation of an operationID, live; None if there is none."""
+        """Live read of the Operation of an operationID; None if there is none."""
         try:
-            return await self._asker.get(Operation, operation_name(operation_id), self.namespace)
+            return await self._caller_client.get(Operation, operation_name(operation_id), self.namespace)
         except NotFoundError:
             return None
 
     async def submit(
         self, operation_id: str, type_: str, request: Struct, *, stored: Struct | None = None
     ) -> Submitted:
-        """Record a request, and begin to work on it unless it was recorded before.
+        """Record a request, and start its execution unless it was recorded before.
 
-        `request` is what the caller asks for, normalised; `stored`, if it is more, is what the work has to know.
+        `request` is what the caller asks for, normalised; its hash identifies a replay. `stored` is what the handler
+        needs, if that is more.
 
         Raises:
             OperationConflictError: the operationID was used for another request.
-            NotRunningError: this process does not work.
-            KubeError: the server is away; the request may be recorded.
+            NotRunningError: this process does not accept requests.
+            KubeError: the API server is not available; the request may be recorded.
         """
         digest = request_hash(type_, request)
         for _ in range(_ATTEMPTS):
             submitted = await self._record(operation_id, type_, digest, stored or request)
             if submitted is not None:
                 return submitted
-        raise NotFinishedError(f"operation {operation_id} comes and goes all the time; try again later")
+        raise NotFinishedError(f"operation {operation_id} is created and deleted repeatedly; try again later")
 
     async def perform(
-        self, operation_id: str, type_: str, request: Struct, *, stored: Struct | None = None, within: float
+        self,
+        operation_id: str,
+        type_: str,
+        request: Struct,
+        *,
+        stored: Struct | None = None,
+        within: float = DEFAULT_WAIT_SECONDS,
     ) -> Performed:
-        """Record a request and wait for what comes of it, for so many seconds.
+        """Record a request and wait up to `within` seconds for its result.
 
         Raises:
-            ServiceError: nothing came of it; or it is not finished, see NotFinishedError.
-            KubeError: the server is away; the request may be recorded.
+            ServiceError: nothing was changed; or it is not finished, see NotFinishedError.
+            KubeError: the API server is not available; the request may be recorded.
         """
         deadline = self.clock() + within
         while True:
-            with self._precedence.awaited():
+            with self._throttle.foreground():
                 submitted = await self.submit(operation_id, type_, request, stored=stored)
                 if submitted.outcome is not None:
-                    await self._signs.wait(submitted.outcome, deadline - self.clock())
+                    await self._liveness.wait(submitted.outcome, deadline - self.clock())
             with suppress(_WithdrawnError):
                 outcome = await self._outcome(submitted, deadline)
                 return Performed(submitted.operation, outcome.result, submitted.is_replay, outcome.object)
 
     async def take_over(self, operation: Operation) -> None:
-        """Work on an Operation that nobody works on any more, to its end or to the next failure.
+        """Acquire the expired lease of an Operation, and work on it until it ends or the attempt is interrupted.
 
         Raises:
-            ConflictError: somebody else was faster.
-            NotFoundError: it is gone.
-            KubeError: the server is away.
+            ConflictError: another replica acquired the lease first.
+            NotFoundError: the Operation is gone.
+            KubeError: the API server is not available.
         """
         owner, began = self._new_owner(), self.clock()
-        status = taken(operation.status, owner, self._transport.server_time.now())
+        status = taken_over(operation.status, owner, self._transport.server_time.now())
         written = await write_status(self._client, operation, status)
-        self._runner.counters.taken_over[operation.spec.type] += 1
-        running = self._begin(written or operation, owner, began)
+        self._worker.counters.taken_over[operation.spec.type] += 1
+        running = self._start(written or operation, owner, began)
         await asyncio.wait([running.task])
 
     async def _record(self, operation_id: str, type_: str, digest: str, stored: Struct) -> Submitted | None:
-        """The recorded request; None if an Operation of its operationID came and went meanwhile."""
+        """The recorded request; None if another Operation of this operationID was deleted meanwhile."""
         if self._tasks is None:
-            raise NotRunningError(f"operation {operation_id} is not accepted: this process is starting or stopping")
+            raise NotRunningError(f"operation {operation_id} was not accepted: this process starts or stops; try again")
         key = ObjectKey(self.namespace, operation_name(operation_id))
         if key in self._informer.store and (known := await self.find(operation_id)) is not None:
             return await self._replayed(known, type_, digest)
@@ -230,30 +242,30 @@ class Operations:
         named = {"namespace": self.namespace, "created_by": owner, "request_id": current_request_id.get()}
         wanted = new_operation(operation_id, type_, digest, stored, **named)
         recorded: asyncio.Future[Submitted | Operation | None] = asyncio.get_running_loop().create_future()
-        # Whoever waited for it may have gone.
+        # Retrieves the exception: the caller that waited may have gone away.
         recorded.add_done_callback(lambda ended: ended.exception())
         if self._tasks is None:
             raise self._stopping(wanted)
-        # Not the caller's own task: one that goes away, or loses patience, must leave nothing behind that nobody does.
+        # Not in the caller's task: if that is cancelled after the create, nobody would execute the Operation.
         self._tasks.create_task(self._create(wanted, owner, recorded), name=f"record of {key.name}")
-        await self._signs.wait(recorded)
+        await self._liveness.wait(recorded)
         found = recorded.result()
         return await self._replayed(found, type_, digest) if isinstance(found, Operation) else found
 
     async def _create(
         self, wanted: Operation, owner: str, recorded: "asyncio.Future[Submitted | Operation | None]"
     ) -> None:
-        """Record a request and begin to work on it; `recorded` tells whoever waits what came of it."""
+        """Create the Operation, start its execution, and complete `recorded`."""
         try:
             recorded.set_result(await self._created(wanted, owner))
-        except Exception as error:  # noqa: BLE001 - it is the caller's; what others asked for goes on
+        except Exception as error:  # noqa: BLE001 - the error is the caller's; requests of others continue
             recorded.set_exception(error)
         finally:
             if not recorded.done():
                 recorded.set_exception(self._stopping(wanted))
 
     async def _created(self, wanted: Operation, owner: str) -> Submitted | Operation | None:
-        """The request, begun; or the Operation that was there before; or None, if that is gone again."""
+        """The started request; or the Operation that existed already; or None if that is gone again."""
         began, meta = self.clock(), wanted.metadata
         try:
             operation = await self._client.create(wanted)
@@ -262,83 +274,82 @@ class Operations:
                 operation = await self._client.get(Operation, meta.name, meta.namespace)
             except NotFoundError:
                 return None
-            # A server that asked us to try again may have stored the first try.
+            # A retried create may meet the Operation that its first try stored.
             if operation.metadata.annotations.get(CREATED_BY) != owner:
                 return operation
-        running = self._begin(operation, owner, began)
-        return Submitted(operation, is_replay=False, outcome=running.hold.outcome)
+        running = self._start(operation, owner, began)
+        return Submitted(operation, is_replay=False, outcome=running.lease.outcome)
 
     async def _replayed(self, found: Operation, type_: str, digest: str) -> Submitted | None:
         if (found.spec.type, found.spec.request_hash) != (type_, digest):
             raise OperationConflictError(
-                f"operation {found.spec.operation_id} exists already with another request "
+                f"operationID {found.spec.operation_id!r} was used for another request "
                 f"({found.spec.type}); send the same request, or choose another operationID"
             )
         if found.status.state != FAILED:
             return Submitted(found, is_replay=True)
-        # Half done and ended: whoever sends it again wants the rest done. The names of what was made are the same.
+        # Failed halfway: a caller that sends it again wants the rest. Names of created objects follow from the request,
+        # so a new Operation continues where the failed one stopped.
         meta = found.metadata
         with suppress(NotFoundError, ConflictError):
-            await self._asker.delete(
+            await self._caller_client.delete(
                 Operation, meta.name, meta.namespace, uid=meta.uid, resource_version=meta.resource_version
             )
         return None
 
     async def _outcome(self, submitted: Submitted, deadline: float) -> Outcome:
         current = submitted.operation
-        late = NotFinishedError(f"operation {current.spec.operation_id} is under way; ask again")
+        late = NotFinishedError(f"operation {current.spec.operation_id} is still running; ask again")
         if submitted.outcome is not None:
             if not submitted.outcome.done():
                 raise late
             return submitted.outcome.result()
-        # The caches tell when there is news. Looks at the server are for caches that are behind, and get rarer, so that
-        # those who wait do not keep a late server busy.
-        look = _LOOK_SECONDS
+        # Waits on the caches. Live reads are for caches that lag; they become rarer, to spare a slow API server.
+        poll = _POLL_SECONDS
         while (result := self._result(current)) is None:
             if current.status.error is not None:
-                raise FailedForGoodError(current.status.error.code, current.status.error.message)
+                raise OperationFailedError(current.status.error.code, current.status.error.message)
             left, own = deadline - self.clock(), self._own(current)
-            if left <= 0 or (own is not None and not await self._signs.wait(own, left)):
+            if left <= 0 or (own is not None and not await self._liveness.wait(own, left)):
                 raise late
-            # Of two callers of this process, both hear the same, also if nothing came of it.
-            current = await self._later(current, min(left, look)) if own is None else _answered(current, own)
-            look *= 2
+            # Two callers of this process receive the same, also if nothing was changed.
+            current = await self._later(current, min(left, poll)) if own is None else _with_outcome(current, own)
+            poll *= 2
         return Outcome(result)
 
     async def _later(self, operation: Operation, within: float) -> Operation:
-        """The Operation when the caches show something new of it, or after so many seconds, with its answer if there is
-        one.
+        """The Operation, with its result if there is one, when the caches show its end or after `within` seconds.
 
         Raises:
             _WithdrawnError: it is gone.
         """
-        await self._answers.news(operation, within)
+        await self._answers.wait(operation, within)
         if self._result(operation) is not None:
             return operation
-        # The caches may be of another time than the server.
+        # The caches may lag behind the server.
         found = await self.find(operation.spec.operation_id)
         if found is None or found.metadata.uid != operation.metadata.uid:
             raise _WithdrawnError
-        return await self._answers.completed(self._asker, found)
+        return await self._answers.completed(self._caller_client, found)
 
     def _result(self, operation: Operation) -> OperationResult | None:
-        """What came of an Operation, as far as that is certain; it may not be written down yet."""
+        """The result of an Operation if it is certain; it may not be stored yet."""
         own = self._own(operation)
         if own is not None and own.done() and own.exception() is None:
             return own.result().result
         return self._answers.known(operation)
 
     def _own(self, operation: Operation) -> asyncio.Future[Outcome] | None:
-        """The outcome of an Operation that this process works on."""
+        """The outcome of an Operation that this process executes; None if it does not."""
         running = self._running.get(operation.metadata.name)
-        if running is None or running.hold.operation.metadata.uid != operation.metadata.uid:
+        if running is None or running.lease.operation.metadata.uid != operation.metadata.uid:
             return None
-        return running.hold.outcome
+        return running.lease.outcome
 
-    def _begin(self, operation: Operation, owner: str, began: float) -> _Running:
+    def _start(self, operation: Operation, owner: str, began: float) -> _Running:
         if self._tasks is None:
             raise self._stopping(operation)
-        hold = OperationLease(
+        lease = OperationLease(
             operation,
             self._transport,
             owner=owner,
@@ -346,22 +357,22 @@ class Operations:
             field_manager=self._field_manager,
             timing=self.timing,
             clock=self.clock,
-            precedence=self._precedence,
+            throttle=self._throttle,
         )
         name = operation.metadata.name
         with logged_for(operation):
-            task = self._tasks.create_task(self._runner.carry_out(hold), name=f"operation {name}")
-        running = self._running[name] = _Running(hold, task)
+            task = self._tasks.create_task(self._worker.execute(lease), name=f"operation {name}")
+        running = self._running[name] = _Running(lease, task)
         task.add_done_callback(lambda _: self._running.pop(name) if self._running.get(name) is running else None)
         return running
 
     def _stopping(self, operation: Operation) -> NotRunningError:
-        return NotRunningError(f"operation {operation.spec.operation_id} is left to others: this process is stopping")
+        return NotRunningError(f"operation {operation.spec.operation_id} is left to other replicas: this process stops")
 
     def _new_owner(self) -> str:
-        """Who works on an Operation: a name that no other attempt of any process has."""
+        """A lease owner: unique to this attempt, in all processes."""
         return f"{self._identity}/{uuid.uuid4().hex[:8]}"
 
 
-def _answered(operation: Operation, outcome: asyncio.Future[Outcome]) -> Operation:
+def _with_outcome(operation: Operation, outcome: asyncio.Future[Outcome]) -> Operation:
     return evolve(operation, status=evolve(operation.status, result=outcome.result().result))

@@ -1,0 +1,157 @@
+"""The informers that reconcilers and use cases of a process share: units with their indexes, nodes, Operations.
+
+The first caller of `Cache.informer` fixes the indexes and the form of a kind. So all callers get theirs here.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from attrs import frozen
+
+from gpuruntime.api.envelope import GPU_PRODUCT
+from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.names import CLAIM_ID, POOL_LABEL, label_value
+from gpuruntime.api.operation import Operation
+from gpuruntime.api.namespaces import SYSTEM_NAMESPACE, Namespaces
+from gpuruntime.control import Cache, Index, Informer, Store, projected
+from gpuruntime.desired.pool_units import maker_of
+from gpuruntime.desired.provenance import Provenance
+from gpuruntime.kube.builtin.nodes import Node
+from gpuruntime.meta import ObjectKey, QuantityError, parse_quantity
+
+__all__ = [
+    "NodeSummary",
+    "source_pool_key",
+    "summarize_node",
+    "units_claimed_by",
+    "units_from_pool",
+    "units_of_pool",
+    "units_that_took",
+    "watch_nodes",
+    "watch_operations",
+    "watch_units",
+]
+
+_GPUS: Final = "nvidia.com/gpu"
+_NANO: Final = 10**9
+
+
+def watch_operations(cache: Cache, namespace: str = SYSTEM_NAMESPACE) -> Informer[Operation]:
+    """The informer of Operations."""
+    return cache.informer(Operation, namespaces=[namespace])
+
+
+def watch_units(cache: Cache, namespaces: Sequence[str] = ()) -> Informer[GPUUnit]:
+    """The informer of the units in these namespaces; () is all."""
+    return cache.informer(GPUUnit, namespaces=namespaces, indexes=_INDEXES)
+
+
+@frozen
+class NodeSummary:
+    """Readiness of a node, with reason and message if it is not ready, and its GPUs."""
+
+    is_ready: bool
+    reason: str = ""
+    message: str = ""
+    product: str = ""
+    capacity: int = 0
+    allocatable: int = 0
+
+
+def summarize_node(raw: Mapping[str, Any]) -> NodeSummary:
+    """The summary of a node in its JSON form. A node without a Ready condition is not ready, for no reason.
+
+    A GPU count that is not a quantity counts as 0.
+    """
+    status = raw.get("status") or {}
+    conditions = status.get("conditions") or ()
+    ready: Mapping[str, Any] = next((condition for condition in conditions if condition["type"] == "Ready"), {})
+    is_ready = ready.get("status") == "True"
+    return NodeSummary(
+        is_ready=is_ready,
+        reason="" if is_ready else ready.get("reason") or "",
+        message="" if is_ready else ready.get("message") or "",
+        product=(raw["metadata"].get("labels") or {}).get(GPU_PRODUCT, ""),
+        capacity=_gpus(status.get("capacity")),
+        allocatable=_gpus(status.get("allocatable")),
+    )
+
+
+def watch_nodes(cache: Cache) -> Informer[NodeSummary]:
+    """The informer of nodes; the cache holds their summaries only."""
+    return cache.informer(projected(Node.KIND, summarize_node))
+
+
+def _gpus(resources: Mapping[str, Any] | None) -> int:
+    try:
+        return parse_quantity(str((resources or {}).get(_GPUS, 0))).nanos // _NANO
+    except QuantityError:
+        return 0
+
+
+def units_of_pool(units: Store[GPUUnit], pool: ObjectKey) -> tuple[GPUUnit, ...]:
+    """The stock units with the label of a pool, or created by it, claimed ones included."""
+    return units.list(pool.namespace, where={_OF_POOL.name: label_value(pool.name)}).items
+
+
+def units_from_pool(units: Store[GPUUnit], pool: ObjectKey) -> tuple[GPUUnit, ...]:
+    """The active units whose provenance names a pool."""
+    return units.list(where={_FROM_POOL.name: str(pool)}).items
+
+
+def units_claimed_by(units: Store[GPUUnit], claim: str) -> tuple[GPUUnit, ...]:
+    """The units with the id of a claim: the claimed stock unit, and the active unit that takes it over."""
+    return units.list(where={_CLAIMED_BY.name: claim}).items
+
+
+def units_that_took(units: Store[GPUUnit], stock: GPUUnit, namespaces: Namespaces) -> tuple[GPUUnit, ...]:
+    """The active units whose provenance names a stock unit, except those being deleted; normally at most one."""
+    found = units.list(where={_TAKEN_FROM.name: _stock_value(stock.key, stock.metadata.uid)}).items
+    return tuple(
+        unit
+        for unit in found
+        if unit.metadata.deletion_timestamp is None and not namespaces.is_stock(unit.metadata.namespace)
+    )
+
+
+def source_pool_key(provenance: Provenance) -> ObjectKey | None:
+    """The pool that supplied the stock unit; None if none did."""
+    return ObjectKey(provenance.stock.namespace, provenance.pool) if provenance.pool else None
+
+
+def _source(raw: Mapping[str, Any]) -> Provenance | None:
+    return Provenance.read(raw["metadata"].get("annotations") or {})
+
+
+def _source_pools(raw: Mapping[str, Any]) -> Iterable[str]:
+    found = _source(raw)
+    pool = None if found is None else source_pool_key(found)
+    return () if pool is None else (str(pool),)
+
+
+def _source_units(raw: Mapping[str, Any]) -> Iterable[str]:
+    found = _source(raw)
+    return () if found is None else (_stock_value(found.stock, found.uid),)
+
+
+def _stock_value(stock: ObjectKey, uid: str) -> str:
+    return f"{stock} {uid}"
+
+
+def _claims(raw: Mapping[str, Any]) -> Iterable[str]:
+    annotations = raw["metadata"].get("annotations") or {}
+    return (annotations[CLAIM_ID],) if CLAIM_ID in annotations else ()
+
+
+def _pools(raw: Mapping[str, Any]) -> Iterable[str]:
+    metadata = raw["metadata"]
+    label = (metadata.get("labels") or {}).get(POOL_LABEL)
+    maker = maker_of(metadata.get("annotations") or {})
+    return {value for value in (label, label_value(maker)) if value}
+
+
+_OF_POOL: Final = Index("pool", _pools)
+_FROM_POOL: Final = Index("source pool", _source_pools)
+_CLAIMED_BY: Final = Index("claim", _claims)
+_TAKEN_FROM: Final = Index("source stock unit", _source_units)
+_INDEXES: Final = (_OF_POOL, _FROM_POOL, _CLAIMED_BY, _TAKEN_FROM)

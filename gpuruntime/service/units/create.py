@@ -1,0 +1,265 @@
+"""Creating an active unit: by a hand-off from a stock unit, or cold.
+
+::
+
+    claim a stock unit ──> create the active unit, which names it ──> delete the stock unit
+                                  the point of no return
+
+If the process dies, the replica that takes the Operation over does this:
+
+    before the claim        it starts again
+    after the claim         it finds the claim by the Operation's UID, and continues with it. If the Operation is gone,
+                            the claim is void, and the claim reconciler releases it
+    after the creation      it finds the active unit, and deletes the stock unit that it names. Without any API replica
+                            the claim reconciler does. A duplicate of the request gets its result at once, on any
+                            replica, because the active unit carries the Operation's UID: see `unit_evidence`
+    after the deletion      it finds the active unit, and ends the Operation
+"""
+
+from collections.abc import Collection
+from contextlib import suppress
+from typing import ClassVar
+
+from attrs import evolve, field, frozen
+
+from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec, UnitAccess
+from gpuruntime.api.names import CLAIM_ID, OPERATION_ID, REQUEST_HASH, SOURCE_STOCK_MARKS
+from gpuruntime.api.operation import CREATE_GPU_UNIT, Operation, OperationResult
+from gpuruntime.api.placement import PullSecret
+from gpuruntime.api.namespaces import INSTANCE_NAMESPACE, STOCK_NAMESPACE, Namespaces
+from gpuruntime.api.security_profile import BASELINE
+from gpuruntime.api.unit_template import UnitTemplate
+from gpuruntime.control import Informer, Store
+from gpuruntime.desired.provenance import Provenance, claim_of, provenance_of
+from gpuruntime.kube import AlreadyExistsError, Client, NotFoundError
+from gpuruntime.meta import (
+    EMPTY,
+    DecodeError,
+    FrozenDict,
+    ObjectKey,
+    ObjectMeta,
+    Struct,
+    decode,
+    is_dns_subdomain,
+    thaw,
+)
+from gpuruntime.service.errors import NameTakenError, RefusedError
+from gpuruntime.service.objects.admission import REFUSALS, label_problems, raise_if_any, refusal, unit_problems
+from gpuruntime.service.operations.answers import Evidence
+from gpuruntime.service.operations.lease import OperationLease, Outcome
+from gpuruntime.service.reads.reader import read_or_none
+from gpuruntime.service.stock.claim import StockClaims, WantedStock, no_capacity
+from gpuruntime.service.stock.release import settle_claim
+from gpuruntime.service.stock.seed import Envelope, stock_namespace_problems
+
+__all__ = ["CreateUnit", "CreateUnitHandler", "active_unit", "check_create", "result_of", "unit_evidence"]
+
+
+@frozen
+class CreateUnit(Struct):
+    """Create an active unit: with the capacity of a ready stock unit of the spec, or cold, with its own envelope.
+
+    `envelope` is for a cold start only; otherwise the stock unit has it. `stock_name` names the stock unit to take; ""
+    is the oldest of the spec.
+    """
+
+    name: str
+    spec_name: str
+    image: str
+    namespace: str = INSTANCE_NAMESPACE
+    stock_namespace: str = STOCK_NAMESPACE
+    stock_name: str = ""
+    template: UnitTemplate = field(default=UnitTemplate())
+    access: UnitAccess = field(default=UnitAccess())
+    image_pull_secrets: tuple[PullSecret, ...] = ()
+    security_profile: str = BASELINE
+    labels: FrozenDict[str, str] = EMPTY
+    cold_start: bool = False
+    envelope: Envelope | None = None
+
+
+def check_create(request: CreateUnit, namespaces: Namespaces, namespaces: Collection[str] = ()) -> None:
+    """Return if the request is valid, for a unit in one of these namespaces; () is all.
+
+    Raises:
+        InvalidRequestError: it is not.
+    """
+    problems = []
+    if not is_dns_subdomain(request.name):
+        problems.append(f"name: expected lower-case letters, digits, '-' and '.', got {request.name!r}")
+    if namespaces.is_stock(request.namespace):
+        problems.append(f"namespace: expected one for active units, got the stock namespace {request.namespace!r}")
+    elif namespaces and request.namespace not in namespaces:
+        # No controller watches that namespace: the unit would never start, and its stock would be lost.
+        listed = ", ".join(sorted(namespaces))
+        problems.append(f"namespace: expected one for active units ({listed}), got {request.namespace!r}")
+    problems += stock_namespace_problems("stockNamespace", request.stock_namespace, namespaces)
+    if request.cold_start and request.envelope is None:
+        problems.append("envelope: expected one with coldStart, got none")
+    if not request.cold_start and request.envelope is not None:
+        problems.append("envelope: expected none without coldStart, the stock unit has it")
+    envelope = request.envelope or Envelope(request.spec_name)
+    problems += unit_problems(_with_user_part(envelope.spec(), request))
+    problems += label_problems(request.labels)
+    raise_if_any(problems)
+
+
+def active_unit(request: CreateUnit, operation: Operation, stock: GPUUnit | None) -> GPUUnit:
+    """The active unit to create: envelope and placement are the stock unit's, everything else is the user's."""
+    if stock is not None:
+        reserved = stock.spec
+        spec = GPUUnitSpec(
+            reserved.spec_name,
+            cpu=reserved.cpu,
+            memory=reserved.memory,
+            gpu=reserved.gpu,
+            gpu_type=reserved.gpu_type,
+            tolerations=reserved.tolerations,
+            node_selector=reserved.node_selector,
+            runtime_class_name=reserved.runtime_class_name,
+        )
+    else:
+        spec = (request.envelope or Envelope(request.spec_name)).spec()
+    annotations = {
+        OPERATION_ID: operation.spec.operation_id,
+        REQUEST_HASH: operation.spec.request_hash,
+        CLAIM_ID: operation.metadata.uid,
+    }
+    if stock is not None:
+        claim = claim_of(stock.metadata)
+        pool = "" if claim is None else claim.pool
+        annotations |= Provenance(stock.key, stock.metadata.uid, pool).annotations()
+        marks = stock.metadata.annotations
+        annotations |= {name: marks[mark] for mark, name in SOURCE_STOCK_MARKS.items() if mark in marks}
+    metadata = ObjectMeta(
+        name=request.name, namespace=request.namespace, labels=request.labels, annotations=FrozenDict(annotations)
+    )
+    return GPUUnit(metadata, _with_user_part(spec, request))
+
+
+def _with_user_part(spec: GPUUnitSpec, request: CreateUnit) -> GPUUnitSpec:
+    return evolve(
+        spec,
+        image=request.image,
+        template=request.template,
+        access=request.access,
+        image_pull_secrets=request.image_pull_secrets,
+        security_profile=request.security_profile,
+    )
+
+
+def result_of(unit: GPUUnit) -> OperationResult:
+    """The result of an Operation that created this unit."""
+    return OperationResult(GPUUnit.KIND.kind, unit.metadata.name, unit.metadata.namespace, unit.metadata.uid)
+
+
+@frozen
+class CreateUnitHandler:
+    """Executes create_gpu_unit operations."""
+
+    type: ClassVar = CREATE_GPU_UNIT
+    claims: StockClaims
+    units: Store[GPUUnit]
+
+    async def run(self, lease: OperationLease) -> Outcome:
+        """Create the unit. The result is certain from the point of no return on; the stock unit is deleted as cleanup.
+
+        Raises:
+            InsufficientCapacityError: no ready stock unit is available.
+            NameTakenError: another unit has the name.
+            RefusedError: the API server rejected the unit.
+            LeaseLostError: the unit was created, and deleted since.
+            KubeError: the outcome is unknown, or the API server is not available.
+        """
+        operation = lease.operation
+        request = lease.request(CreateUnit)
+        key = ObjectKey(request.namespace, request.name)
+        # Reads first only if the unit may exist; otherwise the create reports that it does.
+        existing = await read_or_none(lease.client, GPUUnit, key) if lease.is_resumed or key in self.units else None
+        if existing is not None and _is_requested_by(existing, operation):
+            return self._outcome(lease, existing)
+        if lease.is_resumed:
+            # A deletion ends this Operation before it deletes the unit. So after a deletion this raises.
+            await lease.confirm()
+        stock = await self._stock(lease, request)
+        try:
+            active = await self._create(lease.client, request, operation, stock)
+        except (NameTakenError, RefusedError):
+            if stock is not None:
+                await settle_claim(lease.client, stock, None)
+            raise
+        return self._outcome(lease, active, stock)
+
+    async def _stock(self, lease: OperationLease, request: CreateUnit) -> GPUUnit | None:
+        if request.cold_start:
+            return None
+        if lease.is_resumed:
+            claimed = await self.claims.find(lease.client, lease.operation, request.stock_namespace)
+            if claimed is not None:
+                return claimed
+        wanted = WantedStock(request.stock_namespace, request.spec_name, request.stock_name)
+        active = ObjectKey(request.namespace, request.name)
+        found = await self.claims.claim(lease.client, lease.operation, wanted, active)
+        if found is None:
+            raise no_capacity(wanted)
+        return found
+
+    async def _create(
+        self, client: Client, request: CreateUnit, operation: Operation, stock: GPUUnit | None
+    ) -> GPUUnit:
+        try:
+            return await client.create(active_unit(request, operation, stock))
+        except AlreadyExistsError as error:
+            existing = await read_or_none(client, GPUUnit, ObjectKey(request.namespace, request.name))
+            if existing is not None and _is_requested_by(existing, operation):
+                return existing
+            raise NameTakenError(
+                f"unit {request.namespace}/{request.name} exists already and was created by another request; "
+                "choose another name, or delete it"
+            ) from error
+        except (*REFUSALS, NotFoundError) as error:
+            raise refusal(f"unit {request.namespace}/{request.name}", error) from error
+
+    def _outcome(self, lease: OperationLease, active: GPUUnit, stock: GPUUnit | None = None) -> Outcome:
+        return Outcome(
+            result_of(active),
+            active,
+            cleanup=lambda: self._finish_handoff(lease.client, active, stock),
+            is_evident=_was_made_by(active, lease.operation),
+        )
+
+    async def _finish_handoff(self, client: Client, active: GPUUnit, stock: GPUUnit | None) -> None:
+        source = provenance_of(active.metadata)
+        if stock is None and source is not None:
+            with suppress(NotFoundError):
+                stock = await client.get(GPUUnit, source.stock.name, source.stock.namespace)
+        if stock is not None:
+            await settle_claim(client, stock, active)
+
+
+def unit_evidence(units: Informer[GPUUnit]) -> Evidence[GPUUnit]:
+    """Derives the result of a create_gpu_unit operation from the unit that it created."""
+
+    def key(operation: Operation) -> ObjectKey | None:
+        try:
+            request = decode(CreateUnit, thaw(operation.spec.request or {}))
+        except DecodeError:
+            return None
+        return ObjectKey(request.namespace, request.name)
+
+    def result(operation: Operation, unit: GPUUnit) -> OperationResult | None:
+        return result_of(unit) if _was_made_by(unit, operation) else None
+
+    return Evidence(CREATE_GPU_UNIT, GPUUnit, units, key, result)
+
+
+def _was_made_by(unit: GPUUnit, operation: Operation) -> bool:
+    """Whether this Operation created the unit, by UID, and not an earlier one of the same operationID."""
+    return _is_requested_by(unit, operation) and unit.metadata.annotations.get(CLAIM_ID) == operation.metadata.uid
+
+
+def _is_requested_by(unit: GPUUnit, operation: Operation) -> bool:
+    """Whether the unit was created for the same operationID and request: then it is the requested one."""
+    annotations = unit.metadata.annotations
+    asked = (operation.spec.operation_id, operation.spec.request_hash)
+    return (annotations.get(OPERATION_ID), annotations.get(REQUEST_HASH)) == asked

@@ -1,0 +1,31 @@
+"""Validation of seed requests."""
+
+import pytest
+from attrs import evolve
+
+from gpuruntime.api.namespaces import Namespaces
+from gpuruntime.meta import decode, encode
+from gpuruntime.service.errors import InvalidRequestError
+from gpuruntime.service.stock.seed import Envelope, SeedStock, check_seed
+
+ROLES = Namespaces()
+SEED = SeedStock(Envelope("g1.1", memory="16Gi", gpu=1), 2)
+
+
+def test_a_request_is_decoded_from_its_operation_unchanged() -> None:
+    assert decode(SeedStock, encode(SEED)) == SEED
+
+
+def test_a_valid_request_passes() -> None:
+    check_seed(SEED, ROLES)
+
+
+@pytest.mark.parametrize("wrong", [evolve(SEED, replicas=0), evolve(SEED, replicas=1000), evolve(SEED, namespace="x")])
+def test_an_invalid_batch_is_refused(wrong: SeedStock) -> None:
+    with pytest.raises(InvalidRequestError, match=r"replicas: expected 1 to 999|namespace: expected a stock namespace"):
+        check_seed(wrong, ROLES)
+
+
+def test_an_invalid_envelope_is_refused() -> None:
+    with pytest.raises(InvalidRequestError, match="memory"):
+        check_seed(evolve(SEED, envelope=Envelope("g1.1", memory="1e30")), ROLES)
