@@ -1,4 +1,4 @@
-"""The product's kinds on the cluster of the test run, and eyes to see with what becomes of its objects.
+"""The product's kinds on the cluster of the test run, and an observer of its objects.
 
 Import the fixtures in a `conftest.py`; `product` is the cluster with the kinds and priority classes installed, and
 `stock_namespace` a second namespace for tests that need one for stock.
@@ -54,7 +54,7 @@ _PATIENCE_SECONDS = 60.0
 
 
 def install_product(admin: AdminClient) -> None:
-    """Install the kinds and priority classes, whoever else does so at the same time; returns when they are served."""
+    """Install the kinds and priority classes, also concurrently; returns when they are served."""
     for crd in (definition(kind) for kind in _KINDS):
         _create_once(admin, _CRDS, crd)
     for priority in yaml.safe_load_all(_PRIORITIES.read_text()):
@@ -89,7 +89,7 @@ def product(kube_cluster: ClusterAccess) -> ClusterAccess:
 
 @pytest.fixture
 def stock_namespace(kube_cluster: ClusterAccess) -> Iterator[str]:
-    """A namespace of the test's own beside `kube_namespace`."""
+    """A second namespace of the test, besides `kube_namespace`."""
     admin, name = kube_cluster.admin(), f"stock-{uuid.uuid4().hex[:10]}"
     create_namespace(admin, name)
     yield name
@@ -97,7 +97,7 @@ def stock_namespace(kube_cluster: ClusterAccess) -> Iterator[str]:
 
 
 def create_unit(admin: AdminClient, namespace: str, name: str, **spec: Any) -> ObjectKey:
-    """Make a unit as a user does, with as little as there can be in it besides `spec`."""
+    """Create a unit as a user does, with a minimal spec and these fields."""
     body = {
         "apiVersion": "runtime.lokiwager.io/v1alpha1",
         "kind": "GPUUnit",
@@ -116,7 +116,7 @@ def ready_reason(unit: GPUUnit) -> str:
 
 @frozen
 class Observer:
-    """Sees the cluster with an administrator's eyes: by informers of its own, not by those of the code under test."""
+    """Observes the cluster as an administrator, with its own informers instead of those of the code under test."""
 
     units: Informer[GPUUnit]
     deployments: Informer[Deployment]
@@ -124,18 +124,18 @@ class Observer:
     pods: Informer[Pod]
 
     async def ready(self, key: ObjectKey, generation: int = 1) -> GPUUnit:
-        """The unit, ready in this generation or a newer one, with all that is to be said about that in its status."""
+        """The unit, once it is ready in this generation or a newer one, with the stages in its status."""
 
-        def is_told(unit: GPUUnit | None) -> bool:
+        def has_stages(unit: GPUUnit | None) -> bool:
             stages = None if unit is None else unit.status.stages
             is_new = unit is not None and unit.metadata.generation >= generation
             return is_new and stages is not None and stages.ready is not None
 
-        told: Predicate[GPUUnit] = Predicate(f"generation {generation} is told", is_told)
-        return await self._unit(key, condition_true("Ready").and_(told))
+        staged: Predicate[GPUUnit] = Predicate(f"generation {generation} has its stages", has_stages)
+        return await self._unit(key, condition_true("Ready").and_(staged))
 
     async def because(self, key: ObjectKey, reason: str, words: str = "", within: float = _PATIENCE_SECONDS) -> GPUUnit:
-        """The unit, not ready for this reason, in these words among others."""
+        """The unit, once it is not ready for this reason, with a message that contains these words."""
 
         def holds(unit: GPUUnit | None) -> bool:
             found = None if unit is None else find_condition(unit.status.conditions, "Ready")
@@ -144,7 +144,7 @@ class Observer:
         return await self._unit(key, Predicate(f"it is not ready because of {reason} ({words})", holds), within)
 
     async def until(self, key: ObjectKey, text: str, holds: Callable[[GPUUnit], bool]) -> GPUUnit:
-        """The unit in the first state in which something holds."""
+        """The unit, once a predicate holds."""
         return await self._unit(key, Predicate(text, lambda unit: unit is not None and holds(unit)))
 
     async def _unit(self, key: ObjectKey, predicate: Predicate[GPUUnit], within: float = _PATIENCE_SECONDS) -> GPUUnit:
@@ -155,7 +155,7 @@ class Observer:
 
 @asynccontextmanager
 async def looking_on(access: ClusterAccess, *namespaces: str) -> AsyncIterator[Observer]:
-    """Somebody who looks on, for the length of the block."""
+    """An observer, for the length of the block."""
     async with Transport(from_kubeconfig(access.kubeconfig), user_agent="observer") as transport:
         cache = Cache(transport)
         observer = Observer(
@@ -174,13 +174,13 @@ async def looking_on(access: ClusterAccess, *namespaces: str) -> AsyncIterator[O
 
 
 async def eventually(condition: Callable[[], bool]) -> None:
-    """For figures that are no events; the test's timeout catches what never comes."""
+    """Poll for a condition without an event; the timeout of the test is the limit."""
     while not condition():  # noqa: ASYNC110 - see above
         await asyncio.sleep(0.02)
 
 
 async def settled(access: ClusterAccess, controller: Controller[Any]) -> None:
-    """Returns when the controller has seen all that is on the server now, and has done what it does about it."""
+    """Returns when the controller has reconciled everything that is on the server now."""
     async with Transport(from_kubeconfig(access.kubeconfig), user_agent="observer") as transport:
         for informer in controller.informers:
             await wait_for_consistent_read(informer, transport, within=_PATIENCE_SECONDS)
@@ -188,10 +188,10 @@ async def settled(access: ClusterAccess, controller: Controller[Any]) -> None:
 
 
 async def rested(controller: Controller[Any], runs: int = 1) -> None:
-    """Returns when the controller has made so many runs since its start, and has none to make now."""
+    """Returns when the controller has made at least this number of runs since its start, and its queue is empty."""
 
-    def is_at_rest() -> bool:
+    def is_idle() -> bool:
         made = sum(controller.counters.results.values())
         return made >= runs and not controller.counters.active_workers and not controller.queue.counters.total_depth()
 
-    await eventually(is_at_rest)
+    await eventually(is_idle)

@@ -1,4 +1,4 @@
-"""The product as it is shipped: its manifests on a cluster of its own, and its two processes with their accounts."""
+"""The product as it is shipped: its manifests on a separate cluster, and its two processes with their accounts."""
 
 import json
 from collections.abc import AsyncIterator
@@ -69,7 +69,7 @@ def _account(access: ClusterAccess, directory: Path, name: str) -> Account:
 
 @frozen
 class Shop:
-    """The product at work, a customer's hands, and an administrator's hands and eyes."""
+    """The running product, an admin client, and an observer."""
 
     controller: Manager
     server: ApiServer
@@ -81,8 +81,8 @@ class Shop:
         return await self.observer.ready(ObjectKey(namespace, name), generation)
 
     async def stock(self, number: int) -> list[GPUUnit]:
-        """All stock, once there are so many units of it and all of them are ready, and the product knows it as well."""
-        stores = (self.observer.units.store, self.server.service.unit_reads.informer.store)
+        """All stock, once there is this number of units, all of them ready, also by the product's cache."""
+        stores = (self.observer.units.store, self.desk.service.unit_reads.informer.store)
 
         def is_full() -> bool:
             seen = [store.list(STOCK_NAMESPACE).items for store in stores]
@@ -92,20 +92,20 @@ class Shop:
         return sorted(self.observer.units.store.list(STOCK_NAMESPACE).items, key=lambda unit: unit.metadata.name)
 
     async def pool_because(self, reason: str, name: str, namespace: str = STOCK_NAMESPACE) -> StockPool:
-        """The pool, once its newest generation is in this state."""
+        """The pool, once its newest generation has this reason."""
 
         def holds(pool: StockPool | None) -> bool:
             ready = None if pool is None else find_condition(pool.status.conditions, "Ready")
             is_new = pool is not None and pool.status.observed_generation == pool.metadata.generation
             return is_new and ready is not None and ready.reason == reason
 
-        told: Predicate[StockPool] = Predicate(f"is {reason}", holds)
-        found = await wait_for(self.pools, ObjectKey(namespace, name), told, within=60)
+        expected: Predicate[StockPool] = Predicate(f"is {reason}", holds)
+        found = await wait_for(self.pools, ObjectKey(namespace, name), expected, within=60)
         assert found is not None
         return found
 
     def make_pool(self, name: str, namespace: str, replicas: int, **spec: Any) -> None:
-        """A pool, made with kubectl."""
+        """Create a pool as an administrator."""
         body = {
             "apiVersion": "runtime.lokiwager.io/v1alpha1",
             "kind": "StockPool",
@@ -117,7 +117,7 @@ class Shop:
 
 @asynccontextmanager
 async def shop(world: Installed) -> AsyncIterator[Shop]:
-    """The two processes at work in one loop, for the length of the block."""
+    """The two processes, running in one loop for the length of the block."""
     anywhere = HttpAddress()
     controller = build_controller_manager(
         from_kubeconfig(world.controller.kubeconfig), ControllerManagerConfig(metrics_bind_address=anywhere)

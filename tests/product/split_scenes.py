@@ -1,4 +1,4 @@
-"""The product in processes of its own, each under a token of its own account, in namespaces of the test's own."""
+"""The product in separate processes, each with the token of its account, in namespaces of the test."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ _QUICK_ELECTION: Final = {"leaseDuration": "5s", "renewDeadline": "3s", "retryPe
 
 @frozen
 class Process:
-    """A process that runs: where it answers, and what it has logged."""
+    """A running process: its addresses and its log."""
 
     popen: "subprocess.Popen[bytes]"
     metrics: str
@@ -44,7 +44,7 @@ class Process:
         self.popen.wait()
 
     async def stop(self) -> int:
-        """End it in order; gives its exit code."""
+        """Shut it down gracefully; returns its exit code."""
         self.popen.send_signal(signal.SIGTERM)
         return await self.ended()
 
@@ -66,7 +66,7 @@ class Process:
 
 @frozen
 class SplitWorld:
-    """Namespaces, and an account for each of the two processes, with the permissions that it is shipped with."""
+    """Namespaces, and an account for each of the two processes, with the permissions of its manifests."""
 
     directory: Path
     namespaces: Namespaces
@@ -74,7 +74,7 @@ class SplitWorld:
     _running: ExitStack = field(repr=False)
 
     async def controller_manager(self) -> Process:
-        """Start one; returns when it is ready, which it is before it leads."""
+        """Start one; returns when it is ready, which it is before it is the leader."""
         return await self._start("controller-manager", {"leaderElection": _QUICK_ELECTION})
 
     async def runtime_api(self) -> Process:

@@ -1,4 +1,4 @@
-"""The API where a namespace of the product is deleted under it, on a real control plane."""
+"""The API while a namespace of the product is deleted, on a real control plane."""
 
 import asyncio
 import uuid
@@ -21,13 +21,13 @@ async def asked(session: aiohttp.ClientSession, url: str, body: dict[str, Any]) 
     return answer.status, error.get("code", ""), error.get("message", "")
 
 
-async def test_a_write_names_the_namespace_that_is_gone_and_what_is_to_be_done(
+async def test_a_write_names_the_missing_namespace_and_how_to_create_it_again(
     product: ClusterAccess, kube_namespace: str, tmp_path: Path
 ) -> None:
     admin, stock = product.admin(), f"gone-{uuid.uuid4().hex[:10]}"
     path = f"/api/v1/namespaces/{stock}"
     create_namespace(admin, stock)
-    # It keeps the namespace in the state in which it is being deleted.
+    # A finalizer keeps the namespace terminating.
     admin.create(f"{path}/configmaps", {"metadata": {"name": "last", "finalizers": ["example.com/held"]}})
 
     def is_gone() -> bool:

@@ -1,4 +1,4 @@
-"""The product uses the permissions that it declares, with nothing missing and nothing to spare."""
+"""The permissions in the manifests are exactly those that each process uses."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,7 +32,7 @@ from tests.product_scenes import UNITS, create_unit, eventually
 SMALL = Envelope("g1.1", cpu="10m", memory="16Mi")
 PORTS = (UnitPort("http", 8080), UnitPort("metrics", 9090))
 DEPLOYMENTS = "/apis/apps/v1/namespaces/{}/deployments"
-# Owners are policed on some clusters: the permissions to finalizers are asked for on those alone.
+# Only with this plugin does the API server check the permissions on finalizers.
 PLUGINS = {"enable-admission-plugins": "NodeRestriction,OwnerReferencesPermissionEnforcement"}
 
 
@@ -42,7 +42,7 @@ def world(tmp_path: Path) -> Iterator[Installed]:
         yield installed(cluster.access, tmp_path)
 
 
-async def test_each_process_uses_every_right_of_its_manifests_and_asks_for_no_other(
+async def test_each_process_uses_every_permission_of_its_manifests_and_needs_no_other(
     world: Installed,
 ) -> None:
     assert world.access.audit_log is not None
@@ -63,8 +63,8 @@ async def test_each_process_uses_every_right_of_its_manifests_and_asks_for_no_ot
 
 
 async def sell_and_take_back(shop: Shop) -> None:
-    """Seed, claim, change ports, take them away, give back; a stock unit that nobody wants is deleted."""
-    service = shop.server.service
+    """Seed, claim, update ports, remove them, delete the unit; delete a spare stock unit."""
+    service = shop.desk.service
     await service.stock.seed("seed", SeedStock(SMALL, 2))
     spare = (await shop.stock(2))[1].metadata.name
     await service.units.create("order", CreateUnit("sold", "g1.1", "nginx", template=UnitTemplate(ports=PORTS)))
@@ -83,8 +83,8 @@ async def sell_and_take_back(shop: Shop) -> None:
 
 
 async def mend(shop: Shop) -> None:
-    """Deployments of both roles that somebody scaled are scaled back."""
-    await shop.server.service.units.create("cold", CreateUnit("cold", "g1.1", "nginx", cold_start=True, envelope=SMALL))
+    """Scaled Deployments of both roles are scaled back."""
+    await shop.desk.service.units.create("cold", CreateUnit("cold", "g1.1", "nginx", cold_start=True, envelope=SMALL))
     await shop.ready("cold")
     stock = (await shop.stock(1))[0]
     for key in (ObjectKey(INSTANCE_NAMESPACE, "cold"), stock.key):
@@ -97,7 +97,7 @@ async def scaled_back(shop: Shop, path: str) -> None:
 
 
 async def refuse(shop: Shop) -> None:
-    """A spec that makes no sense, somebody else's Deployment in the way, and a name that is taken."""
+    """An invalid spec, a Deployment of another owner under the same name, and a name that is taken."""
     create_unit(shop.admin, INSTANCE_NAMESPACE, "odd", runtimeClassName="No_Such Name")
     await shop.observer.because(ObjectKey(INSTANCE_NAMESPACE, "odd"), reasons.INVALID_SPEC)
     theirs = {"labels": {"app": "theirs"}}
@@ -116,8 +116,8 @@ async def refuse(shop: Shop) -> None:
 
 
 async def keep_a_pool(shop: Shop) -> None:
-    """Create, claim and refill, release, scale, delete; and a pool where none can be."""
-    service, key = shop.server.service, ObjectKey(STOCK_NAMESPACE, "warm")
+    """Create, claim and refill, release, scale, delete; and a pool in a namespace for active units."""
+    service, key = shop.desk.service, ObjectKey(STOCK_NAMESPACE, "warm")
     await service.pools.create("pool", CreatePool("warm", StockPoolSpec("g1.2", 2, cpu="10m", memory="16Mi")))
     await shop.pool_because(reasons.POOL_READY, "warm")
     await service.units.create("pooled", CreateUnit("pooled", "g1.2", "nginx"))
@@ -143,8 +143,8 @@ async def scale(shop: Shop, operation_id: str, pool: ObjectKey, replicas: int) -
 
 
 async def end_void_claims(shop: Shop) -> None:
-    """Claims of an Operation that has ended, for units that were never made: the stock unit is free, or goes after its
-    pool. The unit that a claim is for need not be where active units are: people edit annotations.
+    """Claims of an ended Operation for units that were never created: the stock unit is released, or deleted like its
+    pool. The claim may name a unit in any namespace: people edit annotations.
     """
     stock = (await shop.stock(1))[0]
     await claim(shop, stock, {CLAIMED_FOR: f"{INSTANCE_NAMESPACE}/never"})
@@ -158,8 +158,8 @@ async def end_void_claims(shop: Shop) -> None:
 
 
 async def claim(shop: Shop, stock: GPUUnit, marks: dict[str, str]) -> None:
-    """Claim a stock unit by hand, for the Operation that seeded it."""
-    seed = await shop.server.service.operations.find("seed")
+    """Claim a stock unit by a patch, for the Operation that seeded it."""
+    seed = await shop.desk.service.operations.find("seed")
     assert seed is not None
     assert seed.metadata.name == operation_name("seed")
     assert seed.metadata.namespace == SYSTEM_NAMESPACE

@@ -1,4 +1,4 @@
-"""The two processes apart: neither needs the other, they stop in order, and logs of both tell of one request."""
+"""The two processes apart: neither needs the other, they shut down gracefully, and both log the ids of a request."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ from tests.product.split_scenes import Process, SplitWorld, split_world
 from tests.product_scenes import looking_on
 
 UNIT = {"specName": "g1.1", "image": "nginx", "coldStart": True, "cpu": "10m", "memory": "16Mi"}
-# The answer 100 tells that the request was taken.
+# The answer 100 shows that the request was accepted.
 HEAD = (
     "POST /api/v1/gpu-units HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n"
     "Expect: 100-continue\r\n\r\n"
@@ -51,7 +51,7 @@ async def get(process: Process, path: str) -> dict[str, Any]:
         return data
 
 
-async def test_requests_are_carried_out_without_a_controller_and_units_reconciled_without_an_api(
+async def test_requests_are_executed_without_a_controller_and_units_reconciled_without_an_api(
     product: ClusterAccess, world: SplitWorld
 ) -> None:
     namespace = world.namespaces.system
@@ -69,7 +69,7 @@ async def test_requests_are_carried_out_without_a_controller_and_units_reconcile
     assert ready.status.phase == "Ready"
 
 
-async def test_one_request_is_found_by_its_names_in_the_logs_of_both_processes(
+async def test_a_request_is_found_by_its_ids_in_the_logs_of_both_processes(
     product: ClusterAccess, world: SplitWorld
 ) -> None:
     namespace = world.namespaces.system
@@ -92,7 +92,7 @@ async def test_one_request_is_found_by_its_names_in_the_logs_of_both_processes(
     assert all(line["reconcile_id"] for line in reconciled)
 
 
-async def test_an_api_that_stops_answers_what_it_took_and_ends_its_streams(world: SplitWorld) -> None:
+async def test_an_api_that_stops_answers_accepted_requests_and_ends_its_streams(world: SplitWorld) -> None:
     api = await world.runtime_api()
     body = json.dumps({"operationID": "order-last", "name": "last", **UNIT}).encode()
     async with aiohttp.ClientSession() as session, AsyncExitStack() as open_connections:

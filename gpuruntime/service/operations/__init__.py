@@ -1,1 +1,1 @@
-"""Operations: idempotent writes, executed once however often a request is sent and to whichever replica."""
+"""Operations: idempotent writes, executed once, however often and to whichever replica a request is sent."""
