@@ -36,11 +36,10 @@ from gpuruntime.desired.provenance import Claim, claim_of, provenance_of
 from gpuruntime.kube import Client, InvalidError, NotFoundError
 from gpuruntime.meta import ObjectKey
 from gpuruntime.reconcilers.child_sync_errors import REFUSED_SECONDS
-from gpuruntime.service.objects.update import read_or_none
 from gpuruntime.service.operations.record import LeaseTiming, has_ended
-from gpuruntime.service.reads.unit_index import units_claimed_by, units_that_took, watch_units
+from gpuruntime.service.reads.informers import units_claimed_by, units_that_took, watch_operations, watch_units
+from gpuruntime.service.reads.reader import read_or_none
 from gpuruntime.service.stock.release import consume, is_named_by, settle_claim
-from gpuruntime.service.wiring import watch_operations
 
 __all__ = ["ClaimOptions", "ClaimReaper", "install_claims"]
 

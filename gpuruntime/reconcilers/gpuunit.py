@@ -184,8 +184,8 @@ class GPUUnitReconciler:
             add_log_fields(operation_id=unit.metadata.annotations[OPERATION_ID])
         rendered = self.renderings.of(unit)
         if rendered.problems:
-            invalid = Hindrance(format_problems(rendered.problems), INVALID_SPEC)
-            await self._tell(unit, own_deployment, own_service, unit.status.access_url, invalid)
+            invalid = SyncFailure(format_problems(rendered.problems), INVALID_SPEC)
+            await self._update_status(unit, ctx, own_deployment, own_service, unit.status.access_url, invalid)
             return Result.done()
         deployment = await self._synced(
             _apply(ctx, rendered.deployment(own_deployment)), own_deployment, "Deployment", DEPLOYMENT_SYNC_FAILED

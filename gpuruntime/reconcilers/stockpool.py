@@ -149,8 +149,8 @@ class StockPoolReconciler:
     async def _sync(self, pool: StockPool, ctx: Context) -> Result:
         key = pool.key
         units = units_of_pool(self.units, key)
-        if await self._take_back([unit for unit in units if has_lost_ownership(unit, pool)], pool):
-            return Result.done()  # the units tell of it, and bring a run that counts them
+        if await _take_back(ctx, [unit for unit in units if has_lost_ownership(unit, pool)], pool):
+            return Result.done()  # the changed units bring a run that counts them
         now, faults = self.now(), self._faults(pool)
         plan = next_steps(
             pool,

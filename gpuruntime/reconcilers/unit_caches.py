@@ -26,8 +26,7 @@ from gpuruntime.kube.builtin.pods import Pod
 from gpuruntime.meta import ObjectKey
 from gpuruntime.reconcilers.pod_summary import PodSummary, summarize_pod
 from gpuruntime.reconcilers.unit_children import BY_UNIT, DEPLOYMENTS, SERVICES
-from gpuruntime.service.reads.node_summary import NodeSummary, watch_nodes
-from gpuruntime.service.reads.unit_index import watch_units
+from gpuruntime.service.reads.informers import NodeSummary, watch_nodes, watch_units
 
 __all__ = ["UnitCaches", "summary_changed"]
 

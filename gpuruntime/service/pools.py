@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Final
 from attrs import frozen
 
 from gpuruntime.api.names import OPERATION_ID, REQUEST_HASH
+from gpuruntime.api.namespaces import STOCK_NAMESPACE, Namespaces
 from gpuruntime.api.operation import (
     CREATE_STOCKPOOL,
     DELETE_STOCKPOOL,
@@ -12,7 +13,6 @@ from gpuruntime.api.operation import (
     Operation,
     OperationResult,
 )
-from gpuruntime.api.namespaces import STOCK_NAMESPACE, Namespaces
 from gpuruntime.api.stockpool import StockPool, StockPoolSpec
 from gpuruntime.desired.known_fields import known_fields
 from gpuruntime.kube import AlreadyExistsError, Client, NotFoundError

@@ -89,7 +89,7 @@ def pod(image: Image, access: ClusterAccess, process: str, directory: Path) -> I
         "KUBERNETES_SERVICE_HOST": host,
         "KUBERNETES_SERVICE_PORT": port,
         # A pod has its own IP address, this process does not.
-        f"{prefix}_OPERATIONS_ADDR": f"127.0.0.1:{operations}",
+        f"{prefix}_METRICS_BIND_ADDRESS": f"127.0.0.1:{metrics}",
     }
     if process == "runtime-api":
         environment[f"{prefix}_HTTP_ADDR"] = f"127.0.0.1:{served}"
@@ -101,7 +101,7 @@ def pod(image: Image, access: ClusterAccess, process: str, directory: Path) -> I
     )
     log = directory / f"{process}.log"
     with image.run(*arguments, environment=environment, files=files, log=log) as container:
-        while status(f"http://127.0.0.1:{operations}/readyz") != 200:  # a starting server has no event to await
+        while status(f"http://127.0.0.1:{metrics}/readyz") != 200:  # a starting server has no event to await
             assert container.process.poll() is None, container.words()
             time.sleep(0.2)
         assert status(f"http://127.0.0.1:{metrics}/livez") == 200

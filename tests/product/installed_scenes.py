@@ -82,7 +82,7 @@ class Shop:
 
     async def stock(self, number: int) -> list[GPUUnit]:
         """All stock, once there is this number of units, all of them ready, also by the product's cache."""
-        stores = (self.observer.units.store, self.desk.service.unit_reads.informer.store)
+        stores = (self.observer.units.store, self.server.service.unit_reads.informer.store)
 
         def is_full() -> bool:
             seen = [store.list(STOCK_NAMESPACE).items for store in stores]

@@ -64,7 +64,7 @@ async def test_each_process_uses_every_permission_of_its_manifests_and_needs_no_
 
 async def sell_and_take_back(shop: Shop) -> None:
     """Seed, claim, update ports, remove them, delete the unit; delete a spare stock unit."""
-    service = shop.desk.service
+    service = shop.server.service
     await service.stock.seed("seed", SeedStock(SMALL, 2))
     spare = (await shop.stock(2))[1].metadata.name
     await service.units.create("order", CreateUnit("sold", "g1.1", "nginx", template=UnitTemplate(ports=PORTS)))
@@ -84,7 +84,7 @@ async def sell_and_take_back(shop: Shop) -> None:
 
 async def mend(shop: Shop) -> None:
     """Scaled Deployments of both roles are scaled back."""
-    await shop.desk.service.units.create("cold", CreateUnit("cold", "g1.1", "nginx", cold_start=True, envelope=SMALL))
+    await shop.server.service.units.create("cold", CreateUnit("cold", "g1.1", "nginx", cold_start=True, envelope=SMALL))
     await shop.ready("cold")
     stock = (await shop.stock(1))[0]
     for key in (ObjectKey(INSTANCE_NAMESPACE, "cold"), stock.key):
@@ -117,7 +117,7 @@ async def refuse(shop: Shop) -> None:
 
 async def keep_a_pool(shop: Shop) -> None:
     """Create, claim and refill, release, scale, delete; and a pool in a namespace for active units."""
-    service, key = shop.desk.service, ObjectKey(STOCK_NAMESPACE, "warm")
+    service, key = shop.server.service, ObjectKey(STOCK_NAMESPACE, "warm")
     await service.pools.create("pool", CreatePool("warm", StockPoolSpec("g1.2", 2, cpu="10m", memory="16Mi")))
     await shop.pool_because(reasons.POOL_READY, "warm")
     await service.units.create("pooled", CreateUnit("pooled", "g1.2", "nginx"))
@@ -139,7 +139,7 @@ async def keep_a_pool(shop: Shop) -> None:
 
 async def scale(shop: Shop, operation_id: str, pool: ObjectKey, replicas: int) -> None:
     change = UpdateObject(pool.name, pool.namespace, freeze({"spec": {"replicas": replicas}}))
-    await shop.desk.service.updates.update(POOL_UPDATE, operation_id, change)
+    await shop.server.service.updates.update(POOL_UPDATE, operation_id, change)
 
 
 async def end_void_claims(shop: Shop) -> None:
@@ -159,7 +159,7 @@ async def end_void_claims(shop: Shop) -> None:
 
 async def claim(shop: Shop, stock: GPUUnit, marks: dict[str, str]) -> None:
     """Claim a stock unit by a patch, for the Operation that seeded it."""
-    seed = await shop.desk.service.operations.find("seed")
+    seed = await shop.server.service.operations.find("seed")
     assert seed is not None
     assert seed.metadata.name == operation_name("seed")
     assert seed.metadata.namespace == SYSTEM_NAMESPACE

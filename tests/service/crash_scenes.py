@@ -125,8 +125,8 @@ HANDOFF = Scenario(
     invariant=_broken_promise,
     observe=state_of_units,
     namespaces=("active", "stock"),
-    aside=("leases", "events"),
+    ignored_resources=("leases", "events"),
     # Longer than a lease, so that every Operation is taken over.
-    quiet=5.0,
-    patience=150.0,
+    idle_seconds=5.0,
+    timeout=150.0,
 )

@@ -71,12 +71,12 @@ def build_product(
     refused_seconds: float = 60.0,
 ) -> Product:
     """The product in two namespaces; Operations are in that of active units."""
-    namespaces, namespaces = Namespaces(stock_namespaces=frozenset({stock})), (active, stock)
+    namespaces = Namespaces((active,), (stock,), active)
     manager = Manager(credentials, ManagerOptions(name, grace=10.0))
-    units = install_gpuunit(manager, GPUUnitOptions(rendering=Rendering(roles=namespaces), namespaces=namespaces))
-    pools = install_stockpool(manager, StockPoolOptions(namespaces, namespaces, refused_seconds=refused_seconds))
-    claims = install_claims(manager, ClaimOptions(namespaces, namespaces, active, timing, refused_seconds=refused_seconds))
-    options = ServiceOptions(namespaces, active, namespaces, keep, timing, homes=Namespaces(active, stock), patience=patience)
+    units = install_gpuunit(manager, GPUUnitOptions(Rendering(namespaces=namespaces)))
+    pools = install_stockpool(manager, StockPoolOptions(namespaces, refused_seconds=refused_seconds))
+    claims = install_claims(manager, ClaimOptions(namespaces, timing, refused_seconds=refused_seconds))
+    options = ServiceOptions(namespaces, keep, timing, patience=patience)
     return Product(manager, install_service(manager, credentials, options), units, pools, claims)
 
 

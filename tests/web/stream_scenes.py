@@ -16,7 +16,7 @@ from gpuruntime.kube.auth.credentials import Credentials
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.transport.transport import Transport
 from gpuruntime.service.reads.reader import Reads
-from gpuruntime.service.reads.watch_log import ChangeLog
+from gpuruntime.service.reads.watch_log import WatchLog
 from gpuruntime.web.server.metrics import RequestMetrics, RequestMetricsCollector, instrument
 from gpuruntime.web.sse.stream import UnitStreams
 from tests.product_scenes import eventually
@@ -29,7 +29,7 @@ __all__ = ["Replica", "replica"]
 class Replica:
     """One process that streams units."""
 
-    log: ChangeLog[GPUUnit]
+    log: WatchLog[GPUUnit]
     reads: Reads[GPUUnit]
     namespace: str
     client: "TestClient[web.Request, web.Application]" = field(repr=False)
@@ -72,7 +72,7 @@ async def replica(
     async with Transport(credentials, user_agent="replica") as transport:
         cache = Cache(transport)
         informer = cache.informer(GPUUnit, namespaces=(*watched, beside) if beside else watched)
-        log = ChangeLog(informer, kept, watched)
+        log = WatchLog(informer, kept, watched)
         reads = Reads(informer, Client(transport, field_manager="replica"), GPUUnit, watched)
         streams = UnitStreams(log, reads, namespaces or Namespaces())
 

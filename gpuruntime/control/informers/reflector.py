@@ -66,7 +66,7 @@ class ReflectorSettings:
     read each page from etcd.
     """
 
-    backoff: BackoffSchedule = BackoffSchedule(base=0.8, factor=2.0, cap=30.0, quiet=120.0)
+    backoff: BackoffSchedule = BackoffSchedule(base=0.8, factor=2.0, cap=30.0, reset=120.0)
     worthwhile_seconds: float = 5.0
     resume_seconds: float = 1.0
     idle_seconds: float = 85.0

@@ -24,7 +24,7 @@ from gpuruntime.service.compat.cluster import ClusterMachines
 from gpuruntime.service.compat.memory import MemoryMachines
 from gpuruntime.service.objects.namespace_checks import NamespaceChecks
 from gpuruntime.service.reads.inventory import Inventory
-from gpuruntime.service.reads.inventory_metrics import InventoryCollector
+from gpuruntime.service.reads.metrics import InventoryCollector
 from gpuruntime.service.wiring import Service, ServiceOptions, install_service
 from gpuruntime.web.app import cluster_routes, install, machine_routes
 from gpuruntime.web.auth.access_control import Access, AccessControl, UnguardedAddressError, decide_access

@@ -7,6 +7,7 @@ from typing import Final
 from attrs import frozen
 
 from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.namespaces import INSTANCE_NAMESPACE, STOCK_NAMESPACE
 from gpuruntime.api.operation import REDUCE_STOCK, SEED_STOCK_UNITS
 from gpuruntime.api.reasons import FAILED as PHASE_FAILED
 from gpuruntime.api.reasons import READY_CONDITION

@@ -1,6 +1,6 @@
 """Checks that the namespaces of the product exist.
 
-When a namespace is deleted, its Namespaces are deleted too. Then the API server answers 403 instead of 404, and only a read
+When a namespace is deleted, its Roles are deleted too. Then the API server answers 403 instead of 404, and only a read
 of the namespace itself shows why.
 """
 

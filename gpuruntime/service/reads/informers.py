@@ -11,10 +11,10 @@ from attrs import frozen
 from gpuruntime.api.envelope import GPU_PRODUCT
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.names import CLAIM_ID, POOL_LABEL, label_value
-from gpuruntime.api.operation import Operation
 from gpuruntime.api.namespaces import SYSTEM_NAMESPACE, Namespaces
+from gpuruntime.api.operation import Operation
 from gpuruntime.control import Cache, Index, Informer, Store, projected
-from gpuruntime.desired.pool_units import maker_of
+from gpuruntime.desired.pool_units import creating_pool
 from gpuruntime.desired.provenance import Provenance
 from gpuruntime.kube.builtin.nodes import Node
 from gpuruntime.meta import ObjectKey, QuantityError, parse_quantity
@@ -146,7 +146,7 @@ def _claims(raw: Mapping[str, Any]) -> Iterable[str]:
 def _pools(raw: Mapping[str, Any]) -> Iterable[str]:
     metadata = raw["metadata"]
     label = (metadata.get("labels") or {}).get(POOL_LABEL)
-    maker = maker_of(metadata.get("annotations") or {})
+    maker = creating_pool(metadata.get("annotations") or {})
     return {value for value in (label, label_value(maker)) if value}
 
 

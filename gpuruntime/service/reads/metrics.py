@@ -77,7 +77,7 @@ class _Units:
     def fill(self, units: Iterable[GPUUnit], inventory: Inventory) -> None:
         roles: tuple[Role, ...] = get_args(Role)
         phases = Counter({(role, phase): 0 for role in roles for phase in _PHASES})
-        gpus = Counter(dict.fromkeys(namespaces, 0))
+        gpus = Counter(dict.fromkeys(roles, 0))
         stock: dict[str, Counter[str]] = {}
         for unit in units:
             role = inventory.namespaces.role_of(unit.metadata.namespace)

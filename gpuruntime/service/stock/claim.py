@@ -10,8 +10,8 @@ from datetime import datetime
 from attrs import frozen
 
 from gpuruntime.api.gpuunit import GPUUnit
-from gpuruntime.api.operation import Operation
 from gpuruntime.api.namespaces import Namespaces
+from gpuruntime.api.operation import Operation
 from gpuruntime.control import Change, Informer, QuarantinedError, Store
 from gpuruntime.desired.pool_units import is_pool, is_ready_stock
 from gpuruntime.desired.provenance import Claim, claim_of

@@ -11,8 +11,8 @@ from attrs import frozen
 
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.api.names import OPERATION_ID, REQUEST_HASH, STOCK_ORDINAL, STOCK_REPLICAS
-from gpuruntime.api.operation import SEED_STOCK_UNITS, Operation, OperationResult, operation_name
 from gpuruntime.api.namespaces import STOCK_NAMESPACE, Namespaces
+from gpuruntime.api.operation import SEED_STOCK_UNITS, Operation, OperationResult, operation_name
 from gpuruntime.kube import AlreadyExistsError, Client, NotFoundError
 from gpuruntime.meta import FrozenDict, ObjectKey, ObjectMeta, Struct
 from gpuruntime.service.errors import NameTakenError, OperationFailedError

@@ -16,17 +16,16 @@ If the process dies, the replica that takes the Operation over does this:
     after the deletion      it finds the active unit, and ends the Operation
 """
 
-from collections.abc import Collection
 from contextlib import suppress
 from typing import ClassVar
 
 from attrs import evolve, field, frozen
 
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec, UnitAccess
-from gpuruntime.api.names import CLAIM_ID, OPERATION_ID, REQUEST_HASH, SOURCE_STOCK_MARKS
+from gpuruntime.api.names import CLAIM_ID, OPERATION_ID, REQUEST_HASH, SOURCE_STOCK_ANNOTATIONS
+from gpuruntime.api.namespaces import INSTANCE_NAMESPACE, STOCK_NAMESPACE, Namespaces
 from gpuruntime.api.operation import CREATE_GPU_UNIT, Operation, OperationResult
 from gpuruntime.api.placement import PullSecret
-from gpuruntime.api.namespaces import INSTANCE_NAMESPACE, STOCK_NAMESPACE, Namespaces
 from gpuruntime.api.security_profile import BASELINE
 from gpuruntime.api.unit_template import UnitTemplate
 from gpuruntime.control import Informer, Store
@@ -78,8 +77,8 @@ class CreateUnit(Struct):
     envelope: Envelope | None = None
 
 
-def check_create(request: CreateUnit, namespaces: Namespaces, namespaces: Collection[str] = ()) -> None:
-    """Return if the request is valid, for a unit in one of these namespaces; () is all.
+def check_create(request: CreateUnit, namespaces: Namespaces) -> None:
+    """Return if the request is valid.
 
     Raises:
         InvalidRequestError: it is not.
@@ -89,9 +88,9 @@ def check_create(request: CreateUnit, namespaces: Namespaces, namespaces: Collec
         problems.append(f"name: expected lower-case letters, digits, '-' and '.', got {request.name!r}")
     if namespaces.is_stock(request.namespace):
         problems.append(f"namespace: expected one for active units, got the stock namespace {request.namespace!r}")
-    elif namespaces and request.namespace not in namespaces:
+    elif request.namespace not in namespaces.instance:
         # No controller watches that namespace: the unit would never start, and its stock would be lost.
-        listed = ", ".join(sorted(namespaces))
+        listed = ", ".join(sorted(namespaces.instance))
         problems.append(f"namespace: expected one for active units ({listed}), got {request.namespace!r}")
     problems += stock_namespace_problems("stockNamespace", request.stock_namespace, namespaces)
     if request.cold_start and request.envelope is None:
@@ -130,7 +129,7 @@ def active_unit(request: CreateUnit, operation: Operation, stock: GPUUnit | None
         pool = "" if claim is None else claim.pool
         annotations |= Provenance(stock.key, stock.metadata.uid, pool).annotations()
         marks = stock.metadata.annotations
-        annotations |= {name: marks[mark] for mark, name in SOURCE_STOCK_MARKS.items() if mark in marks}
+        annotations |= {name: marks[mark] for mark, name in SOURCE_STOCK_ANNOTATIONS.items() if mark in marks}
     metadata = ObjectMeta(
         name=request.name, namespace=request.namespace, labels=request.labels, annotations=FrozenDict(annotations)
     )

@@ -17,9 +17,9 @@ from typing import ClassVar, Final
 from attrs import evolve, frozen
 
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec, UnitAccess
-from gpuruntime.api.names import SOURCE_STOCK_MARKS
-from gpuruntime.api.operation import DELETE_GPU_UNIT, OperationResult
+from gpuruntime.api.names import SOURCE_STOCK_ANNOTATIONS
 from gpuruntime.api.namespaces import INSTANCE_NAMESPACE
+from gpuruntime.api.operation import DELETE_GPU_UNIT, OperationResult
 from gpuruntime.api.security_profile import BASELINE
 from gpuruntime.api.unit_template import UnitTemplate
 from gpuruntime.desired.provenance import claim_of, provenance_of

@@ -6,7 +6,7 @@ from typing import Annotated, Final, TypeVar
 from attrs import frozen
 
 from gpuruntime.meta import FrozenDict, Length, ObjectKey, Range, Struct
-from gpuruntime.service.reads.paging import cursor_of
+from gpuruntime.service.reads.reader import cursor_of
 from gpuruntime.web.resources.object_models import after_cursor
 from gpuruntime.web.server.route import Page
 

@@ -9,9 +9,10 @@ from attrs import Factory, field, frozen
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.meta import EMPTY, ObjectKey
 from gpuruntime.service.errors import InvalidRequestError, ObjectNotFoundError
-from gpuruntime.service.operations.requests import CreateUnit, DeleteUnit, check_create
 from gpuruntime.service.reads.reader import ReadResult
-from gpuruntime.service.units.update import UNIT_CHANGE
+from gpuruntime.service.units.create import CreateUnit, check_create
+from gpuruntime.service.units.delete import DeleteUnit
+from gpuruntime.service.units.update import UNIT_UPDATE
 from gpuruntime.service.units.wait import UnitWaiter
 from gpuruntime.service.wiring import Service
 from gpuruntime.web.resources.masking import reject_masks, view_for
@@ -156,11 +157,11 @@ class GPUUnitRoutes:
         request = self._create_request(call.body)
         created = await self.service.units.create(call.operation_id, request)
         status = 200 if created.performed.is_replay else 201
-        if created.unit is None:
+        if created.object is None:
             uid = created.performed.result.uid
             return Reply(status, deleted_unit_view(request.name, request.namespace, uid, call.operation_id))
-        location = location_header(_COLLECTION, created.unit.key) if status == 201 else EMPTY
-        return await self._written(call, created.unit, status, location)
+        location = location_header(_COLLECTION, created.object.key) if status == 201 else EMPTY
+        return await self._written(call, created.object, status, location)
 
     async def get(self, call: Call) -> Reply:
         """Get a unit. With wait=Ready the response is sent when the unit is ready, or when the timeout is over."""
@@ -180,7 +181,7 @@ class GPUUnitRoutes:
         reject_masks(body)
         key = self._key(call, query.namespace)
         request = body.request(key.name, key.namespace, call.if_match or "")
-        changed = await self.service.changes.change(UNIT_CHANGE, call.operation_id, request)
+        changed = await self.service.updates.update(UNIT_UPDATE, call.operation_id, request)
         if changed.object is None:
             uid = changed.performed.result.uid
             return Reply(200, deleted_unit_view(key.name, key.namespace, uid, call.operation_id))

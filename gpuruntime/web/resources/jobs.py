@@ -21,11 +21,9 @@ from gpuruntime.api.operation import (
 )
 from gpuruntime.meta import EMPTY, ObjectKey, Pattern, Struct, wire
 from gpuruntime.service.errors import ObjectNotFoundError
-from gpuruntime.service.operations.jobs import job_of
-from gpuruntime.service.operations.operations import Performed
 from gpuruntime.service.operations.record import has_ended
-from gpuruntime.service.reads.paging import cursor_of
-from gpuruntime.service.reads.reader import ReadPage, Reads
+from gpuruntime.service.operations.submit import Performed
+from gpuruntime.service.reads.reader import ReadPage, Reads, cursor_of
 from gpuruntime.service.stock.names import batch_name
 from gpuruntime.service.wiring import Service
 from gpuruntime.web.resources.object_models import PageQuery, Word, after_cursor
@@ -80,22 +78,21 @@ class JobsQuery(PageQuery):
 
 def job_view(operation: Operation) -> JobView:
     """The view of an Operation."""
-    job, error = job_of(operation), operation.status.error
-    name, namespace = job.object_name, job.object_namespace
-    if not name:
-        name, namespace = _requested_object(operation)
+    spec, status, created = operation.spec, operation.status, operation.metadata.creation_timestamp
+    result, error = status.result, status.error
+    name, namespace = _requested_object(operation) if result is None else (result.name, result.namespace)
     return JobView(
-        job.operation_id,
-        job.operation_id,
-        job.type,
-        job.status,
-        error=job.error or None,
+        spec.operation_id,
+        spec.operation_id,
+        spec.type,
+        status.state or PENDING,
+        error=None if error is None else error.message or None,
         error_code=None if error is None else error.code,
-        progress=operation.status.progress,
+        progress=status.progress,
         object_name=name or None,
         object_namespace=namespace or None,
-        created_at=job.created_at or None,
-        updated_at=job.updated_at or None,
+        created_at=created or None,
+        updated_at=status.updated_at or created or None,
     )
 
 

@@ -11,7 +11,7 @@ from attrs import evolve, fields
 from gpuruntime.meta import EMPTY, FrozenDict, Struct
 from gpuruntime.meta.structs import MASK, is_sensitive
 from gpuruntime.service.errors import InvalidRequestError
-from gpuruntime.service.objects.redaction import concealed, secret_texts
+from gpuruntime.service.objects.redaction import redacted, secret_texts
 from gpuruntime.web.resources.object_models import ObjectView
 from gpuruntime.web.server.route import Caller
 
@@ -29,10 +29,10 @@ def view_for(caller: Caller, view: V) -> V:
 def masked(view: V) -> V:
     """The view with the mask in place of every value that may be a secret.
 
-    Guarantees: its message does not quote such a value either, see `concealed`.
+    Guarantees: its message does not quote such a value either, see `redacted`.
     """
     is_current = view.observed_generation == view.generation
-    return evolve(_without_secrets(view), message=concealed(view.message, view, is_current=is_current))
+    return evolve(_without_secrets(view), message=redacted(view.message, view, is_current=is_current))
 
 
 def reject_masks(body: Struct) -> None:

@@ -27,8 +27,7 @@ from gpuruntime.meta import (
     parse_selector,
     wire,
 )
-from gpuruntime.service.reads.paging import CursorError, cursor_of, parse_cursor
-from gpuruntime.service.reads.reader import Reads
+from gpuruntime.service.reads.reader import CursorError, Reads, cursor_of, parse_cursor
 from gpuruntime.web.server.errors import Fault, invalid
 from gpuruntime.web.server.headers import page_headers
 from gpuruntime.web.server.route import Call, Page, Reply

@@ -25,9 +25,9 @@ from gpuruntime.meta import (
     is_dns_subdomain,
 )
 from gpuruntime.service.errors import ObjectNotFoundError
-from gpuruntime.service.objects.delete import POOL_REMOVAL, RemoveObject
-from gpuruntime.service.objects.update import ChangeObject
-from gpuruntime.service.pools import POOL_CHANGE, CreatePool, pool_name
+from gpuruntime.service.objects.delete import DeleteObject
+from gpuruntime.service.objects.update import UpdateObject
+from gpuruntime.service.pools import POOL_DELETION, POOL_UPDATE, CreatePool, pool_name
 from gpuruntime.service.wiring import Service
 from gpuruntime.web.resources.jobs import JobView, finished_job_view
 from gpuruntime.web.resources.masking import reject_masks, view_for
@@ -143,10 +143,10 @@ class UpdatePoolBody(Struct):
     runtime_class_name: _RuntimeClass = None
     """RuntimeClass of the units."""
 
-    def request(self, name: str, namespace: str, resource_version: str) -> ChangeObject:
+    def request(self, name: str, namespace: str, resource_version: str) -> UpdateObject:
         """The request to the service, for a pool at this version ("": any)."""
         change = freeze({"spec": encode(self)})
-        return ChangeObject(name, namespace, change, resource_version=resource_version)
+        return UpdateObject(name, namespace, change, resource_version=resource_version)
 
 
 @frozen(kw_only=True)
@@ -268,7 +268,7 @@ class StockPoolRoutes:
         key, body = self._key(call), call.body
         reject_masks(body)
         request = body.request(key.name, key.namespace, call.if_match or "")
-        changed = await self.service.changes.change(POOL_CHANGE, call.operation_id, request)
+        changed = await self.service.updates.update(POOL_UPDATE, call.operation_id, request)
         if changed.object is None:
             # The pool was updated, and has been deleted since.
             name, namespace, uid = key.name, key.namespace, changed.performed.result.uid
@@ -279,8 +279,8 @@ class StockPoolRoutes:
     async def delete(self, call: Call) -> Reply:
         """Delete a pool and its stock. Units that were claimed from it stay."""
         key = self._key(call)
-        request = RemoveObject(key.name, key.namespace, resource_version=call.if_match or "")
-        performed = await self.service.removals.remove(POOL_REMOVAL, call.operation_id, request)
+        request = DeleteObject(key.name, key.namespace, resource_version=call.if_match or "")
+        performed = await self.service.deletions.delete(POOL_DELETION, call.operation_id, request)
         return Reply(204, headers=await deletion_headers(self.service.pool_reads, key, performed.result.uid))
 
     def _key(self, call: Call) -> ObjectKey:

@@ -10,9 +10,10 @@ from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.meta import FrozenDict, ObjectKey, Range, Struct, is_dns_subdomain
 from gpuruntime.service.errors import ObjectNotFoundError
-from gpuruntime.service.objects.delete import STOCK_REMOVAL, RemoveObject
-from gpuruntime.service.operations.requests import Envelope, SeedStock
+from gpuruntime.service.objects.delete import DeleteObject
+from gpuruntime.service.stock.delete import STOCK_DELETION
 from gpuruntime.service.stock.names import LARGEST_BATCH
+from gpuruntime.service.stock.seed import Envelope, SeedStock
 from gpuruntime.service.wiring import Service
 from gpuruntime.web.resources.jobs import JobView, job_view
 from gpuruntime.web.resources.masking import view_for
@@ -132,8 +133,8 @@ class StockUnitRoutes:
     async def delete(self, call: Call) -> Reply:
         """Delete a stock unit, unless it is claimed. If it belongs to a pool, the pool creates a new one."""
         key = self._key(call)
-        request = RemoveObject(key.name, key.namespace, resource_version=call.if_match or "")
-        performed = await self.service.removals.remove(STOCK_REMOVAL, call.operation_id, request)
+        request = DeleteObject(key.name, key.namespace, resource_version=call.if_match or "")
+        performed = await self.service.deletions.delete(STOCK_DELETION, call.operation_id, request)
         return Reply(204, headers=await deletion_headers(self.service.stock_reads, key, performed.result.uid))
 
     def _key(self, call: Call) -> ObjectKey:

@@ -28,8 +28,9 @@ from gpuruntime.meta import (
     freeze,
     wire,
 )
-from gpuruntime.service.objects.update import ChangeObject
-from gpuruntime.service.operations.requests import CreateUnit, Envelope
+from gpuruntime.service.objects.update import UpdateObject
+from gpuruntime.service.stock.seed import Envelope
+from gpuruntime.service.units.create import CreateUnit
 from gpuruntime.web.resources.object_models import (
     ListFilter,
     ListQuery,
@@ -139,12 +140,12 @@ class UpdateUnitBody(Struct):
     labels: Annotated[FrozenDict[str, str] | None, Properties(maximum=64)] = None
     """Labels of the unit; null removes all."""
 
-    def request(self, name: str, namespace: str, resource_version: str) -> ChangeObject:
+    def request(self, name: str, namespace: str, resource_version: str) -> UpdateObject:
         """The request to the service, for a unit at this version ("": any)."""
         given = encode(self)
         labels = {"labels": given.pop("labels") or {}} if "labels" in given else {}
         change = {"spec": given} | ({"metadata": labels} if labels else {})
-        return ChangeObject(name, namespace, freeze(change), resource_version=resource_version)
+        return UpdateObject(name, namespace, freeze(change), resource_version=resource_version)
 
 
 @frozen

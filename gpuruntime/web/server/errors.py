@@ -26,7 +26,7 @@ from gpuruntime.kube import (
 )
 from gpuruntime.meta import EMPTY, FrozenDict, Struct
 from gpuruntime.service.errors import InvalidRequestError, ServiceError
-from gpuruntime.service.objects.admission import is_denied
+from gpuruntime.service.objects.admission import is_rbac_denial
 
 __all__ = ["CODES", "MOST_FAULTS_SHOWN", "ApiError", "Fault", "Faults", "as_api_error", "error_body", "invalid"]
 
@@ -189,7 +189,7 @@ def _of_service(code: str, message: str) -> ApiError:
 
 
 def _of_kube(error: KubeError) -> ApiError:
-    if is_denied(error):
+    if is_rbac_denial(error):
         return _unavailable(error)
     for kind, response in _KUBE:
         if isinstance(error, kind):

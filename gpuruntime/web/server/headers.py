@@ -9,8 +9,7 @@ from uuid import uuid4
 from multidict import MultiMapping
 
 from gpuruntime.meta import EMPTY, FrozenDict, ObjectKey, Struct, TypedObject
-from gpuruntime.service.reads.paging import cursor_of
-from gpuruntime.service.reads.reader import ReadPage, ReadResult, Reads
+from gpuruntime.service.reads.reader import ReadPage, ReadResult, Reads, cursor_of
 from gpuruntime.web.server.errors import CODES, ApiError, Fault, invalid
 from gpuruntime.web.server.route import NOT_OLDER_THAN, PREFIX, Idempotency, Page, Reply
 

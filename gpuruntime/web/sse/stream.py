@@ -27,7 +27,7 @@ from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.meta import EMPTY, ObjectKey
 from gpuruntime.service.reads.reader import Reads, is_at_least
-from gpuruntime.service.reads.watch_log import ChangeLog, Step
+from gpuruntime.service.reads.watch_log import Step, WatchLog
 from gpuruntime.web.server.metrics import REQUEST_METRICS
 from gpuruntime.web.sse.connection import StalledError, StreamConnection
 from gpuruntime.web.sse.events import EventEncoder, heartbeat
@@ -78,7 +78,7 @@ class UnitStreams:
         other requests are served in between. A client that does not read is disconnected and counted.
     """
 
-    def __init__(self, log: ChangeLog[GPUUnit], reads: Reads[GPUUnit], namespaces: Namespaces) -> None:
+    def __init__(self, log: WatchLog[GPUUnit], reads: Reads[GPUUnit], namespaces: Namespaces) -> None:
         self._log = log
         self._reads = reads
         self._views = ViewCache(namespaces)

@@ -14,9 +14,8 @@ from gpuruntime.control import Cache, Controller, Watch, enqueue_object, write_s
 from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import UnavailableError
-from gpuruntime.kube.kubeconfig import from_kubeconfig
-from gpuruntime.kube.server_time import ServerTime
-from gpuruntime.kube.transport import Transport
+from gpuruntime.kube.transport.server_time import ServerTime
+from gpuruntime.kube.transport.transport import Transport
 from gpuruntime.service.operations.controller import OperationReconciler, takeover_delay
 from gpuruntime.service.operations.lease import OperationLease, Outcome
 from gpuruntime.service.operations.record import LeaseTiming, ended

@@ -23,9 +23,9 @@ from gpuruntime.service.stock.reduce import ReduceStock
 from gpuruntime.service.units.delete import DeleteUnit
 from gpuruntime.service.units.update import UNIT_UPDATE
 from gpuruntime.service.wiring import Service
-from gpuruntime.testing.access import kubeconfig_document
-from gpuruntime.testing.fault_proxy import BearerToken, FaultProxy
+from gpuruntime.testing.cluster.access import kubeconfig_document
 from gpuruntime.testing.faults import DieAtOnce, HoldEvents, StallRequests
+from gpuruntime.testing.faults.proxy import BearerToken, FaultProxy
 from tests.product_scenes import Observer
 from tests.service.service_scenes import Product, ServiceWorld, looking_at, seeded
 

@@ -23,9 +23,9 @@ class Silent:
     def __init__(self) -> None:
         self.sent: list[str] = []
 
-    async def request(self, method: str, path: str, **_: Any) -> Any:
-        self.sent.append(f"{method} {path}")
-        raise UnavailableError(f"{method} {path}: no server")
+    async def send(self, request: Request) -> Any:
+        self.sent.append(str(request))
+        raise UnavailableError(f"{request}: no server")
 
     def stream(self, request: Request, *, idle_timeout: float) -> Any:
         raise NotImplementedError(request, idle_timeout)
@@ -34,8 +34,9 @@ class Silent:
 async def reads(*namespaces: str) -> Reads[GPUUnit]:
     """Reads of units in these namespaces: the busy namespace is at version 20, the quiet one still at 10."""
     informer = Cache(Silent()).informer(GPUUnit, namespaces=["busy", "quiet"])
-    for part, version in zip(informer._parts, ("20", "10"), strict=True):
-        await part.replace(part.draft(), version)
+    writer = informer._writer
+    for namespace, version in (("busy", "20"), ("quiet", "10")):
+        await writer.replace(namespace, writer.new_indexer(), version)
     return Reads(informer, Client(Silent(), field_manager="test"), GPUUnit, namespaces)
 
 

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.names import SOURCE_POOL
-from gpuruntime.api.operation import Operation, OperationSpec
 from gpuruntime.api.namespaces import Namespaces
+from gpuruntime.api.operation import Operation, OperationSpec
 from gpuruntime.control import Cache
 from gpuruntime.desired.pool_units import is_ready_stock
 from gpuruntime.desired.provenance import CLAIMED_FOR
-from gpuruntime.kube.watching import WatchEvent
+from gpuruntime.kube.watch_events import WatchEvent
 from gpuruntime.meta import ObjectKey, ObjectMeta, OwnerReference, encode
 from gpuruntime.service.reads.informers import watch_units
 from gpuruntime.service.stock.claim import ReadyStock, claim_for, claim_patch
@@ -88,14 +88,14 @@ def test_ready_stock_is_what_the_cache_shows_as_ready_the_oldest_first(
 ) -> None:
     async def story() -> None:
         informer = watch_units(Cache(Silent()), ["stock"])
-        part = informer._parts[0]
-        await part.replace(part.draft(), "1")
-        ready_stock = ReadyStock(informer, Namespaces(["stock"]))
+        writer = informer._writer
+        await writer.replace("stock", writer.new_indexer(), "1")
+        ready_stock = ReadyStock(informer, Namespaces(stock=("stock",)))
         excluded_uids = {f"{number}-{made}" for number in excluded for made in range(3)}
 
         async with ready_stock.subscribed():
             for version, step in enumerate(steps, start=2):
-                await part.take(event(version, *step))
+                await writer.handle("stock", event(version, *step))
             found = {name: list(ready_stock.oldest("stock", name, excluded_uids)) for name in ("g1", "g2")}
 
         ready = [unit for unit in informer.store.list("stock").items if is_ready_stock(unit)]
@@ -111,12 +111,12 @@ def test_ready_stock_is_what_the_cache_shows_as_ready_the_oldest_first(
 def test_units_outside_of_stock_namespaces_are_no_candidates() -> None:
     async def story() -> None:
         informer = watch_units(Cache(Silent()), ["stock"])
-        part = informer._parts[0]
-        await part.replace(part.draft(), "1")
-        ready_stock = ReadyStock(informer, Namespaces(["elsewhere"]))
+        writer = informer._writer
+        await writer.replace("stock", writer.new_indexer(), "1")
+        ready_stock = ReadyStock(informer, Namespaces(stock=("elsewhere",)))
 
         async with ready_stock.subscribed():
-            await part.take(event(2, "ready", 1, "g1", 0))
+            await writer.handle("stock", event(2, "ready", 1, "g1", 0))
             found = list(ready_stock.oldest("stock", "g1", ()))
 
         assert found == []

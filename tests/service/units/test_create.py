@@ -9,7 +9,7 @@ from gpuruntime.service.errors import InvalidRequestError
 from gpuruntime.service.stock.seed import Envelope
 from gpuruntime.service.units.create import CreateUnit, check_create
 
-ROLES = Namespaces()
+NAMESPACES = Namespaces()
 CREATE = CreateUnit("demo", "g1.1", "nginx")
 
 
@@ -21,7 +21,7 @@ def test_all_problems_of_a_request_are_reported_at_once() -> None:
     wrong = evolve(CREATE, name="Not/a name", namespace="runtime-stock", stock_namespace="default", cold_start=True)
 
     with pytest.raises(InvalidRequestError) as caught:
-        check_create(wrong, ROLES)
+        check_create(wrong, NAMESPACES)
 
     assert [problem.partition(":")[0] for problem in caught.value.problems] == [
         "name",
@@ -34,29 +34,26 @@ def test_all_problems_of_a_request_are_reported_at_once() -> None:
 def test_valid_requests_pass() -> None:
     cold = evolve(CREATE, cold_start=True, envelope=Envelope("g1.1"))
 
-    check_create(CREATE, ROLES)
-    check_create(cold, ROLES)
+    check_create(CREATE, NAMESPACES)
+    check_create(cold, NAMESPACES)
 
 
 def test_an_invalid_envelope_is_refused() -> None:
     absurd = Envelope("g1.1", memory="1e30")
 
     with pytest.raises(InvalidRequestError, match="memory"):
-        check_create(evolve(CREATE, cold_start=True, envelope=absurd), ROLES)
+        check_create(evolve(CREATE, cold_start=True, envelope=absurd), NAMESPACES)
 
 
 def test_an_envelope_without_a_cold_start_is_refused_because_the_stock_unit_has_it() -> None:
     wrong = evolve(CREATE, envelope=Envelope("g1.1"))
 
     with pytest.raises(InvalidRequestError, match="envelope: expected none without coldStart"):
-        check_create(wrong, ROLES)
+        check_create(wrong, NAMESPACES)
 
 
 def test_a_unit_is_refused_in_a_namespace_that_no_controller_watches() -> None:
-    namespaces = ("runtime-instance",)
-
     with pytest.raises(InvalidRequestError, match=r"namespace: expected one for active units \(runtime-instance\)"):
-        check_create(evolve(CREATE, namespace="default"), ROLES, namespaces)
+        check_create(evolve(CREATE, namespace="default"), NAMESPACES)
 
-    check_create(CREATE, ROLES, namespaces)
-    check_create(evolve(CREATE, namespace="default"), ROLES)
+    check_create(CREATE, NAMESPACES)

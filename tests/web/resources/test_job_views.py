@@ -10,7 +10,7 @@ from gpuruntime.api.operation import (
     OperationStatus,
 )
 from gpuruntime.meta import ObjectMeta
-from gpuruntime.web.resources.job_views import JobView, job_view
+from gpuruntime.web.resources.jobs import JobView, job_view
 
 SPEC = OperationSpec("stock-1", "hash", "seed_stock_units")
 CREATED = "2026-01-02T03:04:05Z"

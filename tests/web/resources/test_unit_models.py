@@ -11,8 +11,8 @@ from gpuruntime.meta import ObjectMeta
 from gpuruntime.meta.codec import decode
 from gpuruntime.meta.frozen_mapping import FrozenDict
 from gpuruntime.service.errors import InvalidRequestError
-from gpuruntime.service.operations.requests import check_create
-from gpuruntime.service.units.update import complete_unit_change
+from gpuruntime.service.units.create import check_create
+from gpuruntime.service.units.update import unit_patch
 from gpuruntime.web.resources.unit_models import CreateUnitBody, UpdateUnitBody
 from gpuruntime.web.server.body import decoded
 from gpuruntime.web.server.errors import ApiError
@@ -25,7 +25,7 @@ UNIT = GPUUnit(ObjectMeta(name="a", namespace="n", labels=LABELS), GPUUnitSpec("
 def test_empty_labels_remove_all_but_those_of_the_product(labels: dict[str, str] | None) -> None:
     body = decode(UpdateUnitBody, {"labels": labels})
 
-    patch = complete_unit_change(UNIT, body.request("a", "n", "").change)
+    patch = unit_patch(UNIT, body.request("a", "n", "").change)
 
     assert patch["metadata"] == {"labels": {"tier": None}}
 
@@ -33,7 +33,7 @@ def test_empty_labels_remove_all_but_those_of_the_product(labels: dict[str, str]
 def test_omitted_labels_are_kept() -> None:
     body = decode(UpdateUnitBody, {"image": "two"})
 
-    patch = complete_unit_change(UNIT, body.request("a", "n", "").change)
+    patch = unit_patch(UNIT, body.request("a", "n", "").change)
 
     assert (patch["spec"]["image"], "metadata" in patch) == ("two", False)
 
