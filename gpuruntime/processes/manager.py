@@ -48,8 +48,8 @@ async def _run(config: ManagerConfig) -> None:
         ListenError: the address cannot be listened on.
     """
     manager, api = await connect(config, _options(config), build_manager)
-    authenticator = serve_api(manager, manager.observability.app, api, config)
-    guard_pages(manager.observability.app, authenticator)
+    access_control = serve_api(manager, manager.observability.app, api, config)
+    guard_pages(manager.observability.app, access_control)
     await manager.run()
 
 

@@ -41,8 +41,7 @@ FUNCTION takes credentials, here of no cluster, and returns a gpuruntime.control
 
   def build(credentials):
       manager = Manager(credentials, ManagerOptions("widgets"))
-      ...
-      manager.declare(owns(Deployment, by=Widget), writes_status(Widget))
+      manager.controller(Widget).owns(Deployment).reconcile(reconcile)
       return manager
 
 FUNCTION may be async. A process without a manager names a tuple of declarations instead.
@@ -53,7 +52,7 @@ class _GenerateError(Exception):
     """Nothing can be generated; the message says what to change."""
 
 
-def _what(what: Any, name: str, help_text: str, epilog: str) -> argparse.ArgumentParser:
+def _subcommand(what: Any, name: str, help_text: str, epilog: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = what.add_parser(
         name,
         help=help_text,
@@ -157,13 +156,13 @@ class _GenerateCommand:
             " examples."
         )
         what = parser.add_subparsers(dest="what", required=True, metavar="WHAT")
-        crds = _what(what, "crds", "CustomResourceDefinitions of the kinds of a package", _CRDS)
+        crds = _subcommand(what, "crds", "CustomResourceDefinitions of the kinds of a package", _CRDS)
         crds.add_argument("packages", nargs="+", metavar="PACKAGE", help="a package with all its modules, or a module")
         crds.add_argument("--out", type=Path, metavar="DIR", help="write one file per kind there (default: print)")
         crds.add_argument(
             "--check-against", type=Path, metavar="DIR", help="compare with the released definitions there"
         )
-        rbac = _what(what, "rbac", "the least privileged roles of a process, and their bindings", _RBAC)
+        rbac = _subcommand(what, "rbac", "the least privileged roles of a process, and their bindings", _RBAC)
         rbac.add_argument("target", metavar="MODULE:FUNCTION", help="function that builds the manager of the process")
         rbac.add_argument("--account", required=True, metavar="NAME", help="ServiceAccount of the process")
         rbac.add_argument("--namespace", required=True, metavar="NS", help="namespace of the ServiceAccount")

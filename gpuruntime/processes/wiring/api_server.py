@@ -61,7 +61,7 @@ class Api:
 
 @frozen
 class ApiServer:
-    """A manager with the API on its cluster: what executes requests, and what answers them."""
+    """A manager with the API of its cluster: the service that executes requests, and the routes."""
 
     manager: Manager
     service: Service
@@ -85,7 +85,7 @@ def install_api(manager: Manager, credentials: Credentials, config: ApiConfig) -
     service = install_service(manager, credentials, options)
     manager.declare(
         allow(TokenReview, "create", rare="used for callers with tokens of the cluster"),
-        allow(Namespace, "get", names=namespaces.all, rare="used before writes, to tell which namespace is gone"),
+        allow(Namespace, "get", names=namespaces.all, rare="used before writes, to find a namespace that is gone"),
     )
     return ApiServer(manager, service, _cluster_api(manager, service, namespaces))
 
@@ -133,22 +133,22 @@ async def connect(
 def serve_api(manager: Manager, app: web.Application, api: Api, config: ApiConfig, **serving: Any) -> AccessControl:
     """Serve the API in an application, and log the state of the runtime. Before the manager runs.
 
-    `serving` are options of `Manager.serve`. Returns what authenticates callers.
+    `serving` are options of `Manager.serve`. Returns the access control of the API.
 
     Raises:
         StartError: the token file or the certificate is invalid, or the address would be open to other machines.
     """
     try:
-        gate, tls = _gate(config, api.client), _tls(config)
+        access_control, tls = _access_control(config, api.client), _tls(config)
     except (TokenFileError, CertificateError, UnguardedAddressError) as error:
         raise StartError(str(error)) from error
-    install(app, api.routes, gate, manager.observability.registry)
+    install(app, api.routes, access_control, manager.observability.registry)
     manager.serve(app, config.http_addr, tls=tls, limits=config.connections.limits, **serving)
     manager.add(StatusReporter(api.health.health, config.report_interval).run, "status reporter", group="always")
-    return gate
+    return access_control
 
 
-def _gate(config: ApiConfig, client: Client | None) -> AccessControl:
+def _access_control(config: ApiConfig, client: Client | None) -> AccessControl:
     auth, known = config.auth, list[Authenticator]()
     if auth.token_file is not None:
         known.append(TokenFile(auth.token_file))

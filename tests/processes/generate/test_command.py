@@ -33,11 +33,11 @@ class Widget(TypedObject):
 """
 MAIN = """
 from gpuruntime.control import Manager, ManagerOptions
-from gpuruntime.control.permissions.declarations import owns, uses
+from gpuruntime.control import allow, allow_children
 from gpuruntime.kube.builtin.core import ConfigMap, Secret
 from gpuruntime.kube.builtin.nodes import Node
 
-declared = (uses(ConfigMap, "get", namespaces=("NAMESPACE",)),)
+declared = (allow(ConfigMap, "get", namespaces=("NAMESPACE",)),)
 number = 42
 
 
@@ -45,7 +45,7 @@ def build(credentials):
     manager = Manager(credentials, ManagerOptions("widgets"))
     manager.cache.informer(Node)
     manager.cache.informer(Secret, namespaces=["NAMESPACE"])
-    manager.declare(owns(Secret, by=ConfigMap))
+    manager.declare(allow_children(Secret, of=ConfigMap))
     return manager
 
 
@@ -59,7 +59,7 @@ def fail(credentials):
 
 def unclear(credentials):
     manager = build(credentials)
-    manager.declare(owns(ConfigMap))
+    manager.declare(allow_children(ConfigMap))
     return manager
 """
 DEFINITION = Path("crds/widgets.generate.example.org.yaml")
@@ -94,7 +94,7 @@ def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_help_teaches_by_examples(project: Path) -> None:
     assert "rbac" in run(project, "--help").stdout
     assert "gpuruntime generate crds widgets.api --out manifests/crds --check" in run(project, "crds", "--help").stdout
-    assert "manager.declare(owns(Deployment, by=Widget)" in run(project, "rbac", "--help").stdout
+    assert "manager.controller(Widget).owns(Deployment).reconcile(reconcile)" in run(project, "rbac", "--help").stdout
 
 
 def test_definitions_are_printed_under_the_command_that_made_them(project: Path) -> None:
