@@ -2,7 +2,7 @@
 
 ::
 
-    manager = Manager(find(), ManagerOptions("websites"))
+    manager = Manager(infer(), ManagerOptions("websites"))
     manager.controller(Website).owns(ConfigMap, Deployment, Service).reconcile(reconcile)
     await manager.run()
 """

@@ -1,8 +1,20 @@
-"""The wire to the Kubernetes API server: credentials, transport, client, watch streams, errors."""
+"""A Kubernetes API client: credentials, transport, client, discovery, errors.
+
+::
+
+    auth        credentials: kubeconfig files, service accounts, exec plugins, TLS
+    transport   HTTP: requests, middleware, retries
+    client      the verbs of the API, for objects in any form
+    discovery   the kinds that a server serves
+    builtin     typed built-in kinds
+
+Import from here, and built-in kinds from `gpuruntime.kube.builtin`.
+"""
 
 from gpuruntime.kube.auth.credentials import Authorization, Credentials, Endpoint
 from gpuruntime.kube.auth.in_cluster import in_cluster
-from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig, infer
+from gpuruntime.kube.auth.infer import infer
+from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.kube.auth.official import from_official
 from gpuruntime.kube.client import Client, connect
 from gpuruntime.kube.delete_options import Propagation

@@ -1,4 +1,4 @@
-"""The verbs of the Kubernetes API, for objects in any form."""
+"""The client: the verbs of the Kubernetes API, for objects in any form."""
 
 import builtins
 from collections.abc import AsyncIterator, Mapping
@@ -10,7 +10,7 @@ from attrs import evolve
 
 from gpuruntime import __version__
 from gpuruntime.kube.auth.credentials import Credentials
-from gpuruntime.kube.auth.kubeconfig.contexts import infer
+from gpuruntime.kube.auth.infer import infer
 from gpuruntime.kube.delete_options import DeleteOptions, Propagation
 from gpuruntime.kube.errors import ExpiredError
 from gpuruntime.kube.forms import Form, as_form, form_of
@@ -45,13 +45,14 @@ _APPLY = "application/apply-patch+yaml"
 class Client:
     """Reads and writes objects; every call is a live request.
 
-    A `form` is a class of a typed kind, or what `gpuruntime.kube.forms` makes; the type of the result follows it.
-    Writes carry `field_manager`, and are only rehearsed by the server where `dry_run` is true; both can be said
-    differently for a call. The server refuses unknown and duplicate fields in what is written. A call takes at most
+    A `form` is a class of a typed kind, or one that `gpuruntime.kube.forms` makes; it decides the type of the result.
+    Writes carry `field_manager`; with `dry_run` the server validates them and stores nothing. Both can be overridden
+    for a call. The server refuses unknown and duplicate fields (strict field validation). A call takes at most
     `timeout` seconds, a list that long for each page.
 
-    All methods raise KubeError for what the server and the wire do, DecodeError for an answer that does not fit the
-    form (a write is executed by then), and ValueError or TypeError, before anything is sent, for what makes no sense.
+    All methods raise KubeError for errors of the server and the network, DecodeError for a response that does not fit
+    the form (a write has been executed by then), and ValueError or TypeError for invalid arguments, before anything is
+    sent.
     """
 
     def __init__(self, transport: Wire, *, field_manager: str, dry_run: bool = False, timeout: float = 30.0) -> None:
@@ -74,11 +75,10 @@ class Client:
         resource_version: str | None = None,
         page_size: int = 500,
     ) -> ObjectList[T]:
-        """All objects of a namespace, or of all of them, as they were at one moment.
+        """All objects of a namespace, or of all namespaces, at one resource version.
 
-        It is the latest moment, or one not older than `resource_version`; "0" takes whatever the server has at hand.
-        If the list takes so long that the server forgets the moment, the list is taken anew, at once and not in
-        pages.
+        It is the latest version, or one not older than `resource_version`; "0" accepts any version that the server has
+        in its cache. If the continue token expires before the last page, everything is listed again in one request.
         """
         query = ListQuery(str(labels or ""), str(fields or ""), resource_version, page_size)
         wanted = as_form(form)
@@ -103,10 +103,7 @@ class Client:
         resource_version: str | None = None,
         page_size: int = 500,
     ) -> AsyncIterator[ObjectList[T]]:
-        """The pages of such a list as they come.
-
-        Where `list` would begin anew, the iterator raises ExpiredError.
-        """
+        """The pages of such a list, one by one. The iterator raises ExpiredError if the continue token expires."""
         query = ListQuery(str(labels or ""), str(fields or ""), resource_version, page_size)
         return Pages(self._transport, as_form(form), namespace, query, self._timeout)
 
@@ -128,7 +125,7 @@ class Client:
     async def create(
         self, obj: Any, form: Any = None, *, dry_run: bool | None = None, field_manager: str | None = None
     ) -> Any:
-        """The object as it was stored. Give it a name, or a generate_name for the server to complete.
+        """Create the object and return it as it was stored. It needs a name or a generate_name.
 
         A plain mapping needs a form beside it.
         """
@@ -146,7 +143,7 @@ class Client:
     async def update_status(
         self, obj: Whole, *, dry_run: bool | None = None, field_manager: str | None = None
     ) -> Whole:
-        """Replace the status of the object that was read, and nothing else; ConflictError if it changed since."""
+        """Replace the status of the object that was read; ConflictError if the object changed since."""
         return await self._replace(obj, "status", self._write_params(dry_run, field_manager))
 
     async def patch(
@@ -160,12 +157,14 @@ class Client:
         dry_run: bool | None = None,
         field_manager: str | None = None,
     ) -> T:
-        """The object after the patch. A `subresource` must be one that is a view of the object itself, as status is."""
+        """Patch an object and return it. A `subresource` must be a view of the object itself, such as status."""
         wanted = as_form(form)
         if isinstance(patch, StrategicPatch) and not _is_built_in(wanted.kind):
-            raise ValueError(f"{wanted.kind} takes no strategic patch, built-in kinds do; use MergePatch or apply")
+            raise ValueError(
+                f"{wanted.kind} is not built in and takes no strategic merge patch; use MergePatch or apply"
+            )
         if subresource == "scale":
-            raise ValueError("a patch of scale does not give back the object; use update_subresource")
+            raise ValueError("a patch of scale does not return the object; use update_subresource")
         raw = await self._json(
             "PATCH",
             wanted.kind.path(namespace, name, subresource),
@@ -210,10 +209,11 @@ class Client:
         dry_run: bool | None = None,
         field_manager: str | None = None,
     ) -> Any:
-        """Server-side apply: what the object says becomes ours, what we no longer say and nobody else does goes.
+        """Server-side apply. Fields in the object become owned by the field manager; fields that it owned before and no
+        longer applies are removed, unless another manager owns them.
 
-        It makes the object if there is none. A plain mapping needs a form beside it. Without `force`, a field that
-        another manager set to something else is a ConflictError whose causes name both.
+        An object that does not exist is created. A plain mapping needs a form beside it. Without `force`, a field that
+        another manager set to another value raises ConflictError, whose causes name both.
         """
         wanted: Form[Any] = form_of(obj) if form is None else as_form(form)
         body = dict(obj) if isinstance(obj, Mapping) else encode(obj)
@@ -241,7 +241,7 @@ class Client:
         grace_seconds: int | None = None,
         dry_run: bool | None = None,
     ) -> None:
-        """Ask for the deletion; finalizers and grace may keep the object for a while. See `DeleteOptions`."""
+        """Delete an object. Finalizers and the grace period may keep it for a while. See `DeleteOptions`."""
         options = DeleteOptions(uid, resource_version, propagation, grace_seconds, self._is_dry(dry_run))
         path = as_form(form).kind.path(namespace, name)
         await self._transport.send(Request("DELETE", path, body=options.encode(), timeout=self._timeout))
@@ -256,7 +256,7 @@ class Client:
         grace_seconds: int | None = None,
         dry_run: bool | None = None,
     ) -> None:
-        """Ask for the deletion of all objects of a namespace that the labels select; an empty selector is all.
+        """Delete all objects of a namespace that the labels select; an empty selector selects all.
 
         The namespace is "" for a cluster-scoped kind.
         """
@@ -269,7 +269,7 @@ class Client:
     async def read_subresource(
         self, form: type[Any] | Form[Any], name: str, namespace: str, subresource: str
     ) -> dict[str, Any]:
-        """A subresource of a type of its own, such as scale."""
+        """Read a subresource that has its own type, such as scale."""
         return await self._json("GET", as_form(form).kind.path(namespace, name, subresource))
 
     async def create_subresource(
@@ -283,7 +283,7 @@ class Client:
         dry_run: bool | None = None,
         field_manager: str | None = None,
     ) -> dict[str, Any]:
-        """What the server makes of a TokenRequest, an Eviction or a Binding."""
+        """Create a TokenRequest, an Eviction or a Binding, and return the response."""
         return await self._write_subresource(
             "POST", form, name, namespace, subresource, body, self._write_params(dry_run, field_manager)
         )
@@ -299,7 +299,7 @@ class Client:
         dry_run: bool | None = None,
         field_manager: str | None = None,
     ) -> dict[str, Any]:
-        """Replace a subresource of a type of its own, such as scale."""
+        """Replace a subresource that has its own type, such as scale."""
         return await self._write_subresource(
             "PUT", form, name, namespace, subresource, body, self._write_params(dry_run, field_manager)
         )
@@ -308,8 +308,8 @@ class Client:
         metadata = obj.metadata
         if not metadata.resource_version:
             raise ValueError(
-                f"{obj.kind} {obj.key} has no resourceVersion: expected an object that was read, so that nobody's "
-                "change is lost; use apply for an object made from scratch"
+                f"{obj.kind} {obj.key} has no resourceVersion: expected an object that was read, so that no change of "
+                "another client is lost; use apply for a new object"
             )
         path = obj.kind.path(metadata.namespace, metadata.name, subresource)
         form: Form[Whole] = _whole(obj)
@@ -358,10 +358,10 @@ async def connect(
     dry_run: bool = False,
     retries: RetryPolicy = RetryPolicy(),
 ) -> AsyncIterator[Client]:
-    """A client with connections of its own, closed at the end; without credentials, with those that `find` finds.
+    """A client with its own connections, closed at the end; without credentials, with those of `infer`.
 
     Raises:
-        CredentialsError: there are none.
+        CredentialsError: there are no credentials.
     """
     async with Transport(credentials or infer(), user_agent=user_agent, retries=retries) as transport:
         yield Client(transport, field_manager=field_manager, dry_run=dry_run)
@@ -369,7 +369,7 @@ async def connect(
 
 def _whole(obj: Any) -> Form[Any]:
     if not isinstance(obj, TypedObject | DynamicObject):
-        raise TypeError(f"expected a whole object to write, got {type(obj).__qualname__}; use patch for metadata")
+        raise TypeError(f"expected a typed or dynamic object, got {type(obj).__qualname__}; use patch for metadata")
     return form_of(obj)
 
 
@@ -380,5 +380,5 @@ def _collection(kind: ResourceKind, namespace: str) -> str:
 
 
 def _is_built_in(kind: ResourceKind) -> bool:
-    # Custom kinds may be in groups of *.k8s.io, too; then the server says 415.
+    # Custom kinds may be in groups of *.k8s.io, too; the server then returns 415.
     return "." not in kind.group or kind.group.endswith(".k8s.io")

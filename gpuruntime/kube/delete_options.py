@@ -1,4 +1,4 @@
-"""How an object is to be deleted: the DeleteOptions of the API."""
+"""DeleteOptions: the body of a DELETE."""
 
 from typing import Any, Literal
 
@@ -12,10 +12,10 @@ Propagation = Literal["Background", "Foreground", "Orphan"]
 
 @frozen
 class DeleteOptions:
-    """What a DELETE says in its body. The server ignores the same options in the query once there is a body.
+    """The options of a DELETE, in its body. If there is a body, the server ignores options in the query.
 
-    `uid` and `resource_version` are preconditions: the deletion fails with ConflictError if the object is another
-    one, or a newer one. `propagation` is what becomes of dependents; None leaves it to the kind.
+    `uid` and `resource_version` are preconditions: the deletion fails with ConflictError if the object has another UID
+    or version. `propagation` is the policy for dependents; None is the default of the kind.
     """
 
     uid: str | None = None

@@ -1,13 +1,13 @@
-"""Which kinds the server has: from a group and a kind to the path of its objects."""
+"""Discovery: from a group and a kind, or a plural, to the resource that the server serves."""
 
 import asyncio
 import logging
 from collections.abc import Callable
 from typing import Any, Final
 
+from gpuruntime.aio.singleflight import Singleflight
 from gpuruntime.kube.discovery_documents import aggregated_kinds, group_versions, resource_kinds
 from gpuruntime.kube.errors import NotFoundError, ServerError, Status, UnavailableError
-from gpuruntime.kube.singleflight import Singleflight
 from gpuruntime.kube.transport.middleware import Wire
 from gpuruntime.kube.transport.request import Request
 from gpuruntime.meta.identity import ResourceKind
@@ -16,7 +16,7 @@ __all__ = ["Discovery"]
 
 log = logging.getLogger(__name__)
 
-# Servers before 1.30 know the beta only, those before 1.26 neither, and answer with the documents of old.
+# Servers before 1.30 know only the beta, servers before 1.26 neither: they return the legacy documents.
 _AGGREGATED: Final = (
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
     "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,"
@@ -25,11 +25,10 @@ _AGGREGATED: Final = (
 
 
 class Discovery:
-    """The kinds of a server, asked for when first needed and remembered.
+    """The kinds of a server, cached after the first request.
 
-    A kind that is not remembered is looked for anew, at most once in `interval` seconds for all who ask, so that a
-    custom kind is found once its definition is there. A kind that is gone is remembered until somebody calls
-    `forget`.
+    A miss refreshes the cache, at most once in `interval` seconds for all callers, so that a custom kind is found once
+    its CRD is installed. A kind that was removed stays cached until `forget` is called.
     """
 
     def __init__(self, transport: Wire, *, interval: float = 1.0) -> None:
@@ -40,11 +39,11 @@ class Discovery:
         self._loading = Singleflight(self._load)
 
     async def kind_of(self, group: str, kind: str, version: str | None = None) -> ResourceKind:
-        """The kind, in the version that the server prefers if none is given.
+        """The kind, in the preferred version of the server if none is given.
 
         Raises:
-            NotFoundError: the server has no such kind now.
-            KubeError: the server could not be asked.
+            NotFoundError: the server does not serve such a kind.
+            KubeError: discovery failed.
         """
         return await self._find(
             lambda known: known.kind == kind and known.group == group and version in {None, known.version},
@@ -52,27 +51,24 @@ class Discovery:
         )
 
     async def kind_of_plural(self, group: str, plural: str, version: str | None = None) -> ResourceKind:
-        """The same for the plural name of a kind, as in "deployments"."""
+        """The kind with a plural name such as "deployments"."""
         return await self._find(
             lambda known: known.plural == plural and known.group == group and version in {None, known.version},
             f"resource {plural} in group {group or 'core'}, version {version or 'any'}",
         )
 
     def forget(self, kind: ResourceKind) -> None:
-        """Look for the kind anew, in all its versions, when it is asked for again.
-
-        Call it when the path of the kind gave NotFoundError.
-        """
+        """Drop the kind, in all its versions, from the cache. Call it when its path raised NotFoundError."""
         gone = (kind.group, kind.kind)
         self._kinds = tuple(known for known in self._kinds if (known.group, known.kind) != gone)
 
     async def _find(self, matches: Callable[[ResourceKind], bool], wanted: str) -> ResourceKind:
         found = next(filter(matches, self._kinds), None)
         if found is None:
-            await self._loading.join()
+            await self._loading.do()
             found = next(filter(matches, self._kinds), None)
         if found is None:
-            message = f"the server has no {wanted}; is its definition installed?"
+            message = f"the server does not serve {wanted}; install its CRD"
             raise NotFoundError(Status(404, "NotFound", message))
         return found
 
@@ -92,8 +88,8 @@ class Discovery:
             try:
                 found += resource_kinds(group, version, await self._document(path, "application/json"))
             except (NotFoundError, ServerError, UnavailableError) as error:
-                # The server behind an extension is down, or the group is just being removed.
-                log.warning("an api group was skipped in discovery", extra={"path": path, "error": str(error)})
+                # The aggregated API server of the group is down, or the group is being removed.
+                log.warning("discovery skipped an API group", extra={"path": path, "error": str(error)})
         return found
 
     async def _document(self, path: str, accept: str) -> dict[str, Any]:

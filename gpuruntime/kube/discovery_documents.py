@@ -1,7 +1,7 @@
-"""Which kinds a server has, read from its discovery documents, aggregated and legacy.
+"""Parsers of discovery documents, aggregated and legacy.
 
-Kinds come in the order in which the server prefers them. What a document lacks is skipped: a document of a broken
-extension must not hide the kinds of all others.
+Kinds are in the server's order of preference. Incomplete entries are skipped: the document of a broken extension must
+not hide the kinds of all others.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,7 +20,7 @@ def aggregated_kinds(document: dict[str, Any]) -> Iterator[ResourceKind]:
         group_name = _text(metadata, "name") if isinstance(metadata, dict) else ""
         for version in _objects(group.get("versions")):
             for resource in _objects(version.get("resources")):
-                # The group and version in here are empty where they are those of the document.
+                # responseKind has an empty group and version where they are those of the document.
                 kind = resource.get("responseKind")
                 yield from _kind(
                     group_name,

@@ -1,13 +1,13 @@
-"""What can go wrong between us and an API server; everything that `gpuruntime.kube` raises about it is a KubeError.
+"""Errors of requests to an API server; all of them are a KubeError.
 
 ::
 
     KubeError
     ├── CredentialsError                  no usable credentials; nothing was sent
-    ├── NotSentError                      a guard of this process kept the request back
-    ├── UnavailableError                  no usable answer: refused, reset, timed out, cut off, 502, 503, 504
-    ├── UnexpectedResponseError             an answer that no API server gives: a redirect, a page of a proxy
-    └── StatusError                       the API server said no
+    ├── NotSentError                      a guard in this process stopped the request
+    ├── UnavailableError                  no usable response: refused, reset, timed out, cut off, 502, 503, 504
+    ├── UnexpectedResponseError           a response that is not an API server's: a redirect, a page of a proxy
+    └── StatusError                       the API server refused the request
         ├── BadRequestError               400
         ├── UnauthorizedError             401
         ├── ForbiddenError                403
@@ -61,7 +61,7 @@ _TEXT_LIMIT: Final = 256
 
 
 class KubeError(Exception):
-    """The base. `outcome_unknown` says that a write may have been executed in spite of the error."""
+    """The base class. `outcome_unknown` says that a write may have been executed despite the error."""
 
     outcome_unknown: bool = False
 
@@ -74,7 +74,7 @@ class CredentialsError(KubeError):
 
 
 class NotSentError(KubeError):
-    """A guard of this process kept the request back, or gave it up on its way. Not to be tried again."""
+    """A guard in this process stopped the request before or while it was sent. Do not retry."""
 
     def __init__(self, message: str, *, outcome_unknown: bool = False) -> None:
         super().__init__(message)
@@ -82,7 +82,7 @@ class NotSentError(KubeError):
 
 
 class UnavailableError(KubeError):
-    """There was no usable answer. `code` is None if there was none at all; `retry_after` is in seconds."""
+    """There was no usable response. `code` is None if there was none at all; `retry_after` is in seconds."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class UnavailableError(KubeError):
 
 
 class UnexpectedResponseError(KubeError):
-    """Something answered that is no API server, or one that speaks in tongues."""
+    """The response is not one of an API server: a redirect, an HTML page, JSON of another type."""
 
     def __init__(self, message: str, *, outcome_unknown: bool = False) -> None:
         super().__init__(message)
@@ -108,7 +108,7 @@ class UnexpectedResponseError(KubeError):
 
 @frozen
 class Cause:
-    """One of the causes of a refusal. `field` is a path such as spec.replicas, "" if it is about no field."""
+    """One of the causes in a Status. `field` is a path such as spec.replicas, "" if the cause is not about a field."""
 
     reason: str = ""
     field: str = ""
@@ -117,7 +117,7 @@ class Cause:
 
 @frozen
 class Status:
-    """The answer of an API server that refuses, as far as it could be read; `retry_after` is in seconds."""
+    """The Status object of an error response, or what is known of it; `retry_after` is in seconds."""
 
     code: int
     reason: str = ""
@@ -127,7 +127,7 @@ class Status:
 
 
 class StatusError(KubeError):
-    """The API server refused; `request` says what, for the text of the error."""
+    """The API server refused the request; `request` names it in the message."""
 
     def __init__(self, status: Status, request: str = "") -> None:
         super().__init__(status, request)
@@ -140,7 +140,7 @@ class StatusError(KubeError):
 
     @property
     def reason(self) -> str:
-        """The word for it, such as "NotFound"; "" if the answer had none."""
+        """The machine-readable reason, such as "NotFound"; "" if the response had none."""
         return self.status.reason
 
     @property
@@ -153,7 +153,7 @@ class StatusError(KubeError):
 
     @property
     def retry_after(self) -> float | None:
-        """How many seconds the server asks us to wait."""
+        """The seconds to wait before a retry, as the server asks."""
         return self.status.retry_after
 
     def __str__(self) -> str:
@@ -161,15 +161,15 @@ class StatusError(KubeError):
 
 
 class BadRequestError(StatusError):
-    """400: the request makes no sense to the server."""
+    """400: the request is invalid."""
 
 
 class UnauthorizedError(StatusError):
-    """401: the server does not believe who we are."""
+    """401: the credentials are missing, invalid or expired."""
 
 
 class ForbiddenError(StatusError):
-    """403: we may not do this."""
+    """403: the user has no permission for this request."""
 
 
 class NotFoundError(StatusError):
@@ -177,7 +177,7 @@ class NotFoundError(StatusError):
 
 
 class ConflictError(StatusError):
-    """409: the object changed since it was read, or a precondition or another field manager is in the way."""
+    """409: the object changed since it was read, a precondition failed, or another field manager owns a field."""
 
 
 class AlreadyExistsError(ConflictError):
@@ -189,15 +189,15 @@ class ExpiredError(StatusError):
 
 
 class InvalidError(StatusError):
-    """422: the object breaks rules; `causes` says which fields do."""
+    """422: the object is invalid; `causes` names the fields."""
 
 
 class TooManyRequestsError(StatusError):
-    """429: the server, or a disruption budget, asks us to slow down."""
+    """429: the server, or a disruption budget, asks the client to slow down."""
 
 
 class TooLargeResourceVersionError(StatusError):
-    """504: the server has not seen the resource version yet that the request asked for."""
+    """504: the server has not reached the requested resource version yet."""
 
 
 class ServerError(StatusError):
@@ -220,7 +220,7 @@ _UNAVAILABLE: Final = frozenset({502, 503, 504})
 
 
 def error_from_status(code: int, body: bytes, headers: Mapping[str, str], request: str = "") -> KubeError:
-    """The error that an answer stands for, be its body a Status object, a page of a proxy or garbage.
+    """The error for a response, whether its body is a Status object, a page of a proxy or garbage.
 
     `headers` must be a case-insensitive mapping; `request` names the request in the text.
     """
@@ -232,22 +232,22 @@ def error_from_status(code: int, body: bytes, headers: Mapping[str, str], reques
         status = _read_status(value, code)
     else:
         status = Status(code, message=excerpt(body))
-    # A date is one of the clock that the answer was dated by; ours may be wrong.
+    # A date in Retry-After is by the clock of the Date header; the local clock may be wrong.
     sent = parse_http_date(headers.get("Date", "")) or datetime.now(UTC)
-    told = parse_retry_after(headers.get("Retry-After", ""), sent)
-    if told is not None:
-        status = Status(status.code, status.reason, status.message, status.causes, told)
+    retry_after = parse_retry_after(headers.get("Retry-After", ""), sent)
+    if retry_after is not None:
+        status = Status(status.code, status.reason, status.message, status.causes, retry_after)
     return _error(status, request)
 
 
 def error_from_watch_status(status: Mapping[str, Any], request: str = "") -> KubeError:
-    """The error that the object of an ERROR event of a watch stands for; anything but a Status is a server error."""
+    """The error for the object of a watch's ERROR event; anything but a Status is a server error."""
     return _error(_read_status(status, 500), request)
 
 
 def excerpt(data: bytes) -> str:
     """The beginning of a text, at most 256 characters, on one line."""
-    # Four bytes for each character are enough in UTF-8; white space is what may be more.
+    # UTF-8 takes up to four bytes a character; the rest is room for white space, which is collapsed.
     text = " ".join(data[: 16 * _TEXT_LIMIT].decode("utf-8", "replace").split())
     return text[:_TEXT_LIMIT]
 
@@ -271,9 +271,9 @@ def _read_status(value: Mapping[str, Any], code: int) -> Status:
     if not isinstance(details, Mapping):
         details = {}
     causes = details.get("causes")
-    told, seconds = value.get("code"), details.get("retryAfterSeconds")
+    stated, seconds = value.get("code"), details.get("retryAfterSeconds")
     return Status(
-        code=told if type(told) is int and told >= 400 else code,
+        code=stated if type(stated) is int and stated >= 400 else code,
         reason=_word(value, "reason"),
         message=_word(value, "message"),
         causes=tuple(_cause(cause) for cause in causes if isinstance(cause, Mapping))

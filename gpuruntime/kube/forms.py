@@ -1,6 +1,6 @@
-"""In which form objects of a kind are read: as a typed class, as free JSON, or their metadata alone.
+"""The form in which objects of a kind are read: a typed class, free JSON, or metadata only.
 
-Wherever the library asks for a form, the class of a typed kind will do: `client.get(Pod, ...)`.
+Every parameter of type Form accepts the class of a typed kind as well: `client.get(Pod, ...)`.
 """
 
 from typing import Any, Final, Protocol, TypeVar, cast
@@ -20,16 +20,16 @@ T_co = TypeVar("T_co", covariant=True)
 K = TypeVar("K", bound=TypedObject)
 
 _JSON: Final = "application/json"
-# There is no fallback to whole objects behind these: an API server that cannot cut them down says 406.
+# Without a fallback to whole objects: an API server that does not support these returns 406.
 _PARTIAL: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _PARTIAL_LIST: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 
 class Form(Protocol[T_co]):
-    """What to ask the server for, and what to make of it. Forms are hashable, and equal if they do the same.
+    """The media types to request, and how to decode an object. Forms are hashable; forms that do the same are equal.
 
-    `accept` is for one object and for a watch, `list_accept` for a list: a server answers 406 to the wrong one of the
-    two, and takes no header that names both.
+    `accept` is for one object and for a watch, `list_accept` for a list: a server returns 406 for the wrong one of the
+    two, and for a header that names both.
     """
 
     @property
@@ -42,10 +42,10 @@ class Form(Protocol[T_co]):
     def list_accept(self) -> str: ...
 
     def decode(self, raw: dict[str, Any]) -> T_co:
-        """The object. Items of a list may come without apiVersion and kind.
+        """Decode an object. Items of a list may come without apiVersion and kind.
 
         Raises:
-            DecodeError: the JSON does not fit.
+            DecodeError: the JSON does not fit the form.
         """
 
     def __hash__(self) -> int: ...
@@ -112,7 +112,7 @@ def metadata_only(kind: ResourceKind) -> Form[PartialObject]:
     """The metadata of objects of any kind; the server does not send the rest.
 
     Caveats: RBAC does not know the difference. An informer of the metadata of Secrets needs the permissions to list and
-    watch Secrets, and whoever has them can read what is in them.
+    watch Secrets, which include reading their data.
     """
     return _MetadataOnly(kind)
 
@@ -121,8 +121,7 @@ def as_form(form: type[T] | Form[T]) -> Form[T]:
     """The form itself, or the form of a typed kind.
 
     Raises:
-        TypeError: a class that is no typed kind, or one that no object can be read into; an object in the place of its
-            class.
+        TypeError: the class is not a typed kind, or cannot be decoded; or an object was passed instead of its class.
     """
     if not isinstance(form, type):
         if not hasattr(form, "decode"):

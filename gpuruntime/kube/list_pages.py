@@ -1,4 +1,4 @@
-"""Lists, page by page."""
+"""Lists in pages."""
 
 from collections.abc import AsyncIterator
 from typing import Any, Generic, TypeVar
@@ -18,9 +18,9 @@ T = TypeVar("T")
 
 @frozen
 class ObjectList(Generic[T]):
-    """Objects of one kind as they were at one moment, all of them or a page.
+    """Objects of one kind at one resource version, all of them or a page.
 
-    `continue_token` is where the next page begins, "" on the last one.
+    `continue_token` is for the next page, "" on the last one.
     """
 
     items: tuple[T, ...]
@@ -30,7 +30,7 @@ class ObjectList(Generic[T]):
 
 @frozen
 class ListQuery:
-    """What a list asks for. `resource_version` is the oldest state that will do; None asks for the latest one.
+    """The parameters of a list. `resource_version` is the oldest acceptable version; None asks for the latest.
 
     A page size of 0 asks for everything at once.
     """
@@ -42,8 +42,8 @@ class ListQuery:
     continue_token: str = ""
 
     def params(self) -> dict[str, str]:
-        # The token holds the version, and the server refuses to be told twice. Without a rule for the match a version
-        # would mean "exactly this one" as soon as there is a limit.
+        # The token holds the version, and the server refuses both together. Without resourceVersionMatch, a version in
+        # a list with a limit means "exactly this one".
         version = None if self.continue_token else self.resource_version
         params = {
             "labelSelector": self.labels,
@@ -57,7 +57,7 @@ class ListQuery:
 
 
 class Pages(AsyncIterator[ObjectList[T]]):
-    """The pages of one list, in order, each asked for when the one before it was taken."""
+    """The pages of one list, in order, each requested when the one before it was taken."""
 
     def __init__(self, transport: Wire, form: Form[T], namespace: str | None, query: ListQuery, seconds: float) -> None:
         self._transport = transport
@@ -83,7 +83,7 @@ def _page(answer: Response, form: Form[T]) -> ObjectList[T]:
     raw = answer.json_object()
     items, metadata = raw.get("items", ""), raw.get("metadata")
     if items is None:
-        # An empty list of Go.
+        # Go encodes an empty list as null.
         items = []
     if not _is_list_of_objects(items) or not isinstance(metadata, dict):
         raise UnexpectedResponseError(f"{answer.request}: expected a list with items and metadata, found {sorted(raw)}")

@@ -1,4 +1,4 @@
-"""Patches of the three kinds that an API server takes, server-side apply aside."""
+"""The three patch types of an API server besides server-side apply."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Self
@@ -24,34 +24,34 @@ class _ObjectPatch:
     body: FrozenDict[str, Any] = field(converter=_frozen_object)
 
     def locked(self, resource_version: str) -> Self:
-        """The patch that fails with ConflictError if the object changed since this version.
+        """The same patch with a version: it fails with ConflictError if the object changed since.
 
         Raises:
-            ValueError: an empty version, which would lock nothing.
+            ValueError: the version is empty.
         """
         if not resource_version:
-            raise ValueError("expected the resource version of the object that the patch is made for, got none")
+            raise ValueError("expected the resource version of the object to patch, got an empty string")
         metadata = self.body.get("metadata", EMPTY) | {"resourceVersion": resource_version}
         return type(self)(self.body | {"metadata": metadata})
 
 
 @frozen
 class MergePatch(_ObjectPatch):
-    """RFC 7386: objects are merged, null removes, lists are replaced as a whole. Any kind takes it."""
+    """RFC 7386: objects are merged, null removes, lists are replaced as a whole. For any kind."""
 
     CONTENT_TYPE: ClassVar = "application/merge-patch+json"
 
 
 @frozen
 class StrategicPatch(_ObjectPatch):
-    """Like a merge patch, but lists with a merge key, such as containers, are merged by it. Built-in kinds only."""
+    """A merge patch that merges lists with a merge key, such as containers. For built-in kinds only."""
 
     CONTENT_TYPE: ClassVar = "application/strategic-merge-patch+json"
 
 
 @frozen
 class JsonPatch:
-    """RFC 6902: a list of operations, which may test a value before they replace it. Any kind takes it."""
+    """RFC 6902: a list of operations, which may test a value before they replace it. For any kind."""
 
     CONTENT_TYPE: ClassVar = "application/json-patch+json"
 

@@ -1,4 +1,4 @@
-"""Watch streams: from chunks of bytes to events."""
+"""Watch streams: from chunks of bytes to watch events."""
 
 from typing import Any, Literal, cast
 
@@ -15,17 +15,17 @@ _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
 class BrokenStreamError(UnavailableError):
-    """The stream delivered something that is no watch event; what follows cannot be trusted."""
+    """The stream delivered something that is not a watch event; the rest of it cannot be trusted."""
 
 
 class Lines:
-    """Cuts a stream of chunks into lines of any length, without a limit and without copying a long line twice."""
+    """Splits chunks into lines of any length, without copying a long line twice."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """Take in a chunk; gives the lines that it completes."""
+        """Add a chunk; returns the lines that it completes."""
         lines = chunk.split(b"\n")
         if len(lines) == 1:
             self._parts.append(chunk)
@@ -40,10 +40,10 @@ class Lines:
         return lines
 
     def end(self) -> None:
-        """Call it when the stream ended.
+        """Check that the stream ended after a whole line.
 
         Raises:
-            BrokenStreamError: half a line was left.
+            BrokenStreamError: half a line is left.
         """
         if self._parts:
             size = sum(map(len, self._parts))
@@ -52,7 +52,7 @@ class Lines:
 
 @frozen
 class WatchEvent:
-    """One event; `raw` is the object as it is on the wire, to be changed freely by whoever got the event."""
+    """One event; `raw` is the object as it is on the wire. The receiver owns it and may change it."""
 
     type: EventType
     raw: dict[str, Any]
@@ -65,7 +65,7 @@ class WatchEvent:
 
     @property
     def ends_initial_events(self) -> bool:
-        """Whether this is the bookmark that ends the initial state of a streamed list."""
+        """Whether this is the bookmark that ends the initial events of a streamed list."""
         annotations = self._metadata.get("annotations")
         return (
             self.type == "BOOKMARK" and isinstance(annotations, dict) and annotations.get(_INITIAL_EVENTS_END) == "true"
@@ -78,11 +78,11 @@ class WatchEvent:
 
 
 def parse_event(line: bytes) -> WatchEvent | None:
-    """Read one line; None for an empty line and for event types that nobody knows yet.
+    """Parse one line; None for an empty line and for unknown event types.
 
     Raises:
-        BrokenStreamError: the line is no event.
-        KubeError: it is an ERROR event, as the error that the server means.
+        BrokenStreamError: the line is not an event.
+        KubeError: it is an ERROR event; the error is that of its Status.
     """
     if not line or line.isspace():
         return None

@@ -149,7 +149,7 @@ async def test_what_makes_no_sense_is_not_even_sent(client: Client) -> None:
         await client.delete_all(ConfigMap, "", "a=b")
     with pytest.raises(ValueError, match="expected no namespace"):
         await client.get(Namespace, "default", "default")
-    with pytest.raises(TypeError, match="expected a whole object to write, got PartialObject"):
+    with pytest.raises(TypeError, match="expected a typed or dynamic object, got PartialObject"):
         await client.create(  # type: ignore[call-overload]  # the mistake under test
             PartialObject(ConfigMap.KIND, ObjectMeta(name="a", namespace="default"))
         )

@@ -75,7 +75,7 @@ async def test_a_strategic_patch_merges_lists_by_key(client: Client, kube_namesp
 async def test_a_strategic_patch_is_for_built_in_kinds(client: Client) -> None:
     custom = dynamic(ResourceKind("example.org", "v1", "Widget", "widgets", namespaced=True))
 
-    with pytest.raises(ValueError, match="takes no strategic patch, built-in kinds do; use MergePatch or apply"):
+    with pytest.raises(ValueError, match="is not built in and takes no strategic merge patch; use MergePatch or apply"):
         await client.patch(custom, "a", "default", StrategicPatch({}))
 
 

@@ -1,1 +1,1 @@
-"""Local copies of collections that follow the server: reflectors fill stores, informers tell what changes."""
+"""Informers: reflectors list and watch, stores hold the objects, dispatchers call event handlers."""

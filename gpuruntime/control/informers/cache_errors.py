@@ -1,11 +1,11 @@
-"""What a cache cannot give."""
+"""Errors of a cache."""
 
 __all__ = ["CacheError", "NotSyncedError"]
 
 
 class CacheError(Exception):
-    """The cache was asked for something that it cannot give; the message says what to do."""
+    """The requested informer is invalid; the message says what to do."""
 
 
 class NotSyncedError(CacheError):
-    """Some informers have not seen a full state yet; the message names them and the last error of each."""
+    """Some informers have not synced yet; the message names them and the last error of each."""

@@ -1,6 +1,6 @@
-"""Selecting objects that are kept as JSON bytes by their labels, without decoding them.
+"""Label selection of objects kept as JSON bytes, without decoding them.
 
-The labels of an object are written first. What a selector asks for is then found, or not, in the first bytes.
+The labels of an object are encoded first, so a selector is matched against the first bytes.
 """
 
 import re
@@ -15,7 +15,7 @@ __all__ = ["labels_first", "selects"]
 
 _START: Final = b'{"metadata":{"labels":{'
 _AT: Final = len(_START) - 1
-# What Kubernetes takes for a label: it is the same in JSON, and has no brace and no quote.
+# The characters of Kubernetes labels: none is escaped in JSON, and none is a brace or a quote.
 _PLAIN: Final = re.compile(r"[-A-Za-z0-9_./]*")
 
 
@@ -33,7 +33,7 @@ def labels_first(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def selects(selector: Selector) -> Callable[[bytes], bool]:
-    """Whether the object whose JSON, made with its labels first, is given matches the selector."""
+    """A function that matches the JSON of an object, encoded labels first, against the selector."""
     tests = [_test(requirement) for requirement in selector.requirements]
 
     def selected(kept: bytes) -> bool:
@@ -55,7 +55,7 @@ def selects(selector: Selector) -> Callable[[bytes], bool]:
 
 
 def _test(requirement: Requirement) -> tuple[bool, tuple[bytes, ...]]:
-    """Bytes of which one must be among the labels, or of which none may be."""
+    """Bytes of which one must (True) or none may (False) be among the labels."""
     key = requirement.key
     if requirement.operator in {"Exists", "DoesNotExist"}:
         return requirement.operator == "Exists", (f'"{key}":'.encode(),)
@@ -70,7 +70,7 @@ def _are_plain(labels: dict[Any, Any]) -> bool:
 
 
 def _labels(kept: bytes) -> dict[str, str]:
-    """The labels of an object that has none, or odd ones."""
+    """The labels of an object that has none, or unusual ones."""
     if b'"labels":' not in kept:
         return {}
     labels = orjson.loads(kept)["metadata"].get("labels")

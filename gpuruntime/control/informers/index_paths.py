@@ -1,4 +1,4 @@
-"""Whether the path of an index leads to a scalar of a typed kind: one that does not finds nothing, and says nothing."""
+"""Checks that the path of an index leads to a scalar of a typed kind: an index by any other path would stay empty."""
 
 from types import NoneType
 from typing import Any, get_args, get_origin
@@ -14,9 +14,9 @@ __all__ = ["path_fault"]
 
 
 def path_fault(cls: type[TypedObject], path: str) -> str:
-    """What is wrong with the path of an index of objects of a kind; empty if nothing is.
+    """What is wrong with the path of an index of a kind; empty if nothing is.
 
-    Fields that the type does not know may be there all the same: nothing is wrong with them.
+    Paths of fields that the type does not declare are accepted.
     """
     steps = path.split(".")
     target: Any = cls
@@ -30,17 +30,17 @@ def path_fault(cls: type[TypedObject], path: str) -> str:
             meant = next((wire for wire, (python, _) in names.items() if python == step), None)
             if meant is None:
                 return ""
-            return f"fields have the names that they have on the wire: {meant}, not {step}, in {path!r}"
+            return f"expected the JSON name {meant}, not {step}, in {path!r}"
         target = _bare(known[1])
         if get_origin(target) is tuple:
-            return f"{here} is a list: write an Index with a function of the object"
+            return f"{here} is a list: use an Index with a function of the object"
         if here == path and (is_struct(target) or get_origin(target) is FrozenDict):
-            return f"{here} is an object: expected a text, a number or a boolean"
+            return f"{here} is an object: expected a string, a number or a boolean"
     return ""
 
 
 def _names(struct: type[Struct]) -> dict[str, tuple[str, Any]]:
-    """The Python name and the type of each field, by wire name."""
+    """The Python name and the type of each field, by JSON name."""
     attrs.resolve_types(struct)
     return {
         wire_name(attribute): (attribute.name, attribute.type)

@@ -1,4 +1,4 @@
-"""Indexes of a store: which objects have a value, without looking at every object."""
+"""Indexes of a store: lookup by a value, without a scan of all objects."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -14,10 +14,10 @@ Raw = Mapping[str, Any]
 class Index:
     """Finds objects by values that `values` computes when an object arrives.
 
-    `values` gets the object as it is on the wire, a dict that it must not change, and gives any number of strings. One
-    that raises puts the object into quarantine: an index that quietly misses objects is worse than none. The name
-    stands for the function: of indexes with one name, the first is used. `path` is the field that is indexed, if it is
-    one; of a typed kind it is checked.
+    `values` gets the object as it is on the wire, a dict that it must not change, and returns any number of strings. If
+    it raises, the object is quarantined: an index that silently misses objects is worse than none. The name stands for
+    the function: of indexes with the same name, the first is used. `path` is the indexed field, if there is one; the
+    cache checks it against a typed kind.
     """
 
     name: str
@@ -26,9 +26,9 @@ class Index:
 
 
 def by_field(path: str) -> Index:
-    """Index the text, number or boolean at a path such as "spec.nodeName"; objects without it are not in the index.
+    """Index the string, number or boolean at a path such as "spec.nodeName"; objects without it are not in the index.
 
-    The names are those on the wire, not those of Python: `node_name` of a typed kind is refused by the cache.
+    The path has JSON names, not Python names: the cache refuses `node_name` for a typed kind.
     """
     steps = path.split(".")
 

@@ -1,4 +1,4 @@
-"""A full state in pages: while one is taken in, the next is under way."""
+"""A full list in pages: while one is taken in, the next is requested."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -19,25 +19,25 @@ _LONGEST_OPENING = 1024
 
 @frozen
 class Page:
-    """One answer to a list: its place in the whole, and its items, still to be parsed.
+    """One page of a list: its version, the continue token, and its items, not yet parsed.
 
-    `token` is where the next page begins, "" on the last one.
+    `token` is for the next page, "" on the last one.
     """
 
     version: str
     token: str
     size: int
     items: Iterator[tuple[dict[str, Any], int]] = field(repr=False)
-    """Each object with the number of bytes that it took, to be taken once; items that are no objects are left out.
+    """Each object with its size in bytes, to be iterated once; items that are not objects are left out.
 
-    Built-in kinds are listed without the apiVersion and kind of each object; here they have them, as in a watch.
+    A list of a built-in kind has no apiVersion and kind in its items; they are added here, as in a watch.
     """
 
 
 class PageSize:
-    """How many objects to ask for: few at first, then what makes up a page of `aim` bytes, `most` at most.
+    """The limit of the next page: small at first, then as many objects as make about `aim` bytes, at most `most`.
 
-    So neither ten thousand small objects nor a thousand of a megabyte each are a problem.
+    So pages suit ten thousand small objects as well as a thousand of a megabyte each.
     """
 
     def __init__(self, most: int, aim: int) -> None:
@@ -46,15 +46,15 @@ class PageSize:
         self.next = min(most, 100)
 
     def learn(self, count: int, size: int) -> None:
-        """A page of so many objects had so many bytes."""
+        """Note that a page of `count` objects had `size` bytes."""
         if count and size:
             self.next = max(1, min(self._most, self._aim * count // size))
 
 
 class PagesAhead(AsyncIterator[Page]):
-    """The pages of a list, in order; the next one is fetched while its reader is busy with this one.
+    """The pages of a list, in order; the next one is requested while the current one is processed.
 
-    Use it as an async context manager: leaving it ends the request under way.
+    Use it as an async context manager: leaving it cancels the request in flight.
     """
 
     def __init__(self, fetch: Callable[[dict[str, str]], Awaitable[Response]], size: PageSize) -> None:
@@ -76,7 +76,7 @@ class PagesAhead(AsyncIterator[Page]):
             raise StopAsyncIteration
         page = await self._upcoming
         self._upcoming = asyncio.create_task(self._next({"continue": page.token})) if page.token else None
-        # The request goes out before the page is worked on.
+        # The request is sent before the page is processed.
         await asyncio.sleep(0)
         return page
 
@@ -85,22 +85,24 @@ class PagesAhead(AsyncIterator[Page]):
         answer = await self._fetch({"limit": str(limit), **place})
         page = read_page(answer)
         if page.token and page.token == place.get("continue"):
-            # Whoever does not look at the token would be asked for ever.
-            raise UnexpectedResponseError(f"{answer.request}: expected the next page, found one that leads to itself")
+            # A server that ignores the token would be asked forever.
+            raise UnexpectedResponseError(
+                f"{answer.request}: expected the next page, found the same continue token again"
+            )
         if page.token:
             self._size.learn(limit, page.size)
         return page
 
 
 def read_page(answer: Response) -> Page:
-    """Read the answer to a list.
+    """Read the response to a list.
 
-    Its items are parsed one by one, as they are taken: that costs less than parsing the whole at once, and holds nobody
-    up for longer than one item.
+    Its items are parsed one by one, as they are iterated: that costs less than parsing the whole at once, and blocks
+    the loop for one item at most.
 
     Raises:
-        UnexpectedResponseError: it is no list with a version, such as the HTML page of a gateway, which must not be
-            taken for an empty collection. Items that turn out to be no JSON raise it from the iterator.
+        UnexpectedResponseError: it is not a list with a version, such as the page of a gateway, which must not be taken
+            for an empty collection. The iterator raises it for items that are not JSON.
     """
     cut = _cut(answer.body)
     around = answer.json_object() if cut is None else cut[0]
@@ -124,12 +126,12 @@ def _objects(items: Iterator[tuple[Any, int]], identity: dict[str, Any]) -> Iter
 
 
 def _cut(body: bytes) -> tuple[dict[str, Any], tuple[int, int]] | None:
-    """What stands around the items, and where they are; None if that cannot be told without parsing it all."""
+    """The list without its items, and where they are; None if that takes parsing all of it."""
     start, end = body.find(_ITEMS) + len(_ITEMS), body.rfind(b"]")
     if start < len(_ITEMS) or end < start:
         return None
     try:
-        # If a number in their place turns up as the only item, then this is their place.
+        # If a number put in their place is the only item, then this is their place.
         around = orjson.loads(body[:start] + b"0" + body[end:])
     except orjson.JSONDecodeError:
         return None
@@ -138,10 +140,10 @@ def _cut(body: bytes) -> tuple[dict[str, Any], tuple[int, int]] | None:
 
 
 def _one_by_one(answer: Response, start: int, end: int) -> Iterator[tuple[Any, int]]:
-    """Cut the items where one ends and another begins as the first one did.
+    """Split the items where one ends and the next begins with the same bytes as the first.
 
-    That may be in the middle of an item that holds such things itself. But pieces that each are JSON are the items,
-    whatever is in them; and at the first that is not, the parser is asked for the rest.
+    That may be in the middle of an item that contains those bytes. But pieces that are each valid JSON are the items;
+    from the first piece that is not, the parser of the whole list takes over.
     """
     body = answer.body
     opening_end = body.find(_METADATA, start, min(end, start + _LONGEST_OPENING)) + len(_METADATA)

@@ -260,7 +260,7 @@ class _Run:
         with ExitStack() as relaxation:
             relaxation.enter_context(relaxed_collector())
             try:
-                async with asyncio.timeout(None) as patience:
+                async with asyncio.timeout(None) as silence:
 
                     async def handle(event: WatchEvent) -> None:
                         nonlocal collecting
@@ -268,7 +268,7 @@ class _Run:
                             await self._handle(event)
                         elif event.ends_initial_events:
                             collecting = False
-                            patience.reschedule(None)
+                            silence.reschedule(None)
                             await self._store.replace(self._collection.namespace, listed, event.resource_version)
                             self._synced(event.resource_version)
                             relaxation.close()
@@ -282,7 +282,7 @@ class _Run:
                         now = loop.time()
                         if collecting and now - moved > _TIMER_SECONDS:
                             moved = now
-                            patience.reschedule(now + self._settings.silent_start_seconds)
+                            silence.reschedule(now + self._settings.silent_start_seconds)
 
                     await self._follow(
                         {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}, handle, contact

@@ -1,8 +1,8 @@
-"""In which form a store keeps the objects of a kind: as typed objects, as compact bytes, or as a projection.
+"""How a store keeps the objects of a kind: as typed objects, as compact bytes, or as a projection.
 
-Typed objects cost the most memory and nothing to read: for the kinds that a controller works on. Bytes cost the least
-to keep and are decoded on reading: for kinds of which few objects are read. A projection keeps what a function picks:
-for kinds of which little is read, often.
+Typed objects cost the most memory and nothing to read: use them for the kinds that a controller works on. Bytes cost
+the least memory and are decoded when read: for kinds of which few objects are read. A projection keeps what a function
+picks: for kinds of which a few fields are read often.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,7 +39,7 @@ _PLAIN = "application/json"
 
 
 def drop_managed_fields(raw: dict[str, Any]) -> dict[str, Any]:
-    """Drop the managed fields. They are half of an object, and cost as much to decode as all the rest."""
+    """Drop managedFields: half of most objects, and half of the cost of decoding them."""
     metadata = raw.get("metadata")
     if isinstance(metadata, dict):
         metadata.pop("managedFields", None)
@@ -47,7 +47,7 @@ def drop_managed_fields(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def trim_metadata(raw: dict[str, Any]) -> dict[str, Any]:
-    """Drop what no controller reads and what makes up a third of most objects: managed fields, kubectl's last apply."""
+    """Drop the metadata that no controller reads: managedFields and kubectl's last-applied-configuration."""
     metadata = drop_managed_fields(raw).get("metadata")
     if isinstance(metadata, dict):
         annotations = metadata.get("annotations")
@@ -57,25 +57,25 @@ def trim_metadata(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 class Storage(Protocol[T_co]):
-    """How objects of one kind are kept. Equal storages share one store."""
+    """How to keep the objects of one kind. Equal storages share one store."""
 
     @property
     def kind(self) -> ResourceKind: ...
 
     @property
     def accept(self) -> str:
-        """What to ask the server for, in a watch."""
+        """The media types to accept in a watch."""
 
     @property
     def list_accept(self) -> str:
-        """What to ask the server for, in a list."""
+        """The media types to accept in a list."""
 
     @property
     def transform(self) -> Transform:
-        """Runs on every object before anything else sees it; it may change the dict in place."""
+        """Called with every object before all else; may change the dict in place."""
 
     def keep(self, raw: dict[str, Any]) -> Any:
-        """What to keep of an object; raises DecodeError (or whatever a projection raises) if that cannot be told."""
+        """What to keep of an object; raises DecodeError, or what a projection raises."""
 
     def read(self, kept: Any) -> T_co:
         """The object, deeply immutable; raises DecodeError if it does not fit its type."""
@@ -83,7 +83,7 @@ class Storage(Protocol[T_co]):
 
 @frozen
 class OfForm(Generic[T]):
-    """What storages of whole objects have in common: they ask for what their form asks for."""
+    """The base of storages of whole objects: they accept what their form accepts."""
 
     form: Form[T]
     transform: Transform = trim_metadata
@@ -103,7 +103,7 @@ class OfForm(Generic[T]):
 
 @frozen
 class Eager(OfForm[T]):
-    """Keeps decoded objects: a read costs nothing and gives the same object to everybody."""
+    """Keeps decoded objects: a read costs nothing and returns the same object to all readers."""
 
     def keep(self, raw: dict[str, Any]) -> T:
         return self.form.decode(raw)
@@ -114,13 +114,13 @@ class Eager(OfForm[T]):
 
 @frozen
 class Compact(OfForm[T]):
-    """Keeps JSON bytes: a third of the memory, nothing for the garbage collector to walk, decoded on reading.
+    """Keeps JSON bytes, decoded when read: a third of the memory, and nothing for the garbage collector to walk.
 
     The labels come first, so that objects can be selected by them without decoding more.
     """
 
     def keep(self, raw: dict[str, Any]) -> bytes:
-        # A copy: orjson shrinks its result in place, and the rest of its buffer stays lost beside it. That doubles the
+        # A copy: orjson shrinks its result in place, and the rest of its buffer stays allocated, which doubles the
         # memory of a store.
         return bytes(memoryview(orjson.dumps(labels_first(raw))))
 
@@ -128,15 +128,13 @@ class Compact(OfForm[T]):
         return self.form.decode(orjson.loads(kept))
 
     def selects(self, selector: Selector) -> Callable[[bytes], bool]:
-        """Whether the labels of what is kept match, without decoding it."""
+        """A function that matches the labels of a kept object without decoding it."""
         return selects(selector)
 
 
 @frozen
 class Projected(Generic[T]):
-    """Keeps what `project` makes of an object, and nothing else. It should be an immutable value, and never None, which
-    says that there is no object.
-    """
+    """Keeps only what `project` returns for an object: an immutable value, and never None, which means no object."""
 
     kind: ResourceKind
     project: Callable[[Mapping[str, Any]], T]
@@ -147,7 +145,7 @@ class Projected(Generic[T]):
     def keep(self, raw: dict[str, Any]) -> T:
         kept = self.project(raw)
         if kept is None:
-            raise TypeError(f"expected a value of every {self.kind}, got None: the projection must give something")
+            raise TypeError(f"the projection of {self.kind} returned None, expected a value for every object")
         return kept
 
     def read(self, kept: T) -> T:
@@ -167,5 +165,5 @@ def compact(form: type[T] | Form[T], transform: Transform = trim_metadata) -> Co
 def projected(
     kind: ResourceKind, project: Callable[[Mapping[str, Any]], T], transform: Transform = trim_metadata
 ) -> Projected[T]:
-    """Keep what `project` makes of an object."""
+    """Keep what `project` returns for an object."""
     return Projected(kind, project, transform=transform)

@@ -1,4 +1,4 @@
-"""Waiting until an object is what we hope for, by listening to its informer."""
+"""Waiting until a predicate on an object holds, by its informer."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -19,12 +19,12 @@ K = TypeVar("K", bound=KubeObject)
 
 
 class WaitTimeoutError(TimeoutError):
-    """It did not happen in time; the message says what was waited for and what was last seen."""
+    """The predicate did not hold in time; the message has the predicate and the last state seen."""
 
 
 @frozen
 class Predicate(Generic[K]):
-    """A question about an object, or about None where there is none; `text` is how people read it."""
+    """A condition on an object, or on None if there is none; `text` is for messages."""
 
     text: str
     holds: Callable[[K | None], bool]
@@ -43,7 +43,7 @@ class Predicate(Generic[K]):
 
 
 def condition_true(type_: str) -> Predicate[Any]:
-    """The object is there and has a condition of this type that is "True" and not about an older generation of it."""
+    """The object exists and has a condition of this type that is "True" and not of an older generation."""
 
     def holds(obj: KubeObject | None) -> bool:
         found = None if obj is None else find_condition(_conditions(obj), type_)
@@ -55,7 +55,7 @@ def condition_true(type_: str) -> Predicate[Any]:
 
 
 def deleted(uid: str) -> Predicate[Any]:
-    """The object with this UID is gone; a namesake that was made since does not count."""
+    """The object with this UID is gone; a new object of the same name does not count."""
     return Predicate(f"the object with uid {uid} is gone", lambda obj: obj is None or obj.metadata.uid != uid)
 
 
@@ -64,16 +64,16 @@ async def wait_for(
 ) -> K | None:
     """The object in the first state for which the predicate holds, None if that is its absence.
 
-    A plain function is asked about the object where there is one, and holds if what it gives is true.
+    A plain function is called with the object if there is one, and holds if it returns true.
 
-    Guarantees: every state that the informer sees from now on is looked at, also one that lasts only until the next
-    event; nothing is concluded from a store that is not filled yet; there is no polling, and no request. It costs the
-    same however many objects there are, and nothing while others change.
+    Guarantees: every state that the informer sees from now on is checked, even one that lasts only until the next
+    event; a store that has not synced is not taken for empty; there is no polling, and no request. The cost does not
+    depend on the number of objects, and is zero while others change.
 
     Raises:
-        WaitTimeoutError: there was no such state within so many seconds.
-        QuarantinedError: the object is there but cannot be read.
-        Exception: whatever the predicate raises.
+        WaitTimeoutError: the predicate did not hold within `within` seconds.
+        QuarantinedError: the object exists but cannot be read.
+        Exception: what the predicate raises.
     """
     outcome: asyncio.Future[K | None] = asyncio.get_running_loop().create_future()
     question = predicate if isinstance(predicate, Predicate) else _question(predicate)
@@ -85,7 +85,7 @@ async def wait_for(
             obj = change.after
             if question.holds(obj):
                 outcome.set_result(obj)
-        except Exception as error:  # noqa: BLE001  # it belongs to whoever waits, not to the informer
+        except Exception as error:  # noqa: BLE001 - the caller's error, not the informer's
             outcome.set_exception(error)
 
     limit = asyncio.timeout(within)
@@ -114,7 +114,7 @@ def _question(function: Callable[[K], object]) -> Predicate[K]:
 def _late(informer: Informer[K], key: ObjectKey, predicate: Predicate[K], within: float) -> str:
     kind = informer.scope.storage.kind.kind
     if not informer.has_synced:
-        seen = "nothing was seen, the informer has no full state yet"
+        seen = "the informer has not synced yet"
     else:
         obj = informer.store.get(key)
         seen = "last seen: " + ("no such object" if obj is None else _state(obj))
@@ -124,9 +124,9 @@ def _late(informer: Informer[K], key: ObjectKey, predicate: Predicate[K], within
 def _state(obj: KubeObject) -> str:
     meta = obj.metadata
     conditions = [f"{item.type}={item.status} {item.reason}".rstrip() for item in _conditions(obj)]
-    going = f", being deleted since {meta.deletion_timestamp}" if meta.deletion_timestamp is not None else ""
-    told = f", {', '.join(conditions)}" if conditions else ", no conditions"
-    return f"uid {meta.uid} at version {meta.resource_version}{going}{told}"
+    deleting = f", being deleted since {meta.deletion_timestamp}" if meta.deletion_timestamp is not None else ""
+    shown = f", {', '.join(conditions)}" if conditions else ", no conditions"
+    return f"uid {meta.uid} at version {meta.resource_version}{deleting}{shown}"
 
 
 def _conditions(obj: KubeObject) -> tuple[Condition, ...]:

@@ -1,4 +1,4 @@
-"""The identity that a credential plugin issues, renewed before it ends."""
+"""The identity that an exec credential plugin issues, renewed before it expires."""
 
 import asyncio
 import logging
@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 from attrs import frozen
 
+from gpuruntime.aio.singleflight import Singleflight
 from gpuruntime.kube.auth.credentials import CredentialsError
 from gpuruntime.kube.auth.exec_plugin import ExecPlugin, Issued, run
 from gpuruntime.kube.auth.identity import Identity
-from gpuruntime.kube.singleflight import Singleflight
 
 __all__ = ["ExecIdentity"]
 
@@ -31,12 +31,12 @@ class _Failure:
 
 
 class ExecIdentity:
-    """Runs a plugin when there is no identity, when the identity is about to end, and when the server refused it.
+    """Runs a plugin when there is no identity, when the identity is about to expire, and when the server refused it.
 
-    Guarantees: however many ask at a time, the plugin runs once, and goes on while one of them waits. It is renewed
-    30 s or a tenth of its life before it ends, whichever is shorter. A failure is an error for everybody who asks in
-    the next second, unless the previous identity has neither ended nor been refused: then that one is used. Refusals
-    run the plugin at most once a second, and so does a plugin that issues what has already ended.
+    Guarantees: concurrent callers share one run of the plugin, which goes on while one of them waits. The identity is
+    renewed 30 s or a tenth of its lifetime before it expires, whichever is shorter. A failure is raised to all callers
+    of the next second, unless the previous identity is still valid: then that one is used. The plugin runs at most
+    once a second, also if the server refuses each identity or each has expired already.
     """
 
     def __init__(self, plugin: ExecPlugin, *, now: Callable[[], datetime] = _utc_now) -> None:
@@ -66,7 +66,7 @@ class ExecIdentity:
             return self._issued.identity
 
     def invalidate(self, used: Identity) -> None:
-        """The server refused `used`. Has no effect if it was replaced since or a refusal renewed it a second ago."""
+        """Note that the server refused `used`; ignored if it was replaced since, or renewed within the last second."""
         now = asyncio.get_running_loop().time()
         if self._issued is not None and self._issued.identity == used and now >= self._forced_at + _HOLD:
             self._refused = True
@@ -86,7 +86,7 @@ class ExecIdentity:
         failure = self._failure
         if failure is not None and asyncio.get_running_loop().time() < failure.until:
             raise CredentialsError(str(failure.error)) from failure.error
-        return await self._renewal.join()
+        return await self._renewal.do()
 
     async def _renew(self) -> Issued:
         loop = asyncio.get_running_loop()
@@ -96,7 +96,7 @@ class ExecIdentity:
         except CredentialsError as error:
             self._failure = _Failure(error, until=loop.time() + _HOLD)
             if self._issued is not None and self._usable(self._issued):
-                log.warning("plugin failed, the previous identity stays in use", extra={"error": str(error)})
+                log.warning("exec plugin failed, keeping the previous identity", extra={"error": str(error)})
             raise
         self._issued = issued
         self._renew_at = self._renewal_time(issued)

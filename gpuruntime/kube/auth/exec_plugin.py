@@ -1,4 +1,4 @@
-"""One run of a credential plugin, the protocol of client.authentication.k8s.io."""
+"""One run of an exec credential plugin, by the protocol of client.authentication.k8s.io."""
 
 import asyncio
 import base64
@@ -29,8 +29,8 @@ _COMPLAINT_LIMIT = 500
 class ExecPlugin:
     """How to run a plugin. `command` is a path or a name to look up on the PATH of `environ`.
 
-    `cluster` is what the plugin is told about the server, in the field names of the protocol, `cluster_ca` its
-    authority; both are left out if the plugin did not ask for them. `place` names the plugin in errors.
+    `cluster` is the cluster info for the plugin, in the field names of the protocol, and `cluster_ca` its authority;
+    both are None unless provideClusterInfo is set. `place` names the plugin in errors.
     """
 
     place: str
@@ -47,17 +47,17 @@ class ExecPlugin:
 
 @frozen
 class Issued:
-    """An identity that a plugin issued, and when it ends; None is never."""
+    """An identity that a plugin issued, and when it expires; None is never."""
 
     identity: Identity
     expires: datetime | None
 
 
 async def run(plugin: ExecPlugin) -> Issued:
-    """Run the plugin once, without a terminal. If it takes too long or this is cancelled, its process group is killed.
+    """Run the plugin once, without a terminal. On a timeout or cancellation its process group is killed.
 
     Raises:
-        CredentialsError: the plugin is missing, failed, took too long, or printed something else than credentials.
+        CredentialsError: the plugin is missing, failed, timed out, or printed no valid credentials.
     """
     output = await _output(plugin)
     if len(output) > _OUTPUT_LIMIT:
@@ -66,15 +66,15 @@ async def run(plugin: ExecPlugin) -> Issued:
 
 
 def parse_output(output: bytes, api_version: str, place: str) -> Issued:
-    """The credentials in what a plugin printed.
+    """Parse the output of a plugin.
 
     Raises:
-        CredentialsError: it is no ExecCredential of this version, or holds no usable credentials.
+        CredentialsError: it is not an ExecCredential of this version, or holds no usable credentials.
     """
     try:
         document = orjson.loads(output)
     except orjson.JSONDecodeError as error:
-        # The decoder's own error keeps the whole output, which may hold a token.
+        # Not chained: the decoder's error holds the whole output, which may contain a token.
         raise CredentialsError(f"{place} printed no JSON: {error.msg} at byte {error.pos}") from None
     if not isinstance(document, dict) or document.get("kind") != "ExecCredential":
         raise CredentialsError(f"{place} printed no ExecCredential")
@@ -101,7 +101,7 @@ def _identity(status: Mapping[str, Any], place: str) -> Identity:
         key=None if key is None else Pem(f"{place}: clientKeyData", key.encode()),
     )
     if identity.certificate is not None:
-        # A pair that does not load is the plugin's failure, to be held and retried as such.
+        # A key pair that does not load is a failure of the plugin.
         client_context(Trust(verify=False), identity.certificate, identity.key)
     return identity
 
@@ -113,7 +113,7 @@ def _expiry(status: Mapping[str, Any], place: str) -> datetime | None:
     try:
         expires = datetime.fromisoformat(text)
     except ValueError as error:
-        raise CredentialsError(f"{place} printed status.expirationTimestamp that is no RFC 3339 time") from error
+        raise CredentialsError(f"{place} printed a status.expirationTimestamp that is not an RFC 3339 time") from error
     if expires.tzinfo is None:
         raise CredentialsError(f"{place} printed status.expirationTimestamp without a time zone")
     return expires
@@ -127,7 +127,7 @@ def _text(status: Mapping[str, Any], name: str, place: str) -> str | None:
 
 
 class _Capture(asyncio.Protocol):
-    """The last bytes that came through a pipe."""
+    """The last bytes of a pipe."""
 
     def __init__(self, limit: int) -> None:
         self.tail = bytearray()
@@ -145,10 +145,10 @@ class _Capture(asyncio.Protocol):
 
 @asynccontextmanager
 async def _capture(limit: int) -> AsyncIterator[tuple[_Capture, BinaryIO]]:
-    """A pipe that is drained all the time, and its writing end, which the caller may close early.
+    """A pipe that is drained continuously, and its writing end, which the caller may close early.
 
-    It is closed on leaving, whoever still holds the writing end: asyncio's own pipes would make the wait for a
-    process wait for each daemon that it left behind as well.
+    It is closed at the end even if a daemon that the plugin started still holds the writing end: with asyncio's own
+    pipes, waiting for the process would wait for such a daemon, too.
     """
     reading, writing = os.pipe()
     loop = asyncio.get_running_loop()
@@ -194,7 +194,7 @@ async def _start(plugin: ExecPlugin, stdout: BinaryIO, stderr: BinaryIO) -> asyn
     try:
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
-        # A start that is cancelled itself kills the plugin, but not what the plugin has started by then.
+        # Cancelling the start would kill the plugin, but not the processes that it has started by then.
         with suppress(OSError, ValueError):
             await _kill(await starting)
         raise
@@ -203,7 +203,7 @@ async def _start(plugin: ExecPlugin, stdout: BinaryIO, stderr: BinaryIO) -> asyn
 
 
 async def _end(process: asyncio.subprocess.Process, output: _Capture) -> int:
-    """The exit code, after all output has come."""
+    """The exit code, after all output has been read."""
     code: int | None = None
     try:
         await output.ended.wait()
@@ -224,7 +224,7 @@ def _exec_info(plugin: ExecPlugin) -> str:
 
 
 async def _kill(process: asyncio.subprocess.Process) -> None:
-    # The plugin leads a group of its own; the group may outlive it.
+    # The plugin leads its own process group, which may outlive it.
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     await process.wait()
@@ -240,5 +240,5 @@ def _error(plugin: ExecPlugin, problem: str, complaint: _Capture | None = None) 
 
 
 def _one_line(text: str) -> str:
-    """The text without what could garble a terminal or a log."""
+    """The text on one line, without unprintable characters."""
     return "".join(character if character.isprintable() else "?" for character in " ".join(text.split()))

@@ -1,4 +1,4 @@
-"""Who the client says it is: fixed, or read from a token file that somebody rotates."""
+"""The identity of a client: fixed, or from a token file that is rotated."""
 
 import asyncio
 import base64
@@ -11,35 +11,35 @@ from attrs import evolve, field, frozen
 from gpuruntime.kube.auth.credentials import CredentialsError
 from gpuruntime.kube.auth.tls import Pem
 
-__all__ = ["NOBODY", "FixedIdentity", "Identity", "IdentitySource", "TokenFile", "basic", "bearer", "header_value"]
+__all__ = ["ANONYMOUS", "FixedIdentity", "Identity", "IdentitySource", "TokenFile", "basic", "bearer", "header_value"]
 
 log = logging.getLogger(__name__)
 
 
 @frozen
 class Identity:
-    """An Authorization header, a client certificate, both, or nobody; equal if the server would see no difference."""
+    """An Authorization header, a client certificate, both, or neither (anonymous)."""
 
     authorization: str | None = field(default=None, repr=False)
     certificate: Pem | None = None
     key: Pem | None = None
 
 
-NOBODY = Identity()
+ANONYMOUS = Identity()
 
 
 class IdentitySource(Protocol):
-    """Where an identity comes from."""
+    """Provides the identity of each request."""
 
     async def current(self) -> Identity:
         """The identity for the next request."""
 
     def invalidate(self, used: Identity) -> None:
-        """The server refused `used`: unless it was replaced since, the next `current` asks the origin again."""
+        """Note that the server refused `used`: unless it was replaced since, the next `current` loads it again."""
 
 
 def header_value(text: str, place: str) -> str:
-    """The text, if it can travel in a header."""
+    """The text, if it is a valid header value."""
     if any(character < " " or character == "\x7f" for character in text):
         raise CredentialsError(f"{place}: expected one line, found a line break or another control character")
     return text
@@ -55,7 +55,7 @@ def basic(username: str, password: str) -> str:
 
 @frozen
 class FixedIdentity:
-    """An identity that no refusal changes; its certificate files may still rotate."""
+    """An identity that never changes; its certificate files may still be rotated."""
 
     identity: Identity
 
@@ -63,18 +63,17 @@ class FixedIdentity:
         return self.identity
 
     def invalidate(self, used: Identity) -> None:
-        """There is no origin to ask."""
+        """Does nothing: there is nothing to load again."""
 
 
 class TokenFile:
-    """A bearer token in a file, read again when `period` seconds passed or the server refused it.
+    """A bearer token in a file, read again every `period` seconds and when the server refused it.
 
-    The last token that could be read stays in use while the file is missing, empty or broken: it may be just being
-    replaced. `identity` is what the token is added to; its own authorization, if any, is used until the file could be
-    read once.
+    The last token stays in use while the file is missing, empty or invalid, as it may be during its replacement. The
+    token is added to `identity`, whose own authorization, if any, is used until the file has been read once.
     """
 
-    def __init__(self, path: Path, identity: Identity = NOBODY, *, period: float = 10.0) -> None:
+    def __init__(self, path: Path, identity: Identity = ANONYMOUS, *, period: float = 10.0) -> None:
         self._path = path
         self._identity = identity
         self._period = period
@@ -88,7 +87,7 @@ class TokenFile:
             except CredentialsError as error:
                 if self._identity.authorization is None:
                     raise
-                log.warning("token file not read, the previous token stays in use", extra={"error": str(error)})
+                log.warning("cannot read token file, keeping the previous token", extra={"error": str(error)})
             self._fresh_until = now + self._period
         return self._identity
 

@@ -1,4 +1,4 @@
-"""Credentials of a pod: the service account that the kubelet mounts."""
+"""In-cluster credentials: the service account that the kubelet mounts into a pod."""
 
 import os
 from collections.abc import Mapping
@@ -15,20 +15,18 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 def in_cluster(directory: Path = SERVICE_ACCOUNT, environ: Mapping[str, str] = os.environ) -> Credentials:
-    """Credentials of the pod that this process runs in; a rotated token or authority needs no restart.
+    """Credentials of the pod that this process runs in. A rotated token or CA needs no restart.
 
     Raises:
-        CredentialsError: this is not a pod, or its service account is not mounted.
+        CredentialsError: the process is not in a pod, or the service account is not mounted.
     """
     host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT")
     if not host or not port:
-        raise CredentialsError(
-            "not in a cluster: expected KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT in the environment of a pod"
-        )
+        raise CredentialsError("not in a cluster: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set")
     for name in ("token", "ca.crt"):
         if not (directory / name).is_file():
             raise CredentialsError(
-                f"not usable in the cluster: {directory / name} is missing; "
+                f"in a cluster without credentials: {directory / name} is missing; "
                 "set automountServiceAccountToken: true on the pod or its service account"
             )
     ca = directory / "ca.crt"

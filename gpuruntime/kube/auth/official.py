@@ -1,4 +1,4 @@
-"""Credentials from a `Configuration` of the official client, sync or asyncio, without importing that package."""
+"""Credentials from a `Configuration` of the official Python client, sync or asyncio, without importing it."""
 
 import asyncio
 import inspect
@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from gpuruntime.aio.singleflight import Singleflight
 from gpuruntime.kube.auth.credentials import Credentials, CredentialsError, Endpoint
 from gpuruntime.kube.auth.identity import Identity, basic, header_value
 from gpuruntime.kube.auth.rotating_credentials import RotatingCredentials
 from gpuruntime.kube.auth.tls import Pem, Trust
-from gpuruntime.kube.singleflight import Singleflight
 
 __all__ = ["from_official"]
 
@@ -25,12 +25,12 @@ _KEY_NAMES = ("BearerToken", "authorization")
 def from_official(configuration: object, namespace: str = "default") -> Credentials:
     """Credentials that read a `kubernetes.client.Configuration` or a `kubernetes.aio.client.Configuration`.
 
-    The address, the proxy and the authority are taken now; the key, the basic authentication and the client
-    certificate before each request, after the refresh_api_key_hook was called. A hook that is no coroutine function
-    may block, so it is called in a thread.
+    The address, the proxy and the CA are read now; the API key, the basic authentication and the client certificate
+    before each request, after the refresh_api_key_hook. A hook that is not a coroutine function may block, so it is
+    called in a thread.
 
     Raises:
-        CredentialsError: an attribute is missing or cannot be used.
+        CredentialsError: an attribute is missing or invalid.
     """
     source = _Attributes(configuration)
     server = (source.text("host") or "").rstrip("/")
@@ -49,7 +49,7 @@ def from_official(configuration: object, namespace: str = "default") -> Credenti
 
 
 class _Attributes:
-    """Attributes of a foreign object, by type; absent, None and empty are the same."""
+    """Typed access to the attributes of a configuration; absent, None and empty are the same."""
 
     def __init__(self, configuration: object) -> None:
         self._configuration = configuration
@@ -75,7 +75,7 @@ class _Attributes:
 
 
 class _OfficialIdentity:
-    """What the configuration says after its hook had a chance to change it."""
+    """The identity in a configuration, after its refresh hook."""
 
     def __init__(self, configuration: object) -> None:
         self._configuration = configuration
@@ -84,21 +84,21 @@ class _OfficialIdentity:
 
     async def current(self) -> Identity:
         if self._attributes.any("refresh_api_key_hook") is not None:
-            await self._refresh.join()
+            await self._refresh.do()
         certificate, key = self._attributes.pem("cert_file"), self._attributes.pem("key_file")
         if certificate is not None and key is None:
-            # One file may hold both.
+            # One file may hold the certificate and the key.
             key = certificate
         return Identity(self._authorization(), certificate, key if certificate else None)
 
     def invalidate(self, used: Identity) -> None:
-        """The hook is asked before each use anyway."""
+        """Does nothing: the hook is called before each use anyway."""
 
     def _authorization(self) -> str | None:
         key = _first(self._attributes.texts("api_key"))
         if key:
             prefix = _first(self._attributes.texts("api_key_prefix"))
-            # Keys read from a file by the official client come with the line break at its end.
+            # The official client leaves the line break at the end of a key that it reads from a file.
             value = (f"{prefix} {key}" if prefix else key).strip()
             return header_value(value, "configuration.api_key")
         username, password = self._attributes.text("username"), self._attributes.text("password")
@@ -114,7 +114,7 @@ class _OfficialIdentity:
                 if inspect.isawaitable(result):
                     await result
         except Exception as error:
-            # What somebody else's hook raises may quote a token, so it stays in the cause.
+            # The message of a hook's error may quote a token, so it stays in the cause.
             raise CredentialsError(f"configuration.refresh_api_key_hook raised {type(error).__name__}") from error
 
 
@@ -144,7 +144,7 @@ def _inline_authority(source: _Attributes) -> Pem | None:
 
 def _proxy(source: _Attributes, server: str) -> str | None:
     proxy = source.text("proxy")
-    # The sync configuration takes the proxy of the environment, with the exceptions beside it.
+    # The sync configuration takes proxy and no_proxy from the environment.
     if proxy is None or _is_exception(server, source.text("no_proxy") or ""):
         return None
     if not proxy.startswith(("http://", "https://")):
@@ -153,7 +153,7 @@ def _proxy(source: _Attributes, server: str) -> str | None:
 
 
 def _is_exception(server: str, no_proxy: str) -> bool:
-    """Whether a comma-separated list of hosts, domains and networks holds the server."""
+    """Whether the server is in no_proxy, a comma-separated list of hosts, domains and networks."""
     parts = urlsplit(server)
     names = {(parts.hostname or "").lower(), parts.netloc.lower()}
     for entry in (entry.strip().lower() for entry in no_proxy.split(",")):

@@ -1,4 +1,4 @@
-"""Credentials put together from an endpoint, a source of identities and a TLS context, each of which may rotate."""
+"""Credentials made of an endpoint, an identity source and a TLS context, both of which may be rotated."""
 
 from collections.abc import Iterable
 from ssl import SSLContext
@@ -13,9 +13,9 @@ __all__ = ["RotatingCredentials"]
 
 
 class RotatingCredentials:
-    """Credentials that hand out one Authorization object until the identity or the TLS context changed.
+    """Credentials that return the same Authorization until the identity or the TLS context changes.
 
-    `headers` go with each request beside Authorization. A plain http endpoint has no TLS context.
+    `headers` are sent with each request, besides Authorization. A plain http endpoint has no TLS context.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class RotatingCredentials:
     async def authorize(self) -> Authorization:
         """See `Credentials.authorize`."""
         identity = await self._source.current()
-        # From here on nothing awaits, so concurrent callers cannot take turns between two identities.
+        # No await from here on, so that concurrent callers cannot alternate between two identities.
         context = self._tls.context(identity.certificate, identity.key) if self._tls else None
         if self._current is not None:
             known, authorization = self._current

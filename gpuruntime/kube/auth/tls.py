@@ -1,4 +1,4 @@
-"""TLS contexts that follow the files they are made of."""
+"""TLS contexts, made again when their files change."""
 
 import asyncio
 import logging
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 @frozen
 class Pem:
-    """PEM text, inline or in a file that may be replaced at any time; `place` names it in errors."""
+    """PEM text, inline or in a file that may be rotated; `place` names it in errors."""
 
     place: str
     content: bytes | Path = field(repr=False)
@@ -33,7 +33,7 @@ class Pem:
 
 @frozen
 class Trust:
-    """Which servers to believe; `ca` None means the authorities that the system trusts."""
+    """How to verify a server; `ca` None means the CAs of the system."""
 
     ca: Pem | None = None
     verify: bool = True
@@ -41,15 +41,15 @@ class Trust:
 
 
 def client_context(trust: Trust, certificate: Pem | None, key: Pem | None) -> ssl.SSLContext:
-    """A context of TLS 1.2 or newer that believes the servers of `trust` and shows the certificate, if any.
+    """A TLS 1.2+ context that verifies servers by `trust` and presents the client certificate, if any.
 
     Raises:
-        CredentialsError: a part cannot be read or is not PEM, or the key does not belong to the certificate.
+        CredentialsError: a part cannot be read or is not PEM, or the key does not match the certificate.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # As Go does: any certificate in the bundle is an anchor, be it an intermediate, and the authorities of clusters
-    # often lack the key identifiers that the strict mode, on by default since Python 3.13, insists on.
+    # As in Go: any certificate in the bundle is a trust anchor, even an intermediate. The CAs of clusters often lack
+    # the key identifiers that the strict mode, the default since Python 3.13, requires.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     context.check_hostname = trust.verify and trust.check_hostname
@@ -65,7 +65,7 @@ def client_context(trust: Trust, certificate: Pem | None, key: Pem | None) -> ss
 
 
 def _load_authorities(context: ssl.SSLContext, ca: Pem) -> None:
-    # Bundles have comments in any language between the certificates; OpenSSL takes ASCII only.
+    # Bundles may have comments in any language between the certificates; OpenSSL accepts ASCII only.
     text = ca.read().decode("ascii", "replace").replace("\ufffd", "?")
     try:
         context.load_verify_locations(cadata=text)
@@ -74,7 +74,7 @@ def _load_authorities(context: ssl.SSLContext, ca: Pem) -> None:
 
 
 def _load_pair(context: ssl.SSLContext, certificate: Pem, key: Pem) -> None:
-    # OpenSSL reads pairs from files only: they live as long as this call, in a directory that is ours alone (0700).
+    # OpenSSL reads key pairs from files only: these exist during this call, in a private directory (0700).
     places = f"{certificate.place} and {key.place}"
     contents = (certificate.read(), key.read())
     try:
@@ -82,7 +82,7 @@ def _load_pair(context: ssl.SSLContext, certificate: Pem, key: Pem) -> None:
             files = (Path(directory, "certificate.pem"), Path(directory, "key.pem"))
             for file, content in zip(files, contents, strict=True):
                 file.write_bytes(content)
-            # Without a password OpenSSL would ask for one on the terminal.
+            # Without a password OpenSSL would prompt for one on the terminal.
             context.load_cert_chain(*files, password="")
     except (ssl.SSLError, ValueError) as error:
         reason = getattr(error, "reason", None) or "something else"
@@ -92,10 +92,10 @@ def _load_pair(context: ssl.SSLContext, certificate: Pem, key: Pem) -> None:
 
 
 class RotatingTLS:
-    """The TLS context of one server, made anew when the content of its files changed.
+    """The TLS context of one server, made again when the content of its files changes.
 
-    Files are read at most once in `interval` seconds. Files that cannot be used, for example a new certificate next
-    to the old key while somebody replaces both, leave the previous context in use and are tried again.
+    Files are read at most once in `interval` seconds. While they are invalid, such as a new certificate beside the old
+    key during a rotation, the previous context stays in use.
     """
 
     def __init__(self, trust: Trust, *, interval: float = 5.0) -> None:
@@ -106,10 +106,10 @@ class RotatingTLS:
         self._fresh_until = float("-inf")
 
     def context(self, certificate: Pem | None, key: Pem | None) -> ssl.SSLContext:
-        """The context to use now, the same object until something changed. Call it in a running loop.
+        """The current context, the same object until something changes. Call it in a running loop.
 
         Raises:
-            CredentialsError: there is no context for this certificate and key yet, and none can be made.
+            CredentialsError: there is no context for this certificate and key yet, and the files are invalid.
         """
         now = asyncio.get_running_loop().time()
         pair = (certificate, key)
@@ -121,14 +121,14 @@ class RotatingTLS:
         except CredentialsError as error:
             if previous is None:
                 raise
-            log.warning("tls files are not usable, the previous ones stay in use", extra={"error": str(error)})
+            log.warning("invalid TLS files, keeping the previous ones", extra={"error": str(error)})
             current = previous
         self._pair = pair
         self._fresh_until = now + self._interval
         return current[1]
 
     def recheck(self) -> None:
-        """Read the files again at the next call, however fresh they are."""
+        """Read the files again at the next call."""
         self._fresh_until = float("-inf")
 
     def _made_of(self, parts: tuple[Pem | None, ...]) -> tuple[tuple[Pem | None, ...], ssl.SSLContext]:

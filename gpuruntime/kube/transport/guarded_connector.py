@@ -1,4 +1,4 @@
-"""Connections of the HTTP library that ask a guard before they send."""
+"""Connections of aiohttp that call a guard before they send."""
 
 import asyncio
 import ssl
@@ -16,8 +16,8 @@ __all__ = ["GuardedConnector"]
 
 
 class GuardedConnector(aiohttp.TCPConnector):
-    """Opens connections that ask a guard before they send. The two methods stand in for those of aiohttp that would ask
-    the loop for a transport of its own.
+    """Opens connections that call a guard before they send. The two methods override those in which aiohttp takes a
+    transport of the loop.
     """
 
     async def _wrap_create_connection(
@@ -57,7 +57,7 @@ class GuardedConnector(aiohttp.TCPConnector):
     ) -> tuple[asyncio.BaseTransport, ResponseHandler]:
         context = self._get_ssl_context(req)
         if context is None:
-            raise RuntimeError("a proxied connection without TLS was asked to start it")
+            raise RuntimeError("cannot start TLS on a proxied connection without a TLS context")
         protocol = self._factory()
         async with _connecting(req, timeout, client_error):
             secured = await _secured(underlying_transport, protocol, context, req.server_hostname or req.host)
@@ -69,7 +69,7 @@ class GuardedConnector(aiohttp.TCPConnector):
 async def _connecting(
     req: aiohttp.ClientRequest, limit: aiohttp.ClientTimeout, client_error: type[Exception]
 ) -> AsyncIterator[None]:
-    """Raises what aiohttp raises if a connection cannot be opened."""
+    """Raise the errors of aiohttp if a connection cannot be opened."""
     try:
         async with asyncio.timeout(limit.sock_connect):
             yield
@@ -86,9 +86,9 @@ async def _connecting(
 async def _secured(
     opened: asyncio.Transport, protocol: asyncio.BaseProtocol, context: ssl.SSLContext, hostname: str | None
 ) -> asyncio.Transport:
-    # asyncio's TLS whatever the loop is: that of uvloop takes no transport but its own.
+    # asyncio's TLS on every loop: uvloop's accepts only its own transports.
     secured = await asyncio.BaseEventLoop.start_tls(
-        asyncio.get_running_loop(),  # type: ignore[arg-type]  # it needs no more of a loop than any loop has
+        asyncio.get_running_loop(),  # type: ignore[arg-type]  # it uses only what every loop has
         opened,
         protocol,
         context,

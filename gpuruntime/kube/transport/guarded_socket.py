@@ -1,8 +1,8 @@
-"""A socket transport that asks for permission in the same step in which it hands bytes to the kernel.
+"""A socket transport that calls a guard in the same step in which it hands bytes to the kernel.
 
-The transports of asyncio and uvloop may send later what they are given now: when the socket is writable, or at the end
-of the loop's iteration. A process that is stopped in between sends after it was continued, however much time has
-passed. Here nothing lies between the question and `send(2)`.
+The transports of asyncio and uvloop may send later what is written now: when the socket is writable, or at the end of
+the loop's iteration. A process that is stopped in between sends after it is continued, however much time has passed.
+Here nothing lies between the guard and `send(2)`.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ Guard = Callable[[], object]
 """Raises a NotSentError if nothing may be sent now."""
 
 GUARD: Final = "gpuruntime_guard"
-"""The name under which a connection's `get_extra_info` gives its GuardedSocket, also through TLS."""
+"""The name under which a connection's `get_extra_info` returns its GuardedSocket, also through TLS."""
 
 _READ_SIZE: Final = 2**18
 _HIGH_WATER: Final = 2**16
@@ -31,17 +31,16 @@ class GuardedSocket(asyncio.Transport):
     """A connected stream socket as a transport of any event loop.
 
     Guarantees:
-        Before each `send(2)` the guard is asked. Once it has raised, nothing is sent any more: the connection is reset,
-        and `refusal` is what the guard raised. The guard is asked after each `send(2)`, too: a connection that sent
+        The guard is called before each `send(2)`. Once it has raised, nothing more is sent: the connection is reset,
+        and `refusal` is what the guard raised. The guard is called after each `send(2)`, too: a connection that sent
         too late is reset at once, and `is_late` is set.
 
     Caveats:
-        The guard is asked about 1 µs before the kernel takes the bytes. A process that is stopped within that time
-        sends when it is continued. What the kernel has taken is out of reach: it may leave later, if the peer has
-        closed its window.
+        The guard is called about 1 µs before the kernel takes the bytes. A process that is stopped within that time
+        sends when it is continued. Bytes that the kernel has taken may leave later, if the peer has closed its window.
     """
 
-    # asyncio's own mark of transports that `start_tls` may wrap.
+    # asyncio's mark of transports that `start_tls` may wrap.
     _start_tls_compatible = True
 
     def __init__(self, loop: asyncio.AbstractEventLoop, sock: socket.socket, protocol: asyncio.BaseProtocol) -> None:
@@ -63,7 +62,7 @@ class GuardedSocket(asyncio.Transport):
         self.resume_reading()
 
     def begin(self, guard: Guard) -> None:
-        """Ask this guard from now on: a request begins."""
+        """Use this guard from now on: a request begins."""
         self._guard = guard
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
@@ -119,7 +118,7 @@ class GuardedSocket(asyncio.Transport):
         return self._is_closing
 
     def close(self) -> None:
-        """Close when all that was written is sent."""
+        """Close after everything that was written has been sent."""
         if not self._is_closing:
             self._is_closing = True
             self.pause_reading()
@@ -131,7 +130,7 @@ class GuardedSocket(asyncio.Transport):
         self._reset(None)
 
     def _try_send(self, data: bytes | bytearray | memoryview) -> int | None:
-        """How many bytes the kernel took; None if the connection was cut."""
+        """The number of bytes that the kernel took; None if the connection was closed."""
         guard, send = self._guard, self._send
         try:
             if guard is None:
@@ -150,7 +149,7 @@ class GuardedSocket(asyncio.Transport):
         try:
             guard()
         except NotSentError as refusal:
-            # Stopped between the question and the kernel: the server may drop a request whose client is gone.
+            # Stopped between the guard and the kernel: the server may drop a request whose client is gone.
             self.is_late, self.refusal = True, refusal
             self._reset(ConnectionAbortedError("the connection sent too late"))
             return None
@@ -207,7 +206,7 @@ class GuardedSocket(asyncio.Transport):
         if self._buffer:
             self._buffer.clear()
             self._loop.remove_writer(self._sock)
-        # The caller may be the protocol itself: it hears of the end when it is done with what it does.
+        # Later, because the caller may be the protocol itself, in the middle of something.
         self._loop.call_soon(self._lost, error)
 
     def _lost(self, error: Exception | None) -> None:

@@ -1,4 +1,4 @@
-"""What a client needs of a transport, and the base of what can stand between the two."""
+"""Middleware between a client and a transport, and the protocol that both sides share."""
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager

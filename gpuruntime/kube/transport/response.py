@@ -1,4 +1,4 @@
-"""The answer to a request that succeeded."""
+"""The response to a request that succeeded."""
 
 from functools import cached_property
 from typing import Any
@@ -14,7 +14,7 @@ __all__ = ["Response"]
 
 @frozen
 class Response:
-    """Status 2xx, the headers and the whole body. `request` is what was asked, for messages."""
+    """Status 2xx, the headers and the whole body. `request` names the request in messages."""
 
     status: int
     headers: CIMultiDictProxy[str] = field(repr=False)
@@ -22,10 +22,11 @@ class Response:
     request: str = ""
 
     def json_object(self) -> dict[str, Any]:
-        """The body as a JSON object; the same one for everybody who asks.
+        """The body as a JSON object, parsed once: every call returns the same dict.
 
         Raises:
-            UnexpectedResponseError: it is something else, such as the page of a proxy; a write may have been executed.
+            UnexpectedResponseError: the body is something else, such as the page of a proxy; a write may have been
+                executed.
         """
         return self._json_object
 

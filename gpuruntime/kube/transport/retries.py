@@ -1,4 +1,4 @@
-"""What is tried again, after how long, and when to give up."""
+"""Retries of requests: which errors, after which delay, and for how long."""
 
 import asyncio
 import random
@@ -25,15 +25,15 @@ _READ_ATTEMPTS: Final = 3
 
 @frozen
 class RetryPolicy:
-    """Limits of retrying; times are in seconds.
+    """Limits of retries; times are in seconds.
 
-    An answer of 429, or of 5xx with Retry-After, is tried again for every verb, at most `attempts` times in all. A
-    read that got no usable answer, or asked for a version that the server has not seen yet, is tried 3 times in all.
-    A wait is what the server asked for; else it is random between 0 and a bound that begins with `base` and doubles up
-    to `cap`. All waits of a request together last no longer than `budget`.
+    429, and 5xx with Retry-After, are retried for every verb, up to `attempts` attempts in all. A read without a usable
+    response, or of a resource version that the server has not reached yet, has up to 3 attempts. The delay is that of
+    Retry-After; else it is random between 0 and a bound that starts at `base` and doubles up to `cap`. All delays of a
+    request together last no longer than `budget`.
 
-    Caveat: a server that timed out on its own storage may have executed the write, and still ask to try again; then
-    the second try fails with a conflict.
+    Caveat: a server whose storage timed out may have executed the write and still send Retry-After; the retry then
+    fails with a conflict.
     """
 
     attempts: int = field(default=10, validator=validators.ge(1))
@@ -43,12 +43,12 @@ class RetryPolicy:
 
     @classmethod
     def none(cls) -> Self:
-        """One attempt; for callers such as leader election that know better when to try again."""
+        """No retries: for callers that retry by themselves, such as leader election."""
         return cls(attempts=1)
 
 
 class Retrier:
-    """Runs attempts by a policy. An attempt gives back its error, as a value."""
+    """Runs attempts by a policy. An attempt returns its error as a value."""
 
     def __init__(self, policy: RetryPolicy, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         self._policy = policy
@@ -57,16 +57,15 @@ class Retrier:
     async def run(
         self, attempt: Callable[[float], Awaitable[T | KubeError]], method: str, seconds: float
     ) -> T | KubeError:
-        """The first outcome that is not to be tried again, or the last one before time runs out.
+        """The first outcome that is not retried, or the last one before the deadline.
 
-        `attempt` is called with the seconds that are left of `seconds`. A wait that would not end in time is not
-        begun.
+        `attempt` is called with the seconds that remain of `seconds`. No delay begins that would end after them.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
         first = await attempt(seconds)
-        # Almost every request ends here, and to set up retrying costs a tenth of it.
-        if not self._is_worth_it(first, method, 1):
+        # Almost every request ends here, and setting up tenacity costs a tenth of it.
+        if not self._is_retried(first, method, 1):
             return first
         made = [first]
 
@@ -79,7 +78,7 @@ class Retrier:
 
         retrying = AsyncRetrying(
             sleep=self._sleep,
-            retry=lambda state: self._is_worth_it(_outcome(state), method, state.attempt_number),
+            retry=lambda state: self._is_retried(_outcome(state), method, state.attempt_number),
             wait=lambda state: self._wait(_outcome(state), state.attempt_number),
             stop=is_over,
             retry_error_callback=_outcome,
@@ -87,25 +86,25 @@ class Retrier:
         outcome: T | KubeError = await retrying(once)
         return outcome
 
-    def _is_worth_it(self, outcome: Any, method: str, attempts: int) -> bool:
+    def _is_retried(self, outcome: Any, method: str, attempts: int) -> bool:
         if attempts >= self._policy.attempts:
             return False
         if isinstance(outcome, TooLargeResourceVersionError):
-            # Asked for, too, but the server has waited for the version itself each time, and it may never come.
+            # It has a Retry-After, too, but the server has waited for the version each time, and it may never come.
             return attempts < _READ_ATTEMPTS
-        if isinstance(outcome, TooManyRequestsError) or _is_asked_for(outcome):
+        if isinstance(outcome, TooManyRequestsError) or _has_retry_after(outcome):
             return True
         return isinstance(outcome, UnavailableError) and method == "GET" and attempts < _READ_ATTEMPTS
 
     def _wait(self, outcome: Any, attempts: int) -> float:
-        told: float | None = getattr(outcome, "retry_after", None)
-        if told:
-            return told
+        retry_after: float | None = getattr(outcome, "retry_after", None)
+        if retry_after:
+            return retry_after
         bound = min(self._policy.cap, self._policy.base * 2.0 ** (attempts - 1))
         return random.uniform(0, bound)
 
 
-def _is_asked_for(outcome: Any) -> bool:
+def _has_retry_after(outcome: Any) -> bool:
     return (
         isinstance(outcome, StatusError | UnavailableError)
         and (outcome.code or 0) >= 500
@@ -114,5 +113,5 @@ def _is_asked_for(outcome: Any) -> bool:
 
 
 def _outcome(state: RetryCallState) -> Any:
-    # What an attempt raises, such as its cancellation, is raised here, and ends the run.
+    # An exception of an attempt, such as its cancellation, is raised here and ends the run.
     return None if state.outcome is None else state.outcome.result()

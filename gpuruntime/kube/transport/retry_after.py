@@ -1,4 +1,4 @@
-"""The Retry-After header: seconds, or the date of an HTTP server."""
+"""The Retry-After header: seconds or an HTTP date."""
 
 import re
 from datetime import UTC, datetime
@@ -11,7 +11,7 @@ _SECONDS: Final = re.compile(r"[0-9]{1,9}")
 
 
 def parse_retry_after(value: str, now: datetime) -> float | None:
-    """How many seconds to wait from `now` on; 0 for a date in the past, None for what is neither form."""
+    """The seconds to wait from `now` on; 0 for a date in the past, None for an invalid value."""
     value = value.strip()
     if _SECONDS.fullmatch(value):
         return float(value)
@@ -20,10 +20,10 @@ def parse_retry_after(value: str, now: datetime) -> float | None:
 
 
 def parse_http_date(value: str) -> datetime | None:
-    """The instant that a header such as Date tells, in UTC; None for what is no date."""
+    """The date in a header such as Date, in UTC; None if it is not a date."""
     try:
         date = parsedate_to_datetime(value)
-        # A date without a zone is in UTC, as all dates of HTTP are.
+        # All dates of HTTP are in UTC.
         return (date.replace(tzinfo=UTC) if date.tzinfo is None else date).astimezone(UTC)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None

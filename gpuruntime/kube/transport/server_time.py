@@ -1,4 +1,4 @@
-"""The time by the API server's clock, which all replicas share whatever their own clocks say."""
+"""The API server's time, which all replicas share whatever their own clocks show."""
 
 import time
 from collections.abc import Callable
@@ -14,14 +14,14 @@ def _utc_now() -> datetime:
 
 
 class ServerTime:
-    """What the API server's clock shows, by the header Date of its answers.
+    """The time of the API server's clock, from the Date header of its responses.
 
-    Guarantees: `known` never depends on the wall clock of this machine. Between two answers a monotonic clock counts
-    on.
+    Guarantees: `known` never depends on the wall clock of this machine. Between two responses it advances by a
+    monotonic clock.
 
     Caveats:
-        It is behind by up to a second, which the header does not show, and by the time that an answer takes. A proxy
-        that puts a Date of its own into answers of the API server is believed.
+        It is behind by up to a second, the resolution of the header, and by the latency of the response. The Date
+        header of a proxy in front of the API server is trusted.
     """
 
     def __init__(
@@ -29,23 +29,23 @@ class ServerTime:
     ) -> None:
         self._monotonic = monotonic
         self._local = local
-        self._heard: tuple[str, float] | None = None
+        self._last: tuple[str, float] | None = None
 
     def note(self, date: str) -> None:
-        """Take notice of the Date of an answer that has just come; "" is an answer without one."""
+        """Note the Date header of a response that has just arrived; "" if it has none."""
         if date:
-            # Answers are many and questions are few: it is parsed by who asks.
-            self._heard = date, self._monotonic()
+            # Parsed when it is read: there are many more responses than reads.
+            self._last = date, self._monotonic()
 
     @property
     def known(self) -> datetime | None:
-        """The server's time; None as long as no answer told it."""
-        if self._heard is None:
+        """The server's time; None before the first response with a date."""
+        if self._last is None:
             return None
-        date, heard = self._heard
+        date, noted = self._last
         then = parse_http_date(date)
-        return None if then is None else then + timedelta(seconds=self._monotonic() - heard)
+        return None if then is None else then + timedelta(seconds=self._monotonic() - noted)
 
     def now(self) -> datetime:
-        """The server's time, or that of this machine as long as no answer told it: for what people read."""
+        """The server's time, or the local time before the first response: for timestamps that people read."""
         return self.known or self._local()

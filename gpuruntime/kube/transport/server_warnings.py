@@ -1,4 +1,4 @@
-"""Warnings that an API server sends beside an answer, such as the use of a deprecated kind: each is logged once."""
+"""Warning headers of API servers, such as for a deprecated API version: each text is logged once."""
 
 import logging
 import re
@@ -9,7 +9,7 @@ __all__ = ["WarningLog", "parse_warnings"]
 
 log = logging.getLogger(__name__)
 
-# 299 agent "text", as in RFC 7234, with a date behind it perhaps. A header may hold several, after commas.
+# 299 agent "text", as in RFC 7234, optionally with a date. A header may hold several, separated by commas.
 _WARNING: Final = re.compile(r'([0-9]{3}) ([^ "]+) "((?:[^"\\]|\\.)*)"(?: "[^"]*")?\s*(?:,\s*|$)')
 _ESCAPED: Final = re.compile(r"\\(.)")
 _MISCELLANEOUS_PERSISTENT: Final = "299"
@@ -18,7 +18,7 @@ _TEXT_LIMIT: Final = 1024
 
 
 def parse_warnings(header: str) -> list[str]:
-    """The texts of the warnings of code 299 in the value of a Warning header, up to the first fault in it."""
+    """The texts of the warnings of code 299 in a Warning header, up to the first syntax error."""
     texts: list[str] = []
     position = 0
     while found := _WARNING.match(header, position):
@@ -30,7 +30,7 @@ def parse_warnings(header: str) -> list[str]:
 
 
 class WarningLog:
-    """Logs each text once, as far as it remembers: of many texts the oldest is forgotten first."""
+    """Logs each text once, for the last `remembered` texts."""
 
     def __init__(self, remembered: int = _REMEMBERED) -> None:
         self._remembered = remembered
@@ -38,12 +38,12 @@ class WarningLog:
         self._seen: dict[str, None] = {}
 
     def note(self, headers: Iterable[str]) -> None:
-        """Log what is new in the values of the Warning headers of one answer."""
+        """Log the new texts in the Warning headers of one response."""
         for header in headers:
             for text in parse_warnings(header):
                 if text not in self._seen:
                     self._remember(text)
-                    log.warning("the api server warns", extra={"warning": text})
+                    log.warning("API server warning", extra={"warning": text})
 
     def _remember(self, text: str) -> None:
         if len(self._seen) >= self._remembered:

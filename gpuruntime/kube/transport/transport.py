@@ -1,4 +1,4 @@
-"""Requests and streams to one API server, over one pool of connections."""
+"""The transport: requests and streams to one API server, over one pool of connections."""
 
 import asyncio
 import re
@@ -19,9 +19,9 @@ from gpuruntime.kube.auth.credentials import Authorization, Credentials
 from gpuruntime.kube.errors import KubeError, UnauthorizedError, UnavailableError
 from gpuruntime.kube.transport.failures import (
     FAILURES,
-    error_from_answer,
     error_from_failure,
     error_from_foreign_stream,
+    error_from_response,
 )
 from gpuruntime.kube.transport.request import Request
 from gpuruntime.kube.transport.response import Response
@@ -36,24 +36,24 @@ T = TypeVar("T")
 
 _JSON: Final = "application/json"
 _PATH_CHARACTERS: Final = "/%:@!$&'()*+,;=-._~"
-# Nothing in it needs quoting, and to see that is quicker than to quote.
+# Needs no quoting, and the match is faster than quoting.
 _PLAIN_PATH: Final = re.compile(r"[A-Za-z0-9/._~-]+")
-_POURING: Final = 64 * 1024
+_BURST: Final = 64 * 1024
 _GATHER_SECONDS: Final = 0.003
-# From this size on aiohttp warns about bytes and wants something it can read piece by piece.
+# From this size on aiohttp warns about bytes and wants a stream.
 _LARGE_BODY: Final = 2**20
 
 
 class Transport:
-    """Sends what it is given, with the credentials of the moment.
+    """Sends requests with current credentials.
 
-    Guarantees: what fails raises a KubeError and nothing else. No redirect is followed, no proxy is used but the
-    endpoint's. At most `max_in_flight` requests are under way at a time; streams are neither counted nor held up.
-    A 401 makes the credentials refresh and is tried once more. `retries` says what else is tried again; no write
-    is, once it may have been executed, unless the server asked for it with Retry-After.
+    Guarantees: every failure is a KubeError. No redirect is followed, and no proxy is used but the endpoint's. At most
+    `max_in_flight` requests are in flight at a time; streams are neither counted nor delayed. A 401 refreshes the
+    credentials and is retried once. `retries` is the policy for all other errors; a write that may have been executed
+    is not retried, unless the server sent Retry-After.
 
-    Use it as an async context manager, or call `close`. `sleep` is how retries wait, `server_time` what the server's
-    clock shows.
+    Use it as an async context manager, or call `close`. `sleep` waits between retries; `server_time` is the server's
+    clock.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Transport:
         self._slots = asyncio.Semaphore(max_in_flight)
         self._retrier = Retrier(retries, sleep)
         self._warnings = WarningLog()
-        # By whether their connections ask a guard.
+        # By whether their connections are guarded.
         self._sessions: dict[bool, aiohttp.ClientSession] = {}
         self._closed = False
         self._counts: Counter[tuple[str, str]] = Counter()
@@ -80,31 +80,31 @@ class Transport:
 
     @property
     def server(self) -> str:
-        """The address that it sends to, as the credentials of the moment have it."""
+        """The address of the API server, from the current credentials."""
         return self._credentials.endpoint.server
 
     @property
     def counts(self) -> Mapping[tuple[str, str], int]:
-        """How often a request was sent, by (code, method); the code is "<error>" where there was no answer."""
+        """The number of requests by (code, method); the code is "<error>" if there was no response."""
         return self._counts
 
     @property
     def in_flight(self) -> int:
-        """How many requests are under way now, streams not counted."""
+        """The number of requests in flight, streams not counted."""
         return self._in_flight
 
     async def send(self, request: Request) -> Response:
-        """Send a request and return the answer, of status 2xx, within `request.timeout` seconds.
+        """Send a request and return the response, of status 2xx, within `request.timeout` seconds.
 
         Raises:
-            KubeError: no answer, or one that is an error; or what the guard of the request raised.
+            KubeError: no response, or an error response; or what the guard of the request raised.
         """
         outcome = await self._retrier.run(lambda left: self._attempt(request, left), request.method, request.timeout)
-        return _answer(outcome)
+        return _result(outcome)
 
     @asynccontextmanager
     async def stream(self, request: Request, *, idle_timeout: float) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Open a GET and yield the chunks of its answer as they arrive; the end of the iteration is a clean end.
+        """Open a GET and yield the chunks of its response as they arrive, until the stream ends cleanly.
 
         Nothing is retried but a 401. Leaving the context drops the connection.
 
@@ -112,14 +112,14 @@ class Transport:
             KubeError: there is no stream of JSON within `request.timeout` seconds; or, from the iterator, silence for
                 `idle_timeout` seconds or a lost connection.
         """
-        response = _answer(await self._attempt_stream(request))
+        response = _result(await self._attempt_stream(request))
         try:
             yield _Chunks(response, str(request), idle_timeout)
         finally:
             _drop(response)
 
     async def close(self) -> None:
-        """Drop all connections; what is under way fails."""
+        """Close all connections; requests in flight fail."""
         self._closed = True
         sessions, self._sessions = self._sessions, {}
         for session in sessions.values():
@@ -167,13 +167,13 @@ class Transport:
 
     async def _exchange(self, request: Request, used: Authorization, sending: Sending) -> Response | KubeError:
         response = await self._respond(request, used, sending)
-        # Released once all of it was read, the connection is used again; any other end closes it.
+        # The connection is reused if the response was read to its end, and closed otherwise.
         async with response:
             body = await response.read()
         self._note(request, response)
         if 200 <= response.status < 300:
             return Response(response.status, response.headers, body, str(request))
-        return error_from_answer(response.status, body, response.headers, str(request))
+        return error_from_response(response.status, body, response.headers, str(request))
 
     async def _open_stream(
         self, request: Request, used: Authorization, sending: Sending
@@ -184,7 +184,7 @@ class Transport:
             if response.status != 200:
                 body = await response.read()
                 self._note(request, response)
-                return error_from_answer(response.status, body, response.headers, str(request))
+                return error_from_response(response.status, body, response.headers, str(request))
             self._note(request, response)
             if response.content_type != _JSON:
                 page = await response.content.readany()
@@ -209,7 +209,7 @@ class Transport:
         if request.body is not None:
             headers["Content-Type"] = request.content_type
         large = request.body is not None and len(request.body) >= _LARGE_BODY
-        # After a 401 it is told of a second request; the connection of the first may be somebody else's by now.
+        # After a 401 this is a second request; the connection of the first may serve another request by now.
         sending.tried, sending.started, sending.connection, sending.guarded = True, False, None, None
         return await session.request(
             request.method,
@@ -227,7 +227,7 @@ class Transport:
         self._counts[str(response.status), request.method] += 1
         self._warnings.note(response.headers.getall("Warning", ()))
         if 200 <= response.status < 300:
-            # A page that says no may be that of a proxy, with a clock of its own.
+            # An error page may be that of a proxy, with its own clock.
             self.server_time.note(response.headers.get("Date", ""))
 
     def _failed(self, request: Request, error: Exception, sending: Sending) -> KubeError:
@@ -240,8 +240,8 @@ class Transport:
 
 
 def _drop(response: aiohttp.ClientResponse) -> None:
-    """Give a response up at once. A TLS connection that is merely closed says goodbye in the background, and nobody
-    waits for that: a loop that ends soon would leave its socket open.
+    """Abort the connection of a response. A TLS connection that is only closed shuts down in the background, which is
+    not awaited: a loop that ends soon would leave its socket open.
     """
     connection = response.connection
     if connection is not None and connection.transport is not None:
@@ -250,23 +250,23 @@ def _drop(response: aiohttp.ClientResponse) -> None:
 
 
 class _Chunks(AsyncIterator[bytes]):
-    """A class and no generator: nothing is left to be finalized when the consumer stops halfway.
+    """The chunks of a stream. Not a generator, which would have to be finalized when the consumer stops halfway.
 
-    A server flushes every event of a watch, and to wake up for each costs more than to read it. So while a stream
-    pours (`_POURING` bytes without a pause), what arrives is left to add up for `_GATHER_SECONDS` before it is read.
+    A server flushes every event of a watch, and waking up for each costs more than reading it. So during a burst
+    (`_BURST` bytes without a pause) chunks are gathered for `_GATHER_SECONDS` before they are read.
     """
 
     def __init__(self, response: aiohttp.ClientResponse, request: str, idle_timeout: float) -> None:
         self._response = response
         self._request = request
         self._idle_timeout = idle_timeout
-        self._poured = 0
+        self._burst = 0
 
     async def __anext__(self) -> bytes:
         try:
-            if self._poured >= _POURING:
+            if self._burst >= _BURST:
                 await asyncio.sleep(_GATHER_SECONDS)
-            # What has arrived already needs no timer, which would cost as much as reading it.
+            # Data that has arrived needs no timer, which would cost as much as reading it.
             chunk = self._response.content.read_nowait() or await self._wait()
         except TimeoutError as error:
             raise UnavailableError(f"{self._request}: no data for {self._idle_timeout:g} s") from error
@@ -274,7 +274,7 @@ class _Chunks(AsyncIterator[bytes]):
             raise error_from_failure(error, self._request, outcome_unknown=False) from error
         if not chunk:
             raise StopAsyncIteration
-        self._poured += len(chunk)
+        self._burst += len(chunk)
         return chunk
 
     async def _wait(self) -> bytes:
@@ -283,7 +283,7 @@ class _Chunks(AsyncIterator[bytes]):
         async with asyncio.timeout(self._idle_timeout):
             chunk = await self._response.content.readany()
         if loop.time() - began > _GATHER_SECONDS:
-            self._poured = 0
+            self._burst = 0
         return chunk
 
 
@@ -294,17 +294,17 @@ def _url(server: str, request: Request) -> URL:
     return URL(f"{server}{path}?{query}" if query else f"{server}{path}", encoded=True)
 
 
-# Most requests are writes, and those of one writer have one and the same query.
+# Most requests are writes, and those of one writer have the same query.
 @lru_cache(maxsize=256)
 def _query(params: tuple[tuple[str, str], ...]) -> str:
     return urlencode(params, quote_via=quote)
 
 
-def _answer(outcome: T | KubeError) -> T:
+def _result(outcome: T | KubeError) -> T:
     if not isinstance(outcome, KubeError):
         return outcome
     try:
         raise outcome
     finally:
-        # An error in a variable of a frame in its own traceback is garbage that only the collector finds.
+        # A frame in the error's own traceback would refer to the error: a cycle for the garbage collector.
         del outcome

@@ -9,10 +9,10 @@ from typing import Final
 
 from attrs import field, frozen
 
+from gpuruntime.aio.singleflight import Singleflight
 from gpuruntime.control.lru import LRU
 from gpuruntime.kube import Client, KubeError, UnavailableError
 from gpuruntime.kube.builtin.authentication import TokenReview, TokenReviewSpec, UserInfo
-from gpuruntime.kube.singleflight import Singleflight
 from gpuruntime.web.auth.scopes import Grants
 from gpuruntime.web.server.route import Caller
 
@@ -83,7 +83,7 @@ class TokenReviews:
     async def _refreshed(self, token: str, key: str, known: _Verdict | None) -> _Verdict:
         run = self._running.setdefault(key, Singleflight(lambda: self._review(token, key)))
         try:
-            return await run.join()
+            return await run.do()
         except UnavailableError:
             if known is None or known.user is None or _age(known) >= _USABLE_SECONDS:
                 raise

@@ -7,8 +7,8 @@ from typing import Annotated, Final
 
 from attrs import field, frozen
 
+from gpuruntime.aio.singleflight import Singleflight
 from gpuruntime.kube import KubeError
-from gpuruntime.kube.singleflight import Singleflight
 from gpuruntime.meta import Format, Struct, format_seconds, wire
 from gpuruntime.service.reads.inventory import GpuTotal, InventorySnapshot
 from gpuruntime.web.server.route import Call, Reply, Response, Route, Scope
@@ -108,7 +108,7 @@ class ClusterProbe:
         error, at = self._last
         if asyncio.get_running_loop().time() - at < _CACHED_SECONDS:
             return error
-        return await self._run.join()
+        return await self._run.do()
 
     async def _check(self) -> str:
         error = ""

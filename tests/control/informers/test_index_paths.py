@@ -30,11 +30,11 @@ def test_paths_of_the_wire_are_right_known_or_not(path: str) -> None:
 @pytest.mark.parametrize(
     ("path", "fault"),
     [
-        ("spec.node_name", "fields have the names that they have on the wire: nodeName, not node_name, in"),
+        ("spec.node_name", "expected the JSON name nodeName, not node_name, in"),
         ("metadata.deletion_timestamp", "deletionTimestamp, not deletion_timestamp"),
-        ("spec.containers.name", "spec.containers is a list: write an Index with a function of the object"),
+        ("spec.containers.name", "spec.containers is a list: use an Index with a function of the object"),
         ("metadata.ownerReferences", "metadata.ownerReferences is a list"),
-        ("spec", "spec is an object: expected a text, a number or a boolean"),
+        ("spec", "spec is an object: expected a string, a number or a boolean"),
         ("metadata.labels", "metadata.labels is an object"),
     ],
 )

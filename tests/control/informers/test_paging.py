@@ -220,7 +220,7 @@ def test_an_error_of_the_next_page_is_raised_in_its_turn(seconds: float) -> None
 def test_a_page_that_leads_to_itself_is_no_next_page() -> None:
     async def story() -> list[str]:
         pages = Pages([page("two"), page("two"), page("")])
-        with pytest.raises(UnexpectedResponseError, match="expected the next page, found one that leads to itself"):
+        with pytest.raises(UnexpectedResponseError, match="expected the next page, found the same continue token"):
             await pages.read(0)
         return pages.log
 

@@ -235,7 +235,7 @@ async def test_a_wait_that_is_too_long_says_what_was_last_seen(
 def test_a_store_that_is_not_filled_yet_is_no_proof_of_absence() -> None:
     async def story() -> float:
         informer = Cache(None).informer(ConfigMap)  # type: ignore[arg-type]  # it never runs, so it needs no wire
-        with pytest.raises(WaitTimeoutError, match="nothing was seen, the informer has no full state yet"):
+        with pytest.raises(WaitTimeoutError, match="the informer has not synced yet"):
             await wait_for(informer, ObjectKey("a", "x"), deleted("u"), within=30)
         return asyncio.get_running_loop().time()
 

@@ -133,7 +133,7 @@ async def test_a_write_keeps_its_own_timeout_where_that_is_shorter() -> None:
         here.server.on("PUT", PATH).answer((Stall(),))
         here.fence.open_until(300.0)
 
-        with pytest.raises(UnavailableError, match="no answer within 0"):
+        with pytest.raises(UnavailableError, match="no response within 0"):
             await here.fenced.send(Request("PUT", PATH, body=b"{}", timeout=0.1))
 
 

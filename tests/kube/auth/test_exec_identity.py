@@ -152,7 +152,7 @@ async def test_a_failed_renewal_leaves_the_token_in_use_until_it_ends(
     world.wait(20)
 
     assert meanwhile == ["one"] * 3
-    assert [record.message for record in caplog.records] == ["plugin failed, the previous identity stays in use"]
+    assert [record.message for record in caplog.records] == ["exec plugin failed, keeping the previous identity"]
     assert runs == 2
     with pytest.raises(CredentialsError, match="ended with code 1"):
         await world.token()

@@ -220,7 +220,7 @@ async def test_endless_output_is_an_error(tmp_path: Path) -> None:
         (credential(token="hush\nhush"), "status.token: expected one line"),
         (credential(clientKeyData="hush"), "printed only one of clientCertificateData and clientKeyData"),
         (credential(clientCertificateData="x", clientKeyData="hush"), "expected a PEM certificate and its key"),
-        (credential(token="hush", expirationTimestamp="tomorrow"), "is no RFC 3339 time"),
+        (credential(token="hush", expirationTimestamp="tomorrow"), "is not an RFC 3339 time"),
         (credential(token="hush", expirationTimestamp="2030-01-02T03:04:05"), "without a time zone"),
         (json.dumps({"apiVersion": V1, "kind": "ExecCredential", "status": {"token": 1}}), "token of type int"),
     ],

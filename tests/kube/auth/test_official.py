@@ -241,4 +241,4 @@ async def test_a_kubeconfig_loaded_by_the_official_client_can_be_handed_over(tmp
 def test_the_official_package_is_not_imported() -> None:
     program = "import sys, gpuruntime.kube.auth.official; sys.exit('kubernetes' in sys.modules)"
 
-    subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[2])
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[3])

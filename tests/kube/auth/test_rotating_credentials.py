@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from gpuruntime.kube.auth.credentials import Credentials, Endpoint
 from gpuruntime.kube.auth.exec_identity import ExecIdentity
 from gpuruntime.kube.auth.exec_plugin import ExecPlugin
-from gpuruntime.kube.auth.identity import NOBODY, FixedIdentity, Identity, TokenFile
+from gpuruntime.kube.auth.identity import ANONYMOUS, FixedIdentity, Identity, TokenFile
 from gpuruntime.kube.auth.rotating_credentials import RotatingCredentials
 from gpuruntime.kube.auth.tls import Pem, Trust
 
@@ -104,7 +104,7 @@ async def test_a_refusal_is_worth_another_try_if_the_certificate_was_replaced(
 async def test_headers_repeat_and_plain_http_has_no_context() -> None:
     headers = [("Impersonate-User", "alice"), ("Impersonate-Group", "a"), ("Impersonate-Group", "b")]
 
-    credentials = RotatingCredentials(Endpoint("http://api"), FixedIdentity(NOBODY), Trust(), headers)
+    credentials = RotatingCredentials(Endpoint("http://api"), FixedIdentity(ANONYMOUS), Trust(), headers)
     authorization = await credentials.authorize()
 
     assert authorization.headers.getall("impersonate-group") == ["a", "b"]

@@ -115,7 +115,7 @@ async def test_a_half_written_pair_keeps_the_old_context_and_is_tried_again(
     after = tls.context(files.certificate, files.key)
 
     assert during is before
-    assert [record.message for record in caplog.records] == ["tls files are not usable, the previous ones stay in use"]
+    assert [record.message for record in caplog.records] == ["invalid TLS files, keeping the previous ones"]
     async with server(authority, "api.example") as connect:
         assert await connect(after) == "bob"
 

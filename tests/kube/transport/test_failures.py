@@ -4,19 +4,19 @@ import aiohttp
 import pytest
 
 from gpuruntime.kube.errors import UnexpectedResponseError
-from gpuruntime.kube.transport.failures import FAILURES, error_from_answer, error_from_failure
+from gpuruntime.kube.transport.failures import FAILURES, error_from_failure, error_from_response
 from gpuruntime.kube.transport.session import ConnectionLostError
 
 
 @pytest.mark.parametrize(
     ("failure", "text"),
     [
-        (aiohttp.ServerDisconnectedError(), "the server closed the connection without an answer"),
-        (aiohttp.ClientPayloadError("not enough"), "the answer was cut off"),
+        (aiohttp.ServerDisconnectedError(), "the server closed the connection without a response"),
+        (aiohttp.ClientPayloadError("not enough"), "the response was cut off"),
         (aiohttp.ConnectionTimeoutError(), "cannot connect in time"),
-        (TimeoutError(), "no answer within 30 s"),
+        (TimeoutError(), "no response within 30 s"),
         (ConnectionResetError(104, "Connection reset by peer"), "the connection was lost: Connection reset by peer"),
-        (aiohttp.InvalidURL("x"), "no usable answer: InvalidURL"),
+        (aiohttp.InvalidURL("x"), "no usable response: InvalidURL"),
     ],
 )
 def test_each_failure_has_words_and_its_cause(failure: Exception, text: str) -> None:
@@ -39,7 +39,7 @@ def test_the_cause_of_a_lost_connection_is_what_the_library_said() -> None:
 
 
 def test_a_redirect_without_a_host_is_one_to_the_same_host() -> None:
-    error = error_from_answer(307, b"", {"Location": "/login"}, "GET /x")
+    error = error_from_response(307, b"", {"Location": "/login"}, "GET /x")
 
     assert isinstance(error, UnexpectedResponseError)
     assert "found 307, a redirect to the same host" in str(error)

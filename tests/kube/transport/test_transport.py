@@ -198,7 +198,7 @@ async def test_an_answer_that_does_not_come_is_a_timeout(serve: "Serve", transpo
     assert arrived.is_set()
     assert isinstance(error, UnavailableError)
     assert error.outcome_unknown is True
-    assert str(error) == "PUT /x: no answer within 0.2 s"
+    assert str(error) == "PUT /x: no response within 0.2 s"
     assert transport.in_flight == 0
 
 

@@ -155,7 +155,7 @@ async def test_a_stream_that_does_not_begin_is_a_timeout(serve: "Serve", transpo
         return web.Response()
 
     transport = transport_to(await serve(handler))
-    with pytest.raises(UnavailableError, match=r"GET /w: no answer within 0\.2 s"):
+    with pytest.raises(UnavailableError, match=r"GET /w: no response within 0\.2 s"):
         async with transport.stream(Request("GET", "/w", timeout=0.2), idle_timeout=30.0):
             pass
 

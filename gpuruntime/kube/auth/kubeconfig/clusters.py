@@ -1,4 +1,4 @@
-"""The cluster of a kubeconfig: where its server is and how to recognise it."""
+"""The cluster of a kubeconfig: the address of the server and how to verify it."""
 
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,7 +16,7 @@ _EXEC_EXTENSION = "client.authentication.k8s.io/exec"
 
 @frozen
 class Cluster:
-    """`exec_config` is what the kubeconfig wants to tell credential plugins about this cluster."""
+    """One cluster. `exec_config` is its extension for exec plugins."""
 
     server: str
     trust: Trust
@@ -29,7 +29,7 @@ class Cluster:
         return self.server.startswith("https://")
 
     def exec_info(self) -> dict[str, Any]:
-        """What a plugin is told, in the names of its protocol, but for the authority."""
+        """The cluster info of the exec plugin protocol, without the CA."""
         info = {
             "server": self.server,
             "tls-server-name": self.tls_server_name,
@@ -41,16 +41,14 @@ class Cluster:
 
 
 def read_cluster(cluster: Field) -> Cluster:
-    """The cluster in a `clusters[].cluster` field.
+    """Read a `clusters[].cluster` field.
 
     Raises:
         CredentialsError: a field is missing, has another type, or contradicts another one.
     """
     trust = Trust(ca=cluster.pem("certificate-authority"), verify=not cluster.flag("insecure-skip-tls-verify"))
     if trust.ca is not None and not trust.verify:
-        raise cluster.error(
-            "insecure-skip-tls-verify contradicts the certificate authority beside it; remove one of them"
-        )
+        raise cluster.error("insecure-skip-tls-verify is set together with a certificate authority; remove one of them")
     return Cluster(
         server=_server(cluster),
         trust=trust,
@@ -80,9 +78,9 @@ def _proxy(cluster: Field) -> str | None:
         return None
     scheme = proxy.partition("://")[0]
     if scheme not in {"http", "https"}:
-        found = "socks5, which is not supported" if scheme.startswith("socks") else "another one"
+        found = "socks5, which is not supported" if scheme.startswith("socks") else "another scheme"
         raise Field(cluster.file, f"{cluster.path}.proxy-url", proxy).error(
-            f"expected the address of an http:// or https:// proxy, found {found}"
+            f"expected an http:// or https:// proxy, found {found}"
         )
     return proxy
 
@@ -99,5 +97,5 @@ def _json(config: Field) -> Any:
     try:
         orjson.dumps(config.value)
     except orjson.JSONEncodeError as error:
-        raise config.error(f"expected what JSON can hold: {error}") from error
+        raise config.error(f"expected JSON values: {error}") from error
     return config.value

@@ -1,4 +1,4 @@
-"""Kubeconfig files as they are written: read, merged, and able to say where each value came from."""
+"""Kubeconfig files, read and merged; each value knows its file and path, for errors."""
 
 import base64
 import binascii
@@ -16,7 +16,7 @@ __all__ = ["Field", "Kubeconfig", "load"]
 
 @frozen
 class Field:
-    """A value in a kubeconfig. Its readers take a key of a mapping; None stands for absent, null and empty."""
+    """A value in a kubeconfig. Its methods take a key of a mapping; None stands for absent, null and empty."""
 
     file: Path
     path: str
@@ -79,7 +79,7 @@ class Field:
         return None if text is None else self.file.parent / text
 
     def pem(self, key: str) -> Pem | None:
-        """What `<key>-data` holds inline, else the file that `<key>` names."""
+        """The inline PEM of `<key>-data`, else the file that `<key>` names."""
         inline = self.text(f"{key}-data")
         if inline is None:
             path = self.beside(key)
@@ -96,7 +96,7 @@ class Field:
 
 @frozen
 class Kubeconfig:
-    """Merged kubeconfig files. The first file that names an entry has it whole, entries are never mixed."""
+    """Merged kubeconfig files. The first file to define an entry wins; entries are never merged."""
 
     files: tuple[Path, ...]
     current_context: str | None
@@ -106,10 +106,10 @@ class Kubeconfig:
 
 
 def load(files: Iterable[Path]) -> Kubeconfig:
-    """Read and merge, in order of precedence, those of the files that exist.
+    """Read and merge the files that exist, in order of precedence.
 
     Raises:
-        CredentialsError: none exists, one is unreadable or no kubeconfig, or one defines a name twice.
+        CredentialsError: no file exists, a file is unreadable or not a kubeconfig, or a file defines a name twice.
     """
     wanted = tuple(dict.fromkeys(file.absolute() for file in files))
     documents = tuple(document for document in map(_read, wanted) if document is not None)
@@ -131,7 +131,7 @@ def _read(file: Path) -> Field | None:
         return None
     except OSError as error:
         raise CredentialsError(f"{file}: cannot be read: {error.strerror}") from error
-    # Here, because YAML costs memory and time that a process in a cluster, with no kubeconfig, need not spend.
+    # Imported here: YAML costs memory and start-up time, and a process in a cluster has no kubeconfig.
     from gpuruntime.kube.auth.kubeconfig.yaml_parser import parse_yaml  # noqa: PLC0415
 
     try:
@@ -152,7 +152,7 @@ def _merged(documents: Iterable[Field], section: str, kind: str) -> Mapping[str,
             name = entry.required_text("name")
             if name in own:
                 names = ", ".join(sorted(own))
-                raise entry.error(f"the name {name!r} is used twice; the {section} before it are: {names}")
+                raise entry.error(f"the name {name!r} is defined twice in {section}; the names before it are: {names}")
             own[name] = entry.at(kind) or Field(entry.file, f"{entry.path}.{kind}", {})
         merged = {**own, **merged}
     return merged

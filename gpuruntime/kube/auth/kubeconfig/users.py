@@ -1,4 +1,4 @@
-"""The user of a kubeconfig: how it proves who it is, and whom it acts as."""
+"""The user of a kubeconfig: its identity and its impersonation."""
 
 import os
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from urllib.parse import quote
 from gpuruntime.kube.auth.exec_identity import ExecIdentity
 from gpuruntime.kube.auth.exec_plugin import API_VERSIONS, ExecPlugin
 from gpuruntime.kube.auth.identity import (
-    NOBODY,
+    ANONYMOUS,
     FixedIdentity,
     Identity,
     IdentitySource,
@@ -23,10 +23,10 @@ __all__ = ["identity_source", "impersonation"]
 
 
 def identity_source(user: Field, cluster: Cluster, environ: Mapping[str, str]) -> IdentitySource:
-    """Where the identity of a `users[].user` field comes from, with the precedence of client-go.
+    """The identity source of a `users[].user` field, with the precedence of client-go.
 
-    A token file goes before a token, and anything static before a plugin. A user without any of them is nobody,
-    because the file says so. Nothing that proves an identity is sent over plain http.
+    A token file takes precedence over a token, and any static credential over a plugin. A user without any of them is
+    anonymous, as the file says. No credential is sent over plain http.
 
     Raises:
         CredentialsError: a field is missing, has another type, or contradicts another one.
@@ -36,24 +36,24 @@ def identity_source(user: Field, cluster: Cluster, environ: Mapping[str, str]) -
     static = _static(user)
     plugin = user.at("exec")
     if not cluster.secure:
-        return FixedIdentity(NOBODY)
+        return FixedIdentity(ANONYMOUS)
     if static is None and plugin is not None:
         return ExecIdentity(_plugin(plugin, cluster, environ))
-    return static or FixedIdentity(NOBODY)
+    return static or FixedIdentity(ANONYMOUS)
 
 
 def impersonation(user: Field) -> tuple[tuple[str, str], ...]:
-    """The headers that make requests act as somebody else.
+    """The impersonation headers of a `users[].user` field.
 
     Raises:
-        CredentialsError: groups, a uid or extras without a user to act as.
+        CredentialsError: groups, a uid or extras without a user to impersonate.
     """
     name, uid = user.text("as"), user.text("as-uid")
     groups = user.texts("as-groups")
     extra = user.at("as-user-extra") or Field(user.file, user.path, {})
     if name is None:
         if uid or groups or extra.names():
-            raise user.error("expected the user to act as in as, found only as-uid, as-groups or as-user-extra")
+            raise user.error("as-uid, as-groups and as-user-extra need a user to impersonate; set as")
         return ()
     headers = [("Impersonate-User", name)]
     if uid is not None:
@@ -65,7 +65,7 @@ def impersonation(user: Field) -> tuple[tuple[str, str], ...]:
     return tuple((header, header_value(value, f"{user.file}: {user.path}: {header}")) for header, value in headers)
 
 
-# What a header's name may hold beside letters and digits; the server undoes the escapes of all else.
+# Characters of a header name besides letters and digits; the server decodes escapes of all others.
 _HEADER_NAME = "!#$&'*+-.^_`|~"
 
 
@@ -87,7 +87,7 @@ def _static(user: Field) -> IdentitySource | None:
     identity = Identity(authorization, certificate, key if certificate else None)
     if token_file is not None:
         return TokenFile(token_file, identity)
-    return FixedIdentity(identity) if identity != NOBODY else None
+    return FixedIdentity(identity) if identity != ANONYMOUS else None
 
 
 def _plugin(plugin: Field, cluster: Cluster, environ: Mapping[str, str]) -> ExecPlugin:
@@ -100,7 +100,7 @@ def _plugin(plugin: Field, cluster: Cluster, environ: Mapping[str, str]) -> Exec
     return ExecPlugin(
         place=f"{plugin.file}: {plugin.path}",
         api_version=api_version,
-        # A bare name is looked up on PATH; a path with a directory in it starts where the kubeconfig is.
+        # A bare name is looked up on PATH; a relative path with a directory starts at the kubeconfig.
         command=str(plugin.file.parent / command) if os.sep in command else command,
         args=plugin.texts("args"),
         env=tuple((entry.required_text("name"), entry.text("value") or "") for entry in plugin.entries("env")),
@@ -114,6 +114,6 @@ def _plugin(plugin: Field, cluster: Cluster, environ: Mapping[str, str]) -> Exec
 def _check_interactive_mode(plugin: Field, api_version: str) -> None:
     mode = plugin.text("interactiveMode") or ("IfAvailable" if api_version.endswith("/v1beta1") else None)
     if mode == "Always":
-        raise plugin.error("interactiveMode Always needs a terminal, and plugins are run here without one")
+        raise plugin.error("interactiveMode Always is not supported: plugins run without a terminal")
     if mode not in {"Never", "IfAvailable"}:
         raise plugin.error(f"expected interactiveMode Never or IfAvailable, found {mode or 'none'}")

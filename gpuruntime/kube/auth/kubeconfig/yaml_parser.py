@@ -1,4 +1,4 @@
-"""YAML of which JSON can hold every value."""
+"""YAML whose values are all JSON values."""
 
 import io
 from typing import Any
@@ -9,7 +9,7 @@ __all__ = ["parse_yaml"]
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML of which JSON can hold every value: dates stay text."""
+    """A loader of JSON values: dates stay strings."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012  # the base class declares it without ClassVar
         first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
@@ -18,13 +18,13 @@ class _Loader(yaml.SafeLoader):
 
 
 def parse_yaml(content: bytes) -> Any:
-    """The value of a YAML text.
+    """Parse YAML.
 
     Raises:
-        ValueError: it is none; the message quotes nothing of it, because it may hold secrets.
+        ValueError: the text is not YAML; the message does not quote it, because it may hold secrets.
     """
     try:
-        # From a stream, because the errors of a parser that has the whole text quote it.
+        # From a stream: a parser that has the whole text quotes it in its errors.
         return yaml.load(io.BytesIO(content), _Loader)  # noqa: S506 - a safe loader, see above
     except yaml.MarkedYAMLError as error:
         line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""

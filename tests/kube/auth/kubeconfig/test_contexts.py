@@ -14,7 +14,8 @@ from kubernetes.client import Configuration
 from kubernetes.config import load_kube_config
 
 from gpuruntime.kube.auth.credentials import Credentials, CredentialsError
-from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig, infer
+from gpuruntime.kube.auth.infer import infer
+from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.kube.auth.rotating_credentials import RotatingCredentials
 
 if TYPE_CHECKING:
@@ -232,7 +233,7 @@ DIFFERENCES = [
         {"insecure-skip-tls-verify": True, "certificate-authority": "ca.crt"},
         {"token": "one"},
         theirs="Bearer one",
-        error="insecure-skip-tls-verify contradicts the certificate authority",
+        error="insecure-skip-tls-verify is set together with a certificate authority",
     ),
     Difference(
         "client-go refuses base64 with other characters in it",
@@ -253,7 +254,7 @@ DIFFERENCES = [
         {},
         {"token": "one", "as-groups": ["system:masters"]},
         theirs="Bearer one",
-        error="expected the user to act as",
+        error="need a user to impersonate",
     ),
 ]
 
@@ -330,16 +331,16 @@ async def test_impersonation_goes_with_each_request(home: Path) -> None:
 def test_an_unknown_context_is_an_error_that_lists_those_there_are(home: Path) -> None:
     files = write(home / "one", {}, {})
 
-    with pytest.raises(CredentialsError, match=r"config: there is no context 'x'; the contexts there are: main$"):
+    with pytest.raises(CredentialsError, match=r"config: there is no context 'x'; its contexts are: main$"):
         from_kubeconfig(Path(files), "x")
 
 
 @pytest.mark.parametrize(
     ("broken", "complaint"),
     [
-        ({"cluster": None}, r"contexts\[0\].context: there is no cluster 'c'; the clusters there are: none"),
-        ({"user": None}, r"contexts\[0\].context: there is no user 'u'; the users there are: none"),
-        ({"current": None}, r"current-context is not set; name a context, the contexts there are: none"),
+        ({"cluster": None}, r"contexts\[0\].context: there is no cluster 'c'; the clusters are: none"),
+        ({"user": None}, r"contexts\[0\].context: there is no user 'u'; the users are: none"),
+        ({"current": None}, r"current-context is not set; name a context, its contexts are: none"),
     ],
 )
 def test_a_context_that_leads_nowhere_is_an_error(home: Path, broken: dict[str, None], complaint: str) -> None:

@@ -71,7 +71,10 @@ def test_a_name_used_twice_in_one_file_is_an_error_that_lists_the_names(tmp_path
     with pytest.raises(CredentialsError) as caught:
         load([file])
 
-    assert str(caught.value) == f"{file}: contexts[2]: the name 'b' is used twice; the contexts before it are: a, b"
+    assert (
+        str(caught.value)
+        == f"{file}: contexts[2]: the name 'b' is defined twice in contexts; the names before it are: a, b"
+    )
 
 
 @pytest.mark.parametrize(
@@ -170,5 +173,5 @@ def test_a_file_may_be_named_by_a_text(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["", b"config", 7])
 def test_what_is_no_path_is_refused_with_what_to_give(path: Any) -> None:
-    with pytest.raises(TypeError, match="expected the path of a kubeconfig file, or None for the usual ones, got"):
+    with pytest.raises(TypeError, match="expected the path of a kubeconfig file, or None for the default files, got"):
         from_kubeconfig(path)

@@ -8,7 +8,7 @@ import pytest
 
 from gpuruntime.kube.auth.credentials import CredentialsError
 from gpuruntime.kube.auth.exec_identity import ExecIdentity
-from gpuruntime.kube.auth.identity import NOBODY, FixedIdentity, TokenFile
+from gpuruntime.kube.auth.identity import ANONYMOUS, FixedIdentity, TokenFile
 from gpuruntime.kube.auth.kubeconfig.clusters import Cluster
 from gpuruntime.kube.auth.kubeconfig.files import Field
 from gpuruntime.kube.auth.kubeconfig.users import identity_source, impersonation
@@ -61,14 +61,14 @@ async def test_a_token_file_goes_before_a_token_which_is_the_spare(tmp_path: Pat
 
 
 async def test_a_user_without_anything_is_nobody_because_the_file_says_so() -> None:
-    assert await identity_source(user(), HTTPS, {}).current() == NOBODY
+    assert await identity_source(user(), HTTPS, {}).current() == ANONYMOUS
 
 
 async def test_nothing_that_proves_an_identity_is_sent_over_plain_http() -> None:
     http = Cluster("http://127.0.0.1:8001", Trust())
 
-    assert await identity_source(user(token="hush"), http, {}).current() == NOBODY
-    assert await identity_source(plugin_user(), http, {}).current() == NOBODY
+    assert await identity_source(user(token="hush"), http, {}).current() == ANONYMOUS
+    assert await identity_source(plugin_user(), http, {}).current() == ANONYMOUS
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,9 @@ def test_impersonation_is_headers_that_repeat_and_escape() -> None:
 
 @pytest.mark.parametrize("fields", [{"as_uid": "1"}, {"as_groups": ["a"]}, {"as_user_extra": {"a": ["b"]}}])
 def test_groups_of_nobody_are_an_error(fields: dict[str, Any]) -> None:
-    with pytest.raises(CredentialsError, match=r"users\[1\].user: expected the user to act as"):
+    with pytest.raises(
+        CredentialsError, match=r"users\[1\].user: as-uid, as-groups and as-user-extra need a user to impersonate"
+    ):
         impersonation(user(**fields))
 
 
@@ -154,11 +156,11 @@ def test_a_plugin_is_told_about_the_cluster_if_it_asks() -> None:
     [
         (V1, "Never", None),
         (V1, "IfAvailable", None),
-        (V1, "Always", "interactiveMode Always needs a terminal"),
+        (V1, "Always", "interactiveMode Always is not supported"),
         (V1, "Sometimes", "expected interactiveMode Never or IfAvailable, found Sometimes"),
         (V1, None, "expected interactiveMode Never or IfAvailable, found none"),
         (V1BETA1, None, None),
-        (V1BETA1, "Always", "interactiveMode Always needs a terminal"),
+        (V1BETA1, "Always", "interactiveMode Always is not supported"),
         ("client.authentication.k8s.io/v1alpha1", "Never", "v1alpha1' is not supported, expected one of"),
         (None, "Never", "expected apiVersion, found none"),
     ],

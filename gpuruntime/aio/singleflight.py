@@ -1,4 +1,4 @@
-"""One run of a coroutine for everybody who wants its result at the same time."""
+"""Singleflight: concurrent callers share one run of a coroutine and its result."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -16,18 +16,18 @@ class _Flight(Generic[T]):
 
 
 class Singleflight(Generic[T]):
-    """A piece of work that runs at most once at a time, however many wait for it.
+    """Runs `work` at most once at a time, however many callers wait for it.
 
-    The waiters own the run together: it goes on while one of them is left, and the last one to be cancelled cancels
-    it and sees it end. So no task outlives those who asked for it.
+    The run goes on while one of its callers is left. The last caller to be cancelled cancels the run and waits for its
+    end, so no task outlives its callers.
     """
 
     def __init__(self, work: Callable[[], Coroutine[Any, Any, T]]) -> None:
         self._work = work
         self._flight: _Flight[T] | None = None
 
-    async def join(self) -> T:
-        """The result of the run under way, or of a new one."""
+    async def do(self) -> T:
+        """The result of the current run, or of a new one if there is none."""
         flight = self._flight
         if flight is None or flight.task.done():
             flight = self._flight = _Flight(asyncio.create_task(self._work()))
@@ -46,5 +46,5 @@ class Singleflight(Generic[T]):
         flight.task.cancel()
         await asyncio.wait((flight.task,))
         if not flight.task.cancelled():
-            # Marks the outcome as seen: there is nobody left to hear of it.
+            # Marks the error as retrieved: no caller is left to raise it to.
             flight.task.exception()

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from gpuruntime.kube.singleflight import Singleflight
+from gpuruntime.aio.singleflight import Singleflight
 
 
 class Work:
@@ -35,10 +35,10 @@ async def test_concurrent_waiters_share_one_run_and_later_ones_start_another() -
     run = Singleflight(work)
 
     async with asyncio.TaskGroup() as group:
-        waiters = [group.create_task(run.join()) for _ in range(10)]
+        waiters = [group.create_task(run.do()) for _ in range(10)]
         await work.started.wait()
         work.may_end.set()
-    later = await run.join()
+    later = await run.do()
 
     assert [waiter.result() for waiter in waiters] == [1] * 10
     assert later == 2
@@ -49,7 +49,7 @@ async def test_a_cancelled_waiter_does_not_cancel_the_run_of_the_others() -> Non
     run = Singleflight(work)
 
     async with asyncio.TaskGroup() as group:
-        first, second = group.create_task(run.join()), group.create_task(run.join())
+        first, second = group.create_task(run.do()), group.create_task(run.do())
         await work.started.wait()
         first.cancel()
         await asyncio.wait((first,))
@@ -65,7 +65,7 @@ async def test_the_last_waiter_to_be_cancelled_cancels_the_run_and_sees_it_end()
     run = Singleflight(work)
 
     async with asyncio.TaskGroup() as group:
-        waiters = [group.create_task(run.join()) for _ in range(3)]
+        waiters = [group.create_task(run.do()) for _ in range(3)]
         await work.started.wait()
         for waiter in waiters:
             waiter.cancel()
@@ -79,12 +79,12 @@ async def test_a_run_can_be_started_while_an_abandoned_one_ends() -> None:
     run = Singleflight(work)
 
     async with asyncio.TaskGroup() as group:
-        abandoned = group.create_task(run.join())
+        abandoned = group.create_task(run.do())
         await work.started.wait()
         abandoned.cancel()
         await asyncio.sleep(0)
         work.may_end.set()
-        result = await run.join()
+        result = await run.do()
 
     assert result == work.starts == 2
 
@@ -95,8 +95,8 @@ async def test_a_failure_reaches_every_waiter() -> None:
     run = Singleflight(work)
     work.may_end.set()
 
-    outcomes = await asyncio.gather(run.join(), run.join(), return_exceptions=True)
+    outcomes = await asyncio.gather(run.do(), run.do(), return_exceptions=True)
 
     assert list(outcomes) == [work.error, work.error]
     with pytest.raises(ValueError, match="no"):
-        await run.join()
+        await run.do()
