@@ -66,7 +66,7 @@ from gpuruntime.control.informers.cache import Cache, CacheError, NotSyncedError
 from gpuruntime.control.informers.changes import Change
 from gpuruntime.control.informers.indexes import Index, by_controller, by_field, by_label, by_owner
 from gpuruntime.control.informers.informer import Informer
-from gpuruntime.control.informers.storage import Storage, compact, eager, projected
+from gpuruntime.control.informers.storage import Storage, compact, drop_bulk, eager, projected
 from gpuruntime.control.informers.store import Listing, QuarantinedError, Store
 from gpuruntime.control.informers.waiting import WaitTimeoutError, condition_true, deleted, wait_for
 from gpuruntime.control.leadership.election import LeaseElection
@@ -85,13 +85,14 @@ from gpuruntime.control.permissions.declarations import (
 )
 from gpuruntime.control.permissions.offline_credentials import OFFLINE_CREDENTIALS
 from gpuruntime.control.permissions.permission import Permission
-from gpuruntime.control.permissions.resolving import PermissionsError
-from gpuruntime.control.permissions.roles import roles_of
+from gpuruntime.control.permissions.resolving import PermissionsError, required_permissions
+from gpuruntime.control.permissions.roles import roles_for, roles_of
 from gpuruntime.control.queueing.priorities import LOW_PRIORITY
 from gpuruntime.control.queueing.rate_limiter import RateLimiter
 from gpuruntime.control.queueing.workqueue import QueueClosedError, WorkQueue
 from gpuruntime.control.serving.limits import HttpLimits
 from gpuruntime.control.serving.site import HttpAddress, ListenError
+from gpuruntime.control.writing.desired_state import OwnershipAnnotations
 from gpuruntime.control.writing.finalizers import add_finalizer, remove_finalizer, with_finalizer
 from gpuruntime.control.writing.hot_loops import HotLoopError
 from gpuruntime.control.writing.status import write_status
@@ -138,6 +139,7 @@ __all__ = [
     "NotSyncedError",
     "ObjectReconciler",
     "Outcome",
+    "OwnershipAnnotations",
     "Permission",
     "PermissionsError",
     "Predicate",
@@ -185,6 +187,7 @@ __all__ = [
     "condition_true",
     "configure_logging",
     "deleted",
+    "drop_bulk",
     "eager",
     "enqueue_mapped",
     "enqueue_object",
@@ -195,7 +198,9 @@ __all__ = [
     "negated",
     "projected",
     "remove_finalizer",
+    "required_permissions",
     "resource_version_changed",
+    "roles_for",
     "roles_of",
     "wait_for",
     "with_finalizer",

@@ -14,7 +14,7 @@ from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from gpuruntime.api.names import GROUP
-from gpuruntime.control.writing.desired_state import OwnershipAnnotations
+from gpuruntime.control import OwnershipAnnotations
 from gpuruntime.kube import Client, NotFoundError, metadata_only
 from gpuruntime.kube.forms import form_of
 from gpuruntime.meta import DynamicObject, ResourceKind, TypedObject

@@ -5,17 +5,7 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
-from gpuruntime.control import (
-    Manager,
-    ManagerOptions,
-    ObjectReconciler,
-    Result,
-    RunInfo,
-    Store,
-    Watch,
-    Writer,
-    enqueue_object,
-)
+from gpuruntime.control import Context, Manager, ManagerOptions, Result, Store
 from gpuruntime.kube import Client, Credentials
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.meta import FrozenDict, ObjectMeta
@@ -38,7 +28,7 @@ class Notes:
         return self.store.list(self.namespace).items
 
     async def add(self, name: str, text: str) -> None:
-        """Make a note.
+        """Create a note.
 
         Raises:
             AlreadyExistsError: there is one of this name.
@@ -49,21 +39,18 @@ class Notes:
 
 
 class NoteBoard:
-    """A manager as a guest in somebody's event loop: started and stopped by its host, and never the other way round."""
+    """A manager as a guest in the event loop of an application, which starts and stops it."""
 
     def __init__(self, credentials: Credentials, namespace: str) -> None:
         self._manager = Manager(credentials, ManagerOptions(_NAME))
         notes = self._manager.cache.informer(ConfigMap, namespaces=[namespace], labels="example.org/note=yes")
-        self._writer = Writer(self._manager.client, field_manager=_NAME)
-        self._manager.add_controller(
-            _NAME, ObjectReconciler(notes.store, self._count), [Watch(notes, enqueue_object())]
-        )
+        self._manager.controller(notes, name=_NAME).reconcile(count_words)
         self._task: asyncio.Task[None] | None = None
         self.notes = Notes(namespace, notes.store, self._manager.client)
 
     @property
     def runs(self) -> bool:
-        """Whether the cache follows the server now. It does not after `stop`, nor after a failure."""
+        """Whether the cache follows the server. It does not after `stop`, nor after a failure."""
         return self._task is not None and not self._task.done()
 
     def start(self) -> None:
@@ -76,9 +63,10 @@ class NoteBoard:
         if self._task is not None:
             await self._task
 
-    async def _count(self, note: ConfigMap, context: RunInfo) -> Result:
-        words = len(note.data.get("text", "").split())
-        meta = ObjectMeta(name=note.metadata.name, namespace=note.metadata.namespace)
-        # Applied, not replaced: the text belongs to whoever wrote it, the number of words to us.
-        await self._writer.ensure(ConfigMap(meta, data=FrozenDict(words=str(words))), None, live=note, mode="apply")
-        return Result.done()
+
+async def count_words(note: ConfigMap, ctx: Context) -> Result:
+    words = len(note.data.get("text", "").split())
+    meta = ObjectMeta(name=note.metadata.name, namespace=note.metadata.namespace)
+    # Server-side apply: the text belongs to its author, the number of words to us.
+    await ctx.writer.ensure(ConfigMap(meta, data=FrozenDict(words=str(words))), None, live=note, mode="apply")
+    return Result.done()

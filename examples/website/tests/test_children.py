@@ -1,4 +1,4 @@
-"""What there should be for a Website, without a cluster."""
+"""The desired children of a Website, without a cluster."""
 
 from datetime import UTC, datetime
 
@@ -6,7 +6,7 @@ from attrs import evolve
 
 from gpuruntime.kube.builtin.apps import DeploymentStatus
 from gpuruntime.meta import ObjectMeta, is_true
-from website.children import deployment_of, hindered_status, page_of, service_of, status_of
+from website.children import deployment_of, failed_status, page_of, service_of, status_of
 from website.kind import Website, WebsiteSpec
 
 SITE = Website(ObjectMeta(name="shop", namespace="red", generation=3), WebsiteSpec("<h1>Shop</h1>", replicas=2))
@@ -49,7 +49,7 @@ def test_a_site_is_ready_when_enough_pods_serve_the_newest_page() -> None:
 def test_a_site_that_cannot_be_served_says_why_and_keeps_its_figures() -> None:
     serving = status_of(SITE, evolve(deployment_of(SITE), status=DeploymentStatus(available_replicas=2)), NOW)
 
-    hindered = hindered_status(evolve(SITE, status=serving), "NameTaken", "somebody has it", NOW)
+    failed = failed_status(evolve(SITE, status=serving), "NameTaken", "the name is taken", NOW)
 
-    assert hindered.ready_replicas == 2
-    assert (hindered.conditions[0].status, hindered.conditions[0].reason) == ("False", "NameTaken")
+    assert failed.ready_replicas == 2
+    assert (failed.conditions[0].status, failed.conditions[0].reason) == ("False", "NameTaken")

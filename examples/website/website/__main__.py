@@ -1,27 +1,14 @@
-"""The process: `python -m website`, with whatever credentials `kubectl` would use, or those of its pod."""
+"""The process: `python -m website`, with the credentials that `kubectl` would use, or those of its pod."""
 
 import asyncio
 import os
 
-from gpuruntime.control import (
-    Election,
-    HttpAddress,
-    Manager,
-    ManagerOptions,
-    Watch,
-    Writer,
-    allow_children,
-    allow_events,
-    allow_status,
-    configure_logging,
-    enqueue_object,
-    enqueue_owner,
-)
-from gpuruntime.kube import Credentials, infer
+from gpuruntime.control import Election, HttpAddress, Manager, ManagerOptions, configure_logging
+from gpuruntime.kube import Credentials, find
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.builtin.core import ConfigMap, Service
 from website.kind import Website
-from website.reconciler import WebsiteReconciler
+from website.reconciler import reconcile
 
 __all__ = ["build", "main"]
 
@@ -29,36 +16,16 @@ _NAME = "website-operator"
 
 
 def build(credentials: Credentials, namespace: str = _NAME, port: int = 8081) -> Manager:
-    """The manager with its controller, ready to run. `gpuruntime generate rbac` reads its permissions off it.
+    """The manager with its controller, ready to run. `gpuruntime generate rbac` reads its permissions.
 
-    `namespace` is where replicas elect a leader, `port` where probes and metrics are served.
+    `namespace` is that of the Lease of the election, `port` is for probes and metrics.
     """
     options = ManagerOptions(
         _NAME, http=HttpAddress("0.0.0.0", port), election=Election(namespace, _NAME), signals=True
     )
     manager = Manager(credentials, options)
-    websites = manager.cache.informer(Website)
-    pages = manager.cache.informer(ConfigMap, labels="example.org/website")
-    deployments = manager.cache.informer(Deployment, labels="example.org/website")
-    services = manager.cache.informer(Service, labels="example.org/website")
-    reconciler = WebsiteReconciler(
-        websites.store,
-        pages.store,
-        deployments.store,
-        services.store,
-        manager.client,
-        Writer(manager.client, field_manager=_NAME),
-        manager.recorder,
-    )
-    children = [Watch(informer, enqueue_owner(Website.KIND)) for informer in (pages, deployments, services)]
-    manager.add_controller("website", reconciler, [Watch(websites, enqueue_object()), *children])
-    manager.declare(
-        allow_children(ConfigMap, of=Website),
-        allow_children(Deployment, of=Website),
-        allow_children(Service, of=Website),
-        allow_status(Website),
-        allow_events(Website),
-    )
+    websites = manager.controller(Website).owns(ConfigMap, Deployment, Service, labels="example.org/website")
+    websites.updates_status().records_events().reconcile(reconcile)
     return manager
 
 

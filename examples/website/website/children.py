@@ -1,4 +1,4 @@
-"""What there should be for a Website: pure functions, tested without a cluster."""
+"""The desired children of a Website: pure functions, tested without a cluster."""
 
 from datetime import datetime
 from hashlib import sha256
@@ -11,7 +11,7 @@ from gpuruntime.kube.builtin.volumes import ConfigMapVolumeSource, Volume
 from gpuruntime.meta import Condition, FrozenDict, LabelSelector, ObjectMeta, set_condition
 from website.kind import Website, WebsiteStatus
 
-__all__ = ["deployment_of", "hindered_status", "page_of", "service_of", "status_of"]
+__all__ = ["deployment_of", "failed_status", "page_of", "service_of", "status_of"]
 
 _IMAGE = "nginx:1.29"
 _PORT = 80
@@ -42,7 +42,7 @@ def service_of(site: Website) -> Service:
 
 
 def status_of(site: Website, deployment: Deployment, now: datetime) -> WebsiteStatus:
-    """What the Deployment says about the newest page, in words about the site."""
+    """The status of a site, from the status of its Deployment."""
     seen = deployment.status
     serving = min(seen.updated_replicas, seen.available_replicas)
     done = seen.observed_generation == deployment.metadata.generation and serving >= site.spec.replicas
@@ -56,8 +56,8 @@ def status_of(site: Website, deployment: Deployment, now: datetime) -> WebsiteSt
     return WebsiteStatus(seen.available_replicas, set_condition(site.status.conditions, ready, now))
 
 
-def hindered_status(site: Website, reason: str, message: str, now: datetime) -> WebsiteStatus:
-    """The status of a site that cannot be served before somebody does something about it."""
+def failed_status(site: Website, reason: str, message: str, now: datetime) -> WebsiteStatus:
+    """The status of a site that cannot be served until a user acts."""
     ready = Condition("Ready", "False", reason, message, observed_generation=site.metadata.generation)
     return WebsiteStatus(site.status.ready_replicas, set_condition(site.status.conditions, ready, now))
 

@@ -8,10 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from gpuruntime.control import OFFLINE_CREDENTIALS, Declaration, Permission
+from gpuruntime.control import OFFLINE_CREDENTIALS, Declaration, Permission, required_permissions, roles_for
 from gpuruntime.control.definitions import DefinitionError, definition
-from gpuruntime.control.permissions.resolving import required_permissions
-from gpuruntime.control.permissions.roles import roles_for
 from gpuruntime.meta import TypedObject, encode
 from gpuruntime.processes.generate.definition_changes import ReleasedError, changes_since, read_definitions
 from gpuruntime.processes.generate.files import Generated
