@@ -35,7 +35,7 @@ The names listed here are the public face; import from here.
 """
 
 from gpuruntime.control.builder import ControllerBuilder
-from gpuruntime.control.controllers.context import Context, UndeclaredError
+from gpuruntime.control.controllers.context import Context
 from gpuruntime.control.controllers.controller import Controller, ControllerOptions, ReconcileTimeoutError
 from gpuruntime.control.controllers.freshness import StaleCacheError
 from gpuruntime.control.controllers.log_context import ReconcileFields, add_log_fields
@@ -57,6 +57,7 @@ from gpuruntime.control.controllers.reconcile import (
     Result,
     RunInfo,
     TerminalError,
+    UndeclaredError,
 )
 from gpuruntime.control.controllers.sources import Channel, Source, Timer, Watch
 from gpuruntime.control.controllers.triggers import Trigger, enqueue_mapped, enqueue_object, enqueue_owner

@@ -191,10 +191,10 @@ class ControllerBuilder(Generic[T]):
             self._children[child.kind] = ChildKind(mode, deletes)
             if permissions is None:
                 self._declarations.append(
-                    allow_children(child.kind, of=primary.kind, mode=mode, namespaces=_places(child))
+                    allow_children(child.kind, of=primary.kind, mode=mode, namespaces=_namespaces_of(child))
                 )
                 if deletes:
-                    self._declarations.append(allow(child.kind, "delete", namespaces=_places(child)))
+                    self._declarations.append(allow(child.kind, "delete", namespaces=_namespaces_of(child)))
         self._declarations += permissions or ()
         return self
 
@@ -255,7 +255,7 @@ class ControllerBuilder(Generic[T]):
         """
         primary = self._required("updates_status")
         self._updates_status = True
-        self._declarations.append(allow_status(primary.kind, namespaces=_places(primary)))
+        self._declarations.append(allow_status(primary.kind, namespaces=_namespaces_of(primary)))
         return self
 
     def records_events(self) -> Self:
@@ -284,7 +284,7 @@ class ControllerBuilder(Generic[T]):
                 f"controller {self.name!r} has the finalizer {self._finalizer.name!r} already: use one cleanup for both"
             )
         self._finalizer = Finalizer(name, cleanup)
-        self._declarations.append(allow_finalizers(primary.kind, namespaces=_places(primary)))
+        self._declarations.append(allow_finalizers(primary.kind, namespaces=_namespaces_of(primary)))
         return self
 
     def source(self, *sources: Source[ObjectKey]) -> Self:
@@ -405,12 +405,12 @@ class ControllerBuilder(Generic[T]):
                     " set them where it is asked for"
                 )
             storage: Storage[Any] = what.scope.storage
-            places, labels, fields = what.scope.namespaces, what.scope.labels, what.scope.fields
+            spaces, labels, fields = what.scope.namespaces, what.scope.labels, what.scope.fields
         else:
             storage = storage_of(what)
             inherited = self._namespaces if kind.namespaced else ()
-            places = tuple(sorted(set(inherited if namespaces is None else namespaces)))
-        added = _Kind(what, storage, places, labels, fields, wanted)
+            spaces = tuple(sorted(set(inherited if namespaces is None else namespaces)))
+        added = _Kind(what, storage, spaces, labels, fields, wanted)
         known = self._kinds.setdefault(kind, added)
         if known is not added:
             if known.storage != added.storage:
@@ -505,5 +505,5 @@ class _OfKeys:
         return await run
 
 
-def _places(kind: _Kind) -> tuple[str, ...] | None:
+def _namespaces_of(kind: _Kind) -> tuple[str, ...] | None:
     return kind.namespaces if kind.kind.namespaced else None

@@ -125,7 +125,7 @@ class Manager:
         self._works: list[_Work] = []
         self._declarations: list[Declaration] = []
         self.sites: list[HttpSite] = []
-        self._crews: list[RunnableGroup] = []
+        self._groups: list[RunnableGroup] = []
         self._stop = asyncio.Event()
         self.observability.ready.add("running", self._not_stopping)
         self._failure: BaseException | None = None
@@ -354,16 +354,16 @@ class Manager:
             watchdog = LoopWatchdog(threshold=self.options.stall)
             self.observability.watch_loop(await stack.enter_async_context(watchdog))
             try:
-                crews: dict[str, RunnableGroup] = {}
+                groups: dict[str, RunnableGroup] = {}
                 for name, works in self._floors():
-                    crew = crews[name] = await stack.enter_async_context(self._crew(name))
+                    group = groups[name] = await stack.enter_async_context(self._group(name))
                     for label, work in works:
-                        crew.start(work(), label)
+                        group.start(work(), label)
                     if name == "serving":
                         await self._until_listening()
                 await self._stop.wait()
                 self._start_grace()
-                await self._close(crews["serving"])
+                await self._close(groups["serving"])
             finally:
                 # Before the floors are left, whatever the reason.
                 self._start_grace()
@@ -412,16 +412,18 @@ class Manager:
         if term is None:
             _LOG.info("leading", extra={"election": "none"})
         try:
-            async with LeaderCaches(self._transport, compared=term is not None) as caches, self._crew("leader") as crew:
+            async with (
+                LeaderCaches(self._transport, compared=term is not None) as caches,
+                self._group("leader") as group,
+            ):
                 for work in self._works:
                     if work.group == "leader":
                         reads = self.cache.informers if work.reads is None else work.reads
-                        crew.start(_once_ready(caches, reads, work.begin), work.name)
+                        group.start(_once_ready(caches, reads, work.begin), work.name)
                 for controller in self._controllers:
-                    if not controller.options.needs_leader_election:
-                        continue
-                    ready = _once_ready(caches, controller.informers, controller.run)
-                    crew.start(ready, f"controller {controller.name}")
+                    if controller.options.needs_leader_election:
+                        ready = _once_ready(caches, controller.informers, controller.run)
+                        group.start(ready, f"controller {controller.name}")
                 await asyncio.get_running_loop().create_future()
         finally:
             # Events are the leader's to send, and the lease is released after this.
@@ -441,13 +443,13 @@ class Manager:
                     f"controller {builder.name!r} has no reconciler: complete it with .reconcile(function)"
                 )
 
-    def _crew(self, name: str) -> RunnableGroup:
-        crew = RunnableGroup(name, self._alarm, self._grace)
-        self._crews = [known for known in self._crews if known.names] + [crew]
-        return crew
+    def _group(self, name: str) -> RunnableGroup:
+        group = RunnableGroup(name, self._alarm, self._grace)
+        self._groups = [known for known in self._groups if known.names] + [group]
+        return group
 
     def _under_way(self) -> list[str]:
-        return sorted(name for crew in self._crews for name in crew.names)
+        return sorted(name for group in self._groups for name in group.names)
 
     def _not_stopping(self) -> None:
         if self.is_stopping:

@@ -1,4 +1,4 @@
-"""What a manager is and how it behaves: checked where it is said."""
+"""Options of a manager, validated where they are given."""
 
 import socket
 import uuid
@@ -31,12 +31,12 @@ def _lease_name(_election: object, attribute: "Attribute[str]", value: str) -> N
 
 def _identity(_election: object, attribute: "Attribute[str]", value: str) -> None:
     if not value:
-        raise ValueError(f"Election.{attribute.name}: expected a name of this process's own, got an empty one")
+        raise ValueError(f"Election.{attribute.name}: expected a name that is unique to this process, got an empty one")
 
 
 @frozen
 class Election:
-    """Which lease decides who leads. The identity is this process's own."""
+    """The Lease that decides which replica leads. The identity is unique to this process."""
 
     namespace: str = field(validator=_namespace)
     name: str = field(validator=_lease_name)
@@ -46,19 +46,20 @@ class Election:
 
 @frozen
 class ManagerOptions:
-    """What a manager is and how it behaves.
+    """Options of a manager.
 
     Args:
         name: the field manager, the user agent and the name in events: a word such as "widget-operator".
         http: where probes, metrics and debug pages are served; None serves none.
         election: without it, the process leads as soon as it runs.
-        grace: seconds that everything together gets to stop.
-        drain: seconds of them for which a manager that is told to stop says that it is not ready, and serves on: those
-            who send requests need time to hear of it.
-        signals: stop on SIGTERM and SIGINT, and die of a second one. Off, because a loop may belong to somebody else.
+        grace: seconds for the whole shutdown.
+        drain: seconds of the grace for which a stopping manager is not ready, and serves on: load balancers need time
+            to notice.
+        signals: stop on SIGTERM and SIGINT, and exit at once on a second one. Off, because the loop may belong to an
+            application.
         stall: seconds after which a blocked loop is reported.
-        stream_lists: have informers ask for streamed lists (WatchList) instead of pages. It takes longer, but spares
-            the etcd of servers before 1.34.
+        stream_lists: informers request streamed lists (WatchList) instead of pages. It takes longer, but puts less load
+            on the etcd of servers before 1.34.
     """
 
     name: str

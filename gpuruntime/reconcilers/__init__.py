@@ -1,1 +1,1 @@
-"""One file a kind: look at the world, write the difference, report status. Reconcilers are strangers to each other."""
+"""Reconcilers, one file a kind: read the caches, write the difference, report the status. None imports another."""

@@ -143,10 +143,10 @@ def test_namespaces_hold_for_every_namespaced_kind_unless_it_has_its_own() -> No
         )
     )
 
-    places: dict[str, set[str]] = {}
+    namespaces_of: dict[str, set[str]] = {}
     for permission in manager.permissions:
-        places.setdefault(permission.resource, set()).add(permission.namespace)
-    assert places == {
+        namespaces_of.setdefault(permission.resource, set()).add(permission.namespace)
+    assert namespaces_of == {
         "widgets": {"red", "blue"},
         "widgets/finalizers": {"red", "blue"},
         "configmaps": {"red", "blue"},
@@ -171,7 +171,7 @@ def test_the_name_and_the_options_are_those_given_or_follow_from_the_kind() -> N
     assert [controller.options.concurrency for controller in controllers] == [1, 4, 1]
 
 
-def test_indexes_of_one_kind_are_merged_whichever_controller_asks_first() -> None:
+def test_indexes_of_one_kind_are_merged_across_controllers() -> None:
     names: list[frozenset[str]] = []
 
     def build(manager: Manager) -> None:
@@ -228,7 +228,7 @@ async def test_an_index_is_refused_when_the_cache_runs() -> None:
         ),
         (lambda m: m.controller(untyped(None)), "expected a kind or a name: manager.controller(Website)"),
         (lambda m: m.controller(untyped("Widget")), "expected a typed class, a form, a storage or an informer"),
-        (lambda m: m.controller(Widget).source(untyped(Secret)), "expected a source such as Watch"),
+        (lambda m: m.controller(Widget).source(untyped(Secret)), "expected a source: Watch"),
         (lambda m: m.controller(Widget).resync(0), "expected seconds above 0 for .resync, got 0"),
         (
             lambda m: m.controller(Widget).reconcile(untyped(Channel)),

@@ -191,7 +191,7 @@ async def test_a_child_that_its_cache_would_not_show_is_refused(
         ("owned", "Secret is not owned by controller 'widget': add .owns(Secret)"),
     ],
 )
-async def test_what_the_builder_was_not_told_is_refused_with_what_to_add(
+async def test_what_is_not_declared_is_refused_with_what_to_add(
     kube_cluster: ClusterAccess, namespace: str, caplog: pytest.LogCaptureFixture, call: str, sentence: str
 ) -> None:
     async def misuse(widget: Widget, ctx: Context) -> Result:

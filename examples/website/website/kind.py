@@ -1,4 +1,4 @@
-"""The kind: the spec that users write, the status that the operator writes. The CustomResourceDefinition is generated from it."""
+"""The kind: spec and status of a Website. The CustomResourceDefinition is generated from it."""
 
 from typing import Annotated, ClassVar
 

@@ -5,7 +5,7 @@ from typing import Any, Final, TypeVar
 
 from attrs import evolve, field, frozen
 
-from gpuruntime.control.controllers.reconcile import Cause, RunInfo, TerminalError
+from gpuruntime.control.controllers.reconcile import Cause, RunInfo, UndeclaredError
 from gpuruntime.control.controllers.visibility import is_selected
 from gpuruntime.control.events.recorder import Recorder
 from gpuruntime.control.events.series import EventType
@@ -23,15 +23,11 @@ from gpuruntime.meta.identity import ObjectKey, ResourceKind
 from gpuruntime.meta.objects import KubeObject, ObjectMeta, TypedObject
 from gpuruntime.meta.structs import Struct
 
-__all__ = ["ChildKind", "Context", "ControllerScope", "UndeclaredError", "kind_of"]
+__all__ = ["ChildKind", "Context", "ControllerScope", "kind_of"]
 
 T = TypeVar("T")
 W = TypeVar("W", bound=TypedObject | DynamicObject)
 _BY_CONTROLLER: Final = "controller"
-
-
-class UndeclaredError(TerminalError):
-    """A reconciler used what its controller does not declare; the message says what to add to the builder."""
 
 
 @frozen

@@ -1,11 +1,11 @@
-"""What to do after a run that failed, by what the failure says about trying again."""
+"""What follows a failed run, by the type of its error."""
 
 from typing import Literal
 
 from attrs import frozen
 
 from gpuruntime.control.controllers.freshness import StaleCacheError
-from gpuruntime.control.controllers.reconcile import TerminalError
+from gpuruntime.control.controllers.reconcile import TerminalError, UndeclaredError
 from gpuruntime.control.informers.cache_errors import NotSyncedError
 from gpuruntime.control.informers.store import QuarantinedError
 from gpuruntime.kube.errors import ConflictError, ForbiddenError, InvalidError, KubeError
@@ -18,7 +18,7 @@ _FORBIDDEN_SECONDS = 60.0
 
 @frozen
 class Decision:
-    """`retry`: with backoff. `conflict`: the cache was stale, soon again and no reason to worry. `wait`: not before
+    """`retry`: with backoff. `conflict`: the cache was stale; a retry with backoff that is no error. `wait`: not before
     `seconds` have passed. `terminal`: not before something changes.
     """
 
@@ -29,13 +29,12 @@ class Decision:
 def decide(error: BaseException) -> Decision:
     """The rules:
 
-    - 409: somebody else was faster. The next run reads their state.
-    - 429, and every other answer with a hint: the server knows best when to come back. One that says "now" is like an
-      answer without a hint.
-    - 403: permissions change without telling anybody, so look again every minute.
-    - 422 and TerminalError: the same object would be refused again; wait for another one.
-    - Everything else may be gone by the next try.
-    - Of a group, the failure decides that is to be tried again most surely.
+    - 409: another client was faster. The next run reads its state.
+    - 429, and every other response with Retry-After: wait as long as the server says; 0 counts as no hint.
+    - 403: permissions change without an event, so retry every minute.
+    - 422 and TerminalError: the same object would be refused again; wait for a change.
+    - Everything else is retried with backoff.
+    - In a group, the error with the most urgent decision counts.
     """
     if isinstance(error, BaseExceptionGroup):
         return max((decide(inner) for inner in error.exceptions), key=_urgency)
@@ -52,11 +51,13 @@ def decide(error: BaseException) -> Decision:
 
 
 def _urgency(decision: Decision) -> tuple[int, float]:
-    """Of several failures at once, the one that is to be tried again most surely decides, and the longest wait."""
+    """Of several errors, a retry comes before a wait, a conflict and a terminal error, and the longest wait counts."""
     order: tuple[Verdict, ...] = ("terminal", "conflict", "wait", "retry")
     return order.index(decision.verdict), decision.seconds
 
 
 def is_expected(error: BaseException) -> bool:
-    """Whether the error explains itself: its text goes to the log without a traceback."""
+    """Whether the error explains itself, so that it is logged without a traceback."""
+    if isinstance(error, UndeclaredError):
+        return False  # a mistake in the code: the traceback shows where
     return isinstance(error, KubeError | TerminalError | StaleCacheError | QuarantinedError | NotSyncedError)

@@ -1,4 +1,4 @@
-"""Making sure that a run does not act on a cache that is behind what it must know."""
+"""Read-your-writes: a run waits until the caches show what the last run of its key wrote."""
 
 import asyncio
 from collections.abc import Hashable, Iterator, Sequence
@@ -23,26 +23,26 @@ _READ_SECONDS = 10.0
 
 
 class StaleCacheError(Exception):
-    """The cache has not caught up with what was written; the run is tried again later, and nothing was done."""
+    """The cache lags behind what was written; nothing was done, and the run is retried."""
 
 
 class Freshness:
     """Holds a run of one controller back until the caches show what earlier runs of its key wrote.
 
     Guarantees:
-        A key's run starts only when every informer that would show the writes of its last run does: each object at
-        the version that was written or newer, each deleted one gone. If that takes longer than two seconds, or if the
-        outcome of a write is unknown, the server is asked; a cache that is still behind fails the run, which is tried
-        again.
+        A run starts only when every informer that covers the writes of the last run of its key shows them: each object
+        at
+        the written version or newer, each deleted one gone. If that takes longer than two seconds, or if the outcome of
+        a write is unknown, there is a live read; a cache that is still behind fails the run, which is retried.
 
-        An informer with selectors is waited for as far as it will hear of the writes: until it shows an object that it
-        selects, and until it has let go of one that it selects no more.
+        An informer with selectors is waited for as far as it will see the writes: until it shows an object that it
+        selects, and until it has dropped one that it selects no more.
 
     Caveats:
-        Whether a field selector chooses an object can be told only of metadata.name and metadata.namespace. An informer
-        that selects by others is waited for if it shows the object already, and not if the object is to appear in it.
+        Whether a field selector selects an object is known only for metadata.name and metadata.namespace. An informer
+        that selects by other fields is waited for if it shows the object already, not if the object is to appear in it.
         Informers of another version of the API than the one written to are not waited for, and neither are writes of
-        other keys and of other processes. A write whose answer was lost may be executed after the server was asked.
+        other keys and of other processes. A write whose response was lost may be executed after the live read.
     """
 
     def __init__(self, cache: Cache, wire: Wire, *, patience: float = _WAIT_SECONDS) -> None:
@@ -53,16 +53,16 @@ class Freshness:
 
     @contextmanager
     def recording(self, key: Hashable) -> Iterator[None]:
-        """Note what is written inside the block, through a `JournalingTransport`, as the writes of `key`."""
+        """Record what is written inside the block, through a `JournalingTransport`, as the writes of `key`."""
         with self._journal.recording(key):
             yield
 
     async def settle(self, key: Hashable, counters: ReconcileCounters) -> None:
-        """Returns when the last run's writes can be seen.
+        """Returns when the caches show the writes of the last run.
 
         Raises:
-            StaleCacheError: they cannot, although the server knows them.
-            KubeError: the server could not be asked.
+            StaleCacheError: they do not, although the server has them.
+            KubeError: the live read failed.
         """
         waiting = [(written, informer) for written in self._journal.traces(key) for informer in self._showing(written)]
         waiting = [(written, informer) for written, informer in waiting if not _shows(informer, written)]
@@ -74,7 +74,7 @@ class Freshness:
                         if written.fate != "unknown":
                             await informer.until(partial(is_shown, scope=informer.scope, written=written))
             except TimeoutError:
-                pass  # the server decides below
+                pass  # a live read decides below
             for written, informer in waiting:
                 if not _shows(informer, written):
                     counters.live_reads += 1
@@ -99,7 +99,7 @@ class Freshness:
         live, labels = await self._read(path)
         if is_selected(informer.scope, written.key, labels) is False:
             live = None
-        # The store is looked at after the server was, and may have caught up meanwhile.
+        # The store is read after the server, and may have caught up meanwhile.
         known = informer.store.version_of(written.key)
         leaves = written.fate == "gone" or is_selected(informer.scope, written.key, written.labels) is False
         may_appear = leaves and known is None

@@ -1,7 +1,7 @@
-"""What the runs of a controller wrote, so that the next run of the same key does not act before it can see it.
+"""A journal of what the runs of a controller wrote, for read-your-writes.
 
-The journal sits between the client and the transport: nobody has to remember to use it. Which run a write belongs to is
-known by the task that makes it, tasks that the run started included.
+The journal sits between the client and the transport, so that every write is in it. A write belongs to the run whose
+task makes it, tasks that the run started included.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ __all__ = ["Journal", "JournalingTransport", "Written"]
 # Longer than the longest backoff, so that a key whose runs fail is still remembered when it is tried again.
 _MEMORY_SECONDS = 1800.0
 _OF_NAMESPACES = frozenset({"status", "finalize"})
-# Answers to writes of other subresources need not be the object: a Scale has its version and not its labels.
+# Responses to writes of other subresources need not be the object: a Scale has its version and not its labels.
 _WHOLE = frozenset({"", "status", "finalize"})
 Fate = Literal["present", "gone", "unknown"]
 Labels = Mapping[str, str]
@@ -34,11 +34,11 @@ Labels = Mapping[str, str]
 
 @frozen
 class Written:
-    """What a write left behind: an object at a version, an object that is to vanish, or nobody knows what.
+    """What a write left behind: an object at a version, an object that is being deleted, or an unknown outcome.
 
     `collection` is the path of the kind in its namespace ("/api/v1/namespaces/a/pods"); `key` is None where the outcome
-    is unknown, `labels` where the answer does not tell them. `earlier` has the versions at which the same run gave the
-    object other labels.
+    is unknown, `labels` where the response does not have them. `earlier` has the versions at which the same run gave
+    the object other labels.
     """
 
     collection: str
@@ -65,9 +65,9 @@ _current: ContextVar[_Traces | None] = ContextVar("gpuruntime_journal", default=
 
 
 class Journal:
-    """The traces that each key's last run left, the newest of each object, until the next run has seen them.
+    """The writes of each key's last run, the newest of each object, until the next run has seen them.
 
-    Traces of keys that nobody asks for are forgotten after half an hour.
+    Writes of keys without a further run are forgotten after half an hour.
     """
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class Journal:
 
     @contextmanager
     def recording(self, key: Hashable) -> Iterator[None]:
-        """Note what is written inside the block as the writes of `key`, however the block ends."""
+        """Record what is written inside the block as the writes of `key`, however the block ends."""
         traces: _Traces = {}
         token = _current.set(traces)
         try:
@@ -87,7 +87,7 @@ class Journal:
             self._forget_the_old()
 
     def traces(self, key: Hashable) -> Sequence[Written]:
-        """What the last run of `key` wrote, if nobody has seen it yet."""
+        """What the last run of `key` wrote, until it is settled."""
         known = self._traces.get(key)
         if known is None:
             return ()
@@ -95,7 +95,7 @@ class Journal:
         return tuple(known[1].values())
 
     def settled(self, key: Hashable) -> None:
-        """Everything that was written can be seen."""
+        """Forget the writes of `key`: the caches show them."""
         self._traces.pop(key, None)
 
     def __len__(self) -> int:
@@ -112,11 +112,11 @@ class Journal:
 
 
 class JournalingTransport(Middleware):
-    """Middleware that notes what its writes left behind, in the journal of the run that makes them.
+    """Middleware that records writes in the journal of the run that makes them.
 
-    A write that is cancelled or gets no answer may have been executed: its outcome is unknown. So are the outcomes of
-    writes whose answers do not tell them: deletions of whole collections, evictions, bindings. Dry runs, and writes
-    that store no object, such as reviews, leave no trace.
+    A write that is cancelled or gets no response may have been executed: its outcome is unknown. So are the outcomes of
+    deletions of whole collections, evictions and bindings, whose responses do not have the object. Dry runs, and writes
+    that store no object, such as reviews, are not recorded.
     """
 
     async def send(self, request: Request) -> Response:
@@ -148,7 +148,7 @@ def _note(traces: _Traces, written: Written | None) -> None:
         traces[place] = written
         return
     if written.fate == "gone" and not written.version:
-        written = evolve(written, version=known.version)  # a deletion whose answer does not tell it
+        written = evolve(written, version=known.version)  # a deletion whose response has no version
     late = written.fate == "present" and _is_newer(known.version, written.version)
     before, last = (written, known) if late else (known, written)
     states = (*known.earlier, (before.version, before.labels))
@@ -156,7 +156,7 @@ def _note(traces: _Traces, written: Written | None) -> None:
 
 
 def _is_newer(version: str, than: str) -> bool:
-    """Whether a version is newer for sure: answers to writes made side by side come in any order."""
+    """Whether a version is certainly newer: responses to concurrent writes come in any order."""
     try:
         return newer(version, than)
     except ResourceVersionError:
@@ -174,7 +174,7 @@ def _read(method: str, collection: str, name: str, answer: Response) -> Written 
     if value.get("kind") == "Status":
         if method != "DELETE":
             return unknown
-        # A deletion that is complete: the answer has the UID, and not the object.
+        # A deletion that is complete: the response has the UID, and not the object.
         uid = str((value.get("details") or {}).get("uid", ""))
         return Written(collection, "gone", ObjectKey(unknown.namespace, name), uid)
     metadata = value.get("metadata") or {}
@@ -182,7 +182,7 @@ def _read(method: str, collection: str, name: str, answer: Response) -> Written 
     version, uid = str(metadata.get("resourceVersion", "")), str(metadata.get("uid", ""))
     if not version or not key.name:
         return None
-    # An update that takes the last finalizer from an object that is to be deleted deletes it.
+    # An update that removes the last finalizer of an object that is being deleted deletes it.
     ending = method == "DELETE" or bool(metadata.get("deletionTimestamp"))
     held = metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds")
     gone = ending and not held

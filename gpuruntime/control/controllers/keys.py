@@ -1,4 +1,4 @@
-"""What a source may name as keys: an iterable of keys, each of the type that its controller works on."""
+"""Checks of the keys that sources enqueue: an iterable of keys of the type of the controller."""
 
 from collections.abc import Callable, Iterable
 from types import CoroutineType
@@ -11,7 +11,7 @@ _WANTED = "expected an iterable of keys, such as [ObjectKey(namespace, name)]"
 
 
 def keys_in(given: Any, function: object) -> Iterable[Any]:
-    """What a function gave in the place of keys, if that can be keys.
+    """The keys that a function returned, if they are an iterable of keys.
 
     Raises:
         TypeError: one key without a list around it, a text, None, a coroutine; the message says what to return.
@@ -28,7 +28,7 @@ def keys_in(given: Any, function: object) -> Iterable[Any]:
 
 
 def checked_keys(given: Iterable[K], function: object, expected: type | None) -> list[K]:
-    """All keys that a function gave, each of the type that is expected; None expects any that can be hashed.
+    """All keys that a function returned, each of the expected type; None expects any hashable one.
 
     Raises:
         TypeError: no keys, or one that is none; the message says what to return.
@@ -46,8 +46,8 @@ def checked_keys(given: Iterable[K], function: object, expected: type | None) ->
 
 
 def key_type_of(parse_key: Callable[[str], Any]) -> type | None:
-    """The type of the keys that a function makes of texts: a class, the class of a class method, or what the annotation
-    of the function says; None where that cannot be known.
+    """The type of the keys that a function makes from text: a class, the class of a class method, or the return
+    annotation of the function; None if it is unknown.
     """
     owner = parse_key if isinstance(parse_key, type) else getattr(parse_key, "__self__", None)
     if isinstance(owner, type):

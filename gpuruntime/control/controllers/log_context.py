@@ -1,4 +1,4 @@
-"""Which run a log line belongs to."""
+"""Log fields of the current run."""
 
 import logging
 
@@ -8,7 +8,7 @@ __all__ = ["ReconcileFields", "add_log_fields"]
 
 
 class ReconcileFields(logging.Filter):
-    """Adds controller, key and reconcile_id to every line that anybody logs inside a run. Put it on a handler."""
+    """A logging filter that adds controller, key and reconcile_id to every line of a run. Add it to a handler."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         current = current_context.get()
@@ -23,7 +23,7 @@ class ReconcileFields(logging.Filter):
 def add_log_fields(**fields: str) -> None:
     """Add fields to every further line of the run that this is called in, that of its failure included.
 
-    For what a reconciler learns about its key, such as who asked for the object. Outside of runs it does nothing.
+    For what a reconciler learns about its key, such as the id of a request. Outside of runs it does nothing.
     """
     known = run_fields.get()
     if known is not None:

@@ -1,7 +1,7 @@
-"""Which changes matter. A predicate decides about modifications; that an object appeared or went matters to all of them
-but `matching`, which decides about objects.
+"""Predicates: which changes enqueue anything. They decide about modifications; additions and deletions pass all of
+them, except `matching`, which decides about objects.
 
-An object that was deleted and made again under its name is two changes: no predicate can take it for an unchanged one.
+An object that was deleted and created again under its name is two changes: no predicate takes it for an unchanged one.
 """
 
 from collections.abc import Callable
@@ -28,8 +28,8 @@ Predicate = Callable[[Change[Any]], bool]
 
 
 def generation_changed() -> Predicate:
-    """The desired state changed, or the object is to be deleted, which counts as such. Kinds without a generation
-    always pass; other changes of metadata, and of the status, never do.
+    """The spec changed, or the deletion of the object began. Kinds without a generation always pass; other changes of
+    metadata, and of the status, never do.
     """
     return _modified(lambda before, after: before.generation != after.generation or after.generation == 0)
 
@@ -48,7 +48,7 @@ def resource_version_changed() -> Predicate:
 
 
 def matching(labels: str | Selector) -> Predicate:
-    """The object matches the selector, or did before: whoever follows matching objects must hear that one left."""
+    """The object matches the selector, or did before the change, so that one that stops matching passes once."""
     selector = parse_selector(labels) if isinstance(labels, str) else labels
 
     def admits(change: Change[Any]) -> bool:
@@ -68,7 +68,7 @@ def any_of(*predicates: Predicate) -> Predicate:
 
 
 def negated(predicate: Predicate) -> Predicate:
-    """The modifications that the predicate refuses; appearing and going still pass."""
+    """The modifications that the predicate refuses; additions and deletions still pass."""
     return lambda change: change.type != "modified" or not predicate(change)
 
 

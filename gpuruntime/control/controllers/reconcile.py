@@ -11,7 +11,7 @@ from gpuruntime.control.controllers.usage import check_answer
 from gpuruntime.control.informers.store import Store
 from gpuruntime.meta.identity import ObjectKey
 
-__all__ = ["Cause", "ObjectReconciler", "Reconciler", "Result", "RunInfo", "TerminalError"]
+__all__ = ["Cause", "ObjectReconciler", "Reconciler", "Result", "RunInfo", "TerminalError", "UndeclaredError"]
 
 K_contra = TypeVar("K_contra", contravariant=True)
 T = TypeVar("T")
@@ -19,6 +19,10 @@ T = TypeVar("T")
 
 class TerminalError(Exception):
     """A failure that a retry cannot mend: the key is not reconciled again before something changes."""
+
+
+class UndeclaredError(TerminalError):
+    """A reconciler used what its controller does not declare; the message says what to add to the builder."""
 
 
 @frozen

@@ -1,4 +1,4 @@
-"""What one controller counts of its reconciles, in plain numbers."""
+"""Counters of one controller, as plain numbers that are collected at scrape."""
 
 from typing import Final, Literal, get_args
 
@@ -19,13 +19,13 @@ RECONCILE_BUCKETS: Final = (
 
 
 class ReconcileCounters:
-    """The figures of one controller since it was made. Whoever runs its reconciles calls and increments.
+    """Counters of one controller, incremented by its workers.
 
     Guarantees:
-        Every result has its figure from the start, so that a rate can be taken of the first one.
+        Every result has a counter from the start, so that the rate of the first one is visible.
 
     Caveats:
-        There is no figure of panics: an exception that nobody expected is an error like any other.
+        There is no counter of panics: an unexpected exception is an error like any other.
     """
 
     __slots__ = (
@@ -43,17 +43,17 @@ class ReconcileCounters:
 
     def __init__(self, max_concurrent: int = 1) -> None:
         self.max_concurrent = max_concurrent
-        """How many workers there are."""
+        """Maximum number of concurrent reconciles."""
         self.active_workers = 0
-        """How many of them reconcile now."""
+        """Number of workers that reconcile now."""
         self.results: dict[ReconcileResult, int] = dict.fromkeys(get_args(ReconcileResult), 0)
         self.durations = Histogram(RECONCILE_BUCKETS)
         self.terminal_errors = 0
-        """Those errors that are not tried again."""
+        """Errors that are not retried."""
         self.timeouts = 0
-        """Those errors that are reconciles cut off by the controller's own deadline."""
+        """Errors of reconciles that were cancelled at the reconcile timeout."""
         self.live_reads = 0
-        """Reads from the server because the cache did not show our own write in time."""
+        """Live reads because the cache did not show our own write in time."""
         self.cache_waits = 0
         """Waits until the cache showed our own write."""
         self.conflicts = 0
@@ -67,6 +67,6 @@ class ReconcileCounters:
         return self.results["error"]
 
     def finished(self, result: ReconcileResult, seconds: float) -> None:
-        """Count a reconcile that ended, and how long it took. Terminal errors and timeouts count themselves besides."""
+        """Count a reconcile and its duration. Terminal errors and timeouts are counted separately as well."""
         self.results[result] += 1
         self.durations.observe(seconds)

@@ -1,4 +1,4 @@
-"""Where the keys of a controller come from: watched kinds, the program itself, the clock."""
+"""Sources of keys: watches of a kind, keys that the program sends, timers."""
 
 import asyncio
 import logging
@@ -28,31 +28,30 @@ T = TypeVar("T")
 
 
 class Source(Protocol[K]):
-    """Feeds a queue."""
+    """Enqueues keys."""
 
     @property
     def informers(self) -> Sequence[Informer[Any]]:
-        """What must be complete before the first reconcile."""
+        """The informers that must be synced before the first reconcile."""
 
     async def prepare(self, queue: WorkQueue[K]) -> None:
-        """Begin to feed the queue."""
+        """Begin to enqueue."""
 
     async def run(self, queue: WorkQueue[K]) -> None:
-        """Do whatever takes time, until cancelled."""
+        """Enqueue over time, until cancelled."""
 
     def close(self) -> None:
-        """Feed no more."""
+        """Stop to enqueue."""
 
 
 class Watch(Generic[K, T]):
-    """Changes of a kind that pass all predicates, turned into keys by a trigger.
+    """Enqueues the keys that a trigger returns for changes of a kind that pass all predicates.
 
-    Keys of objects that were there from the start have low priority: what changes now comes before what merely has to
-    be looked at once.
+    Keys of objects in the initial list have low priority: changes come before the first look at everything.
 
     Guarantees:
-        A change on which the trigger or a predicate raises, or for which the trigger gives what is no key, is tried
-        again with backoff, in the order of the object's changes, until it is turned into keys or the controller stops.
+        A change on which the trigger or a predicate raises, or for which the trigger returns what is no key, is retried
+        with backoff, in the order of the object's changes, until it is mapped to keys or the controller stops.
     """
 
     def __init__(self, informer: Informer[T], trigger: Trigger[K], predicates: Sequence[Predicate] = ()) -> None:
@@ -72,17 +71,17 @@ class Watch(Generic[K, T]):
 
     @property
     def is_feeding(self) -> bool:
-        """Whether a controller has it."""
+        """Whether a running controller uses it."""
         return self._handler is not None
 
     @property
     def failures(self) -> int:
-        """How often the trigger or a predicate raised."""
+        """Number of times that the trigger or a predicate raised."""
         return self._past_failures + (0 if self._subscription is None else self._subscription.failures)
 
     @property
     def retrying(self) -> int:
-        """How many objects have a change that is tried again."""
+        """Number of objects with a change that is retried."""
         return 0 if self._subscription is None else self._subscription.retrying
 
     async def prepare(self, queue: WorkQueue[K]) -> None:
@@ -96,11 +95,11 @@ class Watch(Generic[K, T]):
 
         name = f"the trigger or a predicate of controller {queue.name}"
         self._subscription = await self._informer.subscribe(handle, name=name)
-        # Not before: one that is cancelled while it joins has not joined, and there is nothing to leave.
+        # Not before: a subscription that is cancelled while it joins has nothing to leave.
         self._handler = handle
 
     async def run(self, queue: WorkQueue[K]) -> None:
-        """There is nothing to do: the informer is run by its cache."""
+        """Does nothing: the cache runs the informer."""
 
     def close(self) -> None:
         if self._handler is not None:
@@ -110,10 +109,10 @@ class Watch(Generic[K, T]):
 
 
 class Channel(Generic[K]):
-    """Keys that the program sends.
+    """Enqueues keys that the program sends.
 
-    What is sent before the controller starts, or after it has stopped, is kept for its next start. What was sent while
-    it ran, and had no run when it stopped, is lost.
+    Keys that are sent before the controller starts, or after it has stopped, are kept for its next start. Keys that
+    were sent while it ran, and had no run when it stopped, are lost.
     """
 
     def __init__(self, name: str = "channel") -> None:
@@ -127,11 +126,11 @@ class Channel(Generic[K]):
 
     @property
     def is_feeding(self) -> bool:
-        """Whether a controller has it."""
+        """Whether a running controller uses it."""
         return self._queue is not None
 
     def send(self, key: K, *, priority: int = 0, why: str = "sent") -> None:
-        """Ask for a run of `key`.
+        """Enqueue `key`.
 
         Raises:
             TypeError: no key of the controller. One that is sent before the controller starts is refused at its start.
@@ -151,14 +150,14 @@ class Channel(Generic[K]):
             self.send(key, priority=priority, why=why)
 
     async def run(self, queue: WorkQueue[K]) -> None:
-        """There is nothing to do: the program sends."""
+        """Does nothing: the program sends."""
 
     def close(self) -> None:
         self._queue = None
 
 
 class _Misses:
-    """How often in all, and how often in a row, the keys of a timer could not be had, and why."""
+    """Failures of the keys of a timer: in all, in a row, and the last error."""
 
     def __init__(self) -> None:
         self.total = 0
@@ -168,10 +167,10 @@ class _Misses:
 
 @frozen
 class Timer(Generic[K]):
-    """All keys that `keys` gives, every so many seconds, at low priority: for what no watch can tell.
+    """Enqueues all keys that `keys` returns, each time `seconds` have passed, at low priority: for what no watch
+    reports.
 
-    If `keys` raises, or gives what is no iterable of keys, it is called again with backoff, and at the latest when the
-    next time comes.
+    If `keys` raises, or returns no iterable of keys, it is retried with backoff, and at the latest at the next tick.
     """
 
     seconds: float = field(validator=above_zero)
@@ -182,21 +181,21 @@ class Timer(Generic[K]):
 
     @property
     def failures(self) -> int:
-        """How often `keys` raised."""
+        """Number of times that `keys` raised."""
         return self._misses.total
 
     @property
     def retrying(self) -> int:
-        """1 while `keys` is called again because it raised, else 0."""
+        """1 while `keys` is retried, else 0."""
         return 1 if self._misses.in_a_row else 0
 
     @property
     def trouble(self) -> str:
-        """What `keys` raised last; empty if it is well."""
+        """The last error of `keys` while it is retried, else empty."""
         return f"the keys of {self.name} fail ({self._misses.error})" if self._misses.in_a_row else ""
 
     async def prepare(self, queue: WorkQueue[K]) -> None:
-        """The first time comes after `seconds`."""
+        """Does nothing: the first tick comes after `seconds`."""
 
     async def run(self, queue: WorkQueue[K]) -> None:
         misses = self._misses
@@ -209,15 +208,15 @@ class Timer(Generic[K]):
                 for key in checked_keys(self.keys(), self.keys, queue.key_type):
                     queue.add(key, priority=LOW_PRIORITY, cause=cause)
             except BaseException as error:
-                # Other people's code must not stop the controller, and a plain function is never cancelled.
+                # User code must not stop the controller, and a plain function is never cancelled.
                 if isinstance(error, KeyboardInterrupt | SystemExit):
                     raise
                 misses.total += 1
                 misses.in_a_row += 1
                 misses.error = f"{type(error).__name__}: {error}"
-                _LOG.exception("the keys of a timer cannot be had, will retry", extra={"source": self.name})
+                _LOG.exception("keys of a timer failed, will retry", extra={"source": self.name})
             else:
                 misses.in_a_row = 0
 
     def close(self) -> None:
-        """The task that runs it is cancelled."""
+        """Does nothing: the task that runs it is cancelled."""

@@ -1,4 +1,4 @@
-"""Mistakes in putting a controller together, told where they are made and not in the first run."""
+"""Checks of the parts of a controller, so that a mistake fails where it is made and not in the first run."""
 
 import inspect
 from collections.abc import Callable, Iterable
@@ -11,14 +11,14 @@ __all__ = ["check_answer", "check_reads", "check_reconciler", "check_source", "c
 
 
 def check_reconciler(reconciler: object) -> None:
-    """Refuse what cannot be run.
+    """Check a reconciler.
 
     Raises:
         TypeError: a class in the place of an object, or something without `reconcile`; the message says what to do.
     """
     name = getattr(reconciler, "__qualname__", type(reconciler).__qualname__)
     if isinstance(reconciler, type):
-        raise TypeError(f"expected a reconciler, got the class {name}: make an object of it, {name}(...)")
+        raise TypeError(f"expected a reconciler, got the class {name}: create an object of it, {name}(...)")
     if callable(getattr(reconciler, "reconcile", None)):
         return
     hint = "a function of an object goes into ObjectReconciler(store, function)" if callable(reconciler) else "add one"
@@ -26,19 +26,21 @@ def check_reconciler(reconciler: object) -> None:
 
 
 def check_source(source: object) -> None:
-    """Refuse what feeds no queue.
+    """Check a source.
 
     Raises:
         TypeError: an informer in the place of a watch, or anything else; the message says what to do.
     """
     if isinstance(source, Informer):
-        raise TypeError("expected a source, got an informer: say whom its changes concern, Watch(informer, itself())")
+        raise TypeError("expected a source, got an informer: wrap it, Watch(informer, enqueue_object())")
     if isinstance(source, type) or not all(hasattr(source, name) for name in ("informers", "prepare", "run", "close")):
-        raise TypeError(f"expected a source such as Watch(informer, itself()), a Channel or a Timer, got {source!r}")
+        raise TypeError(
+            f"expected a source such as Watch(informer, enqueue_object()), a Channel or a Timer, got {source!r}"
+        )
 
 
 def check_reads(reads: Iterable[object], who: str) -> None:
-    """Refuse to wait for what is no informer.
+    """Check informers to wait for.
 
     Raises:
         TypeError: one is none; the message says what to do.
@@ -50,7 +52,7 @@ def check_reads(reads: Iterable[object], who: str) -> None:
 
 
 def check_work(work: object) -> None:
-    """Refuse work that cannot be begun.
+    """Check a runnable.
 
     Raises:
         TypeError: no function; the message says what to do.
@@ -66,10 +68,10 @@ def check_work(work: object) -> None:
 
 
 def check_takes_change(functions: Iterable[Callable[..., Any]], what: str) -> None:
-    """Refuse functions that cannot be called with a change.
+    """Check triggers, mappers and predicates.
 
     Raises:
-        TypeError: one cannot; most likely it makes what was wanted, and has to be called.
+        TypeError: one cannot be called with one argument; most likely it returns what is wanted, and has to be called.
     """
     for function in functions:
         if not callable(function):
@@ -81,7 +83,7 @@ def check_takes_change(functions: Iterable[Callable[..., Any]], what: str) -> No
         try:
             signature = inspect.signature(function)
         except ValueError:
-            continue  # what is built in does not always tell
+            continue  # some built-ins have no signature
         try:
             signature.bind(None)
         except TypeError:
@@ -92,11 +94,11 @@ def check_takes_change(functions: Iterable[Callable[..., Any]], what: str) -> No
 
 
 def check_answer(answer: object, function: object) -> None:
-    """Refuse what a function gave if it cannot be awaited.
+    """Check that a function returned an awaitable.
 
     Raises:
         TypeError: it cannot.
     """
     if not inspect.isawaitable(answer):
         name = getattr(function, "__qualname__", repr(function))
-        raise TypeError(f"{name} gave {answer!r} instead of something to await: make it `async def`")
+        raise TypeError(f"{name} returned {answer!r} instead of an awaitable: make it `async def`")

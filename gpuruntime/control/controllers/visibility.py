@@ -1,8 +1,8 @@
-"""What an informer is to show of a write: whether it would show it at all, and whether it does.
+"""Whether an informer covers a write, and whether its store shows it.
 
-An informer with selectors hears of an object only while that is selected. So one whose store lacks the object is waited
-for only if it will hear of a state that was written; one whose store has it will hear of every later state, if only
-that it is gone.
+An informer with selectors receives an object only while it is selected. So one whose store lacks the object is waited
+for only if it will receive a state that was written; one whose store has it receives every later state, at least the
+deletion.
 """
 
 from collections.abc import Iterable
@@ -23,20 +23,20 @@ def covers(scope: InformerScope[Any], written: Written) -> bool:
     if scope.namespaces and written.namespace not in scope.namespaces:
         return False
     kind = scope.storage.kind
-    # Every write is held against every informer, and most have nothing to do with each other.
+    # Every write is compared with every informer, and most have nothing to do with each other.
     if not written.collection.endswith(kind.plural):
         return False
     return kind.path(written.namespace if kind.namespaced else None) == written.collection
 
 
 def is_shown(store: Store[Any], scope: InformerScope[Any], written: Written) -> bool:
-    """Whether the store of an informer is not behind a write; never true of one whose outcome is unknown."""
+    """Whether a store shows a write or something newer; never true if the outcome of the write is unknown."""
     key = written.key
     if key is None:
         return False
     known = store.version_of(key)
     if known is None:
-        # Absent is not gone if the store has not heard of the object yet: it may still be about to appear.
+        # An absent object may be about to appear: the store may not have received it yet.
         awaited = [version for version, labels in written.states if is_selected(scope, key, labels)]
         return all(not version or not_older(store.version_in(key.namespace), version) for version in awaited)
     if written.fate == "gone":
@@ -46,9 +46,9 @@ def is_shown(store: Store[Any], scope: InformerScope[Any], written: Written) -> 
 
 
 def is_selected(scope: InformerScope[Any], key: ObjectKey, labels: Labels | None) -> bool | None:
-    """Whether an informer's selectors choose an object with these labels; None if that cannot be told.
+    """Whether an informer's selectors select an object with these labels; None if that is unknown.
 
-    Of its fields only the name and the namespace are known: the server makes the others of the object in its own ways.
+    Of the fields only the name and the namespace are known: the server computes the others.
     """
     verdicts = [_chooses(term, key) for term in scope.fields.terms]
     if scope.labels.requirements:

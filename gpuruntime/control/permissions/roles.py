@@ -47,15 +47,15 @@ def roles_for(permissions: Iterable[Permission], *, account: str, namespace: str
         raise ValueError(f"expected the name of the namespace of ServiceAccount {account}, got {namespace!r}")
     name = f"{namespace}:{account}"
     subjects = (Subject("ServiceAccount", account, namespace),)
-    places: dict[str, list[Permission]] = {}
+    by_namespace: dict[str, list[Permission]] = {}
     for permission in permissions:
-        places.setdefault(permission.namespace, []).append(permission)
+        by_namespace.setdefault(permission.namespace, []).append(permission)
     objects: list[RoleObject] = []
-    for place in sorted(places):
-        rules, meta = policy_rules(places[place]), ObjectMeta(name=name, namespace=place)
-        kind = "Role" if place else "ClusterRole"
+    for scope in sorted(by_namespace):
+        rules, meta = policy_rules(by_namespace[scope]), ObjectMeta(name=name, namespace=scope)
+        kind = "Role" if scope else "ClusterRole"
         reference = RoleRef(kind, name, GROUP)
-        if place:
+        if scope:
             objects += [Role(meta, rules=rules), RoleBinding(meta, role_ref=reference, subjects=subjects)]
         else:
             objects += [ClusterRole(meta, rules=rules), ClusterRoleBinding(meta, role_ref=reference, subjects=subjects)]
