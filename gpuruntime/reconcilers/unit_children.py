@@ -5,7 +5,8 @@ from typing import Any, Final
 
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.names import OWNER, OWNER_UID
-from gpuruntime.control import Change, Index, Storage, trim_metadata, eager
+from gpuruntime.control import Change, Index, Storage, eager
+from gpuruntime.control.informers.storage import trim_metadata
 from gpuruntime.desired.unit_names import CHILD_PREFIX, child_name
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.builtin.core import Service

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from gpuruntime.control import Manager, ManagerOptions, Reconciler, Store, Watch, enqueue_object
-from gpuruntime.kube.auth.kubeconfig.contexts import infer
+from gpuruntime.kube.auth.infer import infer
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.meta import ObjectKey
 
