@@ -13,7 +13,7 @@
     ├── RefusedError                the API server rejected the write
     ├── NamespaceGoneError          a namespace of the product is missing
     ├── NotRunningError             this process does not accept requests yet, or any more
-    └── NotFinishedError            accepted and stored, not finished yet; ask again
+    └── NotFinishedError            accepted and stored, not finished yet; retry with the same operationID
 
 After every error but NotFinishedError nothing is stored, or what was stored has been deleted: the operationID is free.
 One exception: a request during which a namespace is deleted may be stored, and is executed when the namespace is back.

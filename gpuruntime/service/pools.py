@@ -140,7 +140,7 @@ class StockPools:
             InvalidRequestError: the request is invalid.
             OperationConflictError: the operationID was used for another request.
             NameTakenError, RefusedError: nothing was created.
-            NotFinishedError: it will be created; ask again.
+            NotFinishedError: it will be created; retry with the same operationID.
             NotRunningError, KubeError: try again with the same operationID.
         """
         self._check(request)

@@ -61,7 +61,7 @@ class NewStocks(Struct):
     spec_name: SpecName
     """Name of the flavour, such as g1.1."""
     number: Annotated[int, Range(minimum=1, maximum=LARGEST_BATCH)]
-    """How many."""
+    """Number of stocks."""
     cpu: Amount = None
     """CPUs of each, such as 4."""
     memory: Amount = None
@@ -79,21 +79,21 @@ class DeleteStocks(Struct):
     spec_name: SpecName
     """Name of the flavour."""
     number: Annotated[int, Range(minimum=1, maximum=LARGEST_BATCH)]
-    """How many."""
+    """Number of stocks."""
 
 
 @frozen
 class NewVM(Struct):
-    """A VM on reserved capacity: on one that is named, or on the oldest of a flavour."""
+    """Create a VM on reserved capacity: on a named stock, or on the oldest of a flavour."""
 
     tenant_id: _Tenant = field(default=None, metadata=wire("tenantID"))
-    """Whose it is. It becomes a label, so it has the form of one."""
+    """ID of the tenant; a valid label value."""
     tenant_name: _Tenant = None
-    """What the tenant is called, in the form of a label."""
+    """Name of the tenant; a valid label value."""
     spec_name: Annotated[str | None, Length(maximum=63)] = None
     """Name of the flavour; needed unless stockID is given."""
     stock_id: Annotated[str | None, Length(maximum=253)] = field(default=None, metadata=wire("stockID"))
-    """The stock to use, and no other."""
+    """ID of the stock to use."""
 
 
 @frozen
@@ -105,8 +105,8 @@ class Stock(Struct):
     spec_name: str
     """Name of the flavour."""
     status: str
-    """creating, available, allocated (a VM has it, or is about to), failed, or deleted in the answer to a request that
-    is sent again after its end.
+    """creating, available, allocated (used by a VM, or claimed for one), failed, or deleted (in the response to a
+    replayed request).
     """
     gpu_num: int
     """GPUs."""
@@ -117,45 +117,45 @@ class Stock(Struct):
     memory: int | str | None = None
     """Memory."""
     vm_id: str | None = field(default=None, metadata=wire("vmID"))
-    """The VM that has it."""
+    """The VM that uses it."""
     message: str | None = None
-    """Why it is not available, where that is known."""
+    """Why it is not available, if known."""
     created_at: Annotated[str | None, Format("date-time")] = None
-    """When it was made."""
+    """When it was created."""
     deleted: bool = False
-    """Whether it is gone by now."""
+    """Whether it is gone."""
 
 
 @frozen
 class VM(Struct):
-    """A VM, as far as there are VMs here: a container with GPUs of its own."""
+    """A VM: a container with its own GPUs."""
 
     id: str
     """Its name."""
     spec_name: str
     """Name of the flavour."""
     status: str
-    """creating, running, failed, or deleted in the answer to a request that is sent again after its end."""
+    """creating, running, failed, or deleted (in the response to a replayed request)."""
     gpu_num: int
     """GPUs."""
     gpu_type: str | None = None
     """Model of the GPUs."""
     tenant_id: str | None = field(default=None, metadata=wire("tenantID"))
-    """Whose it is."""
+    """ID of the tenant."""
     tenant_name: str | None = None
-    """What the tenant is called."""
+    """Name of the tenant."""
     stock_id: str | None = field(default=None, metadata=wire("stockID"))
-    """The stock that it took; it is given back when the VM is deleted."""
+    """The stock that it uses; it is returned when the VM is deleted."""
     cpu: int | str | None = None
     """CPUs."""
     memory: int | str | None = None
     """Memory."""
     message: str | None = None
-    """Why it does not run, where that is known."""
+    """Why it does not run, if known."""
     created_at: Annotated[str | None, Format("date-time")] = None
-    """When it was made."""
+    """When it was created."""
     deleted: bool = False
-    """Whether it is gone by now."""
+    """Whether it is gone."""
 
 
 @frozen
@@ -183,7 +183,7 @@ class DeletedStocks(Struct):
     spec_name: str
     """Name of the flavour."""
     number: int
-    """How many."""
+    """Number of stocks."""
     status: str
     """deleted."""
 

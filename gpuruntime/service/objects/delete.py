@@ -134,7 +134,7 @@ class Deletions:
             ObjectNotFoundError: it does not exist, and this operationID deleted none.
             StaleVersionError, RefusedError, ServiceError: see the handler; nothing was stored.
             OperationConflictError: the operationID was used for another request.
-            NotFinishedError: it will be deleted; ask again.
+            NotFinishedError: it will be deleted; retry with the same operationID.
             NotRunningError, KubeError: try again with the same operationID.
         """
         found = await read_or_none(self.client, handler.kind, request.key)

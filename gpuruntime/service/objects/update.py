@@ -196,7 +196,7 @@ class Updates:
             ObjectNotFoundError, StaleVersionError, InvalidRequestError: see the handler; nothing was stored.
             OperationConflictError: the operationID was used for another request.
             RefusedError: the API server rejected the update.
-            NotFinishedError: it will be made; ask again.
+            NotFinishedError: it will be made; retry with the same operationID.
             NotRunningError, KubeError: try again with the same operationID.
         """
         found = await read_or_none(self.client, handler.kind, request.key)

@@ -246,7 +246,7 @@ class Operations:
         recorded.add_done_callback(lambda ended: ended.exception())
         if self._tasks is None:
             raise self._stopping(wanted)
-        # Not in the caller's task: if that is cancelled after the create, nobody would execute the Operation.
+        # Not in the caller's task: if that is cancelled after the create, this process would not execute the Operation.
         self._tasks.create_task(self._create(wanted, owner, recorded), name=f"record of {key.name}")
         await self._liveness.wait(recorded)
         found = recorded.result()
@@ -299,7 +299,8 @@ class Operations:
 
     async def _outcome(self, submitted: Submitted, deadline: float) -> Outcome:
         current = submitted.operation
-        late = NotFinishedError(f"operation {current.spec.operation_id} is still running; ask again")
+        operation_id = current.spec.operation_id
+        late = NotFinishedError(f"operation {operation_id} is still running; retry with the same operationID")
         if submitted.outcome is not None:
             if not submitted.outcome.done():
                 raise late

@@ -70,7 +70,7 @@ class CapacityNames:
 
     async def _units(self, client: Client, stock_namespace: str) -> list[PartialObject]:
         # Stock first: a unit that is taken over between two lists is then in both of them instead of in neither. One
-        # that is given back may be in neither; then creating it reports that it exists.
+        # that is returned may be in neither; then creating it reports that it exists.
         ordered = [None] if not self.namespaces else sorted(self.namespaces, key=lambda name: name != stock_namespace)
         lists = [(await client.list(metadata_only(GPUUnit.KIND), namespace)).items for namespace in ordered]
         return [unit for units in lists for unit in units]

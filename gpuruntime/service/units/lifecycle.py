@@ -44,7 +44,7 @@ class ActiveUnits:
             InvalidRequestError: the request is invalid.
             OperationConflictError: the operationID was used for another request.
             InsufficientCapacityError, NameTakenError, RefusedError: nothing was created.
-            NotFinishedError: it will be created; ask again.
+            NotFinishedError: it will be created; retry with the same operationID.
             NotRunningError, KubeError: try again with the same operationID.
         """
         check_create(request, self.namespaces)
@@ -81,7 +81,7 @@ class ActiveUnits:
             ObjectNotFoundError: there is no such unit, and this operationID deleted none.
             OperationConflictError: the operationID was used for another request.
             RefusedError: the API server rejected the deletion; nothing was stored.
-            NotFinishedError: it will be deleted; ask again.
+            NotFinishedError: it will be deleted; retry with the same operationID.
             NotRunningError, KubeError: try again with the same operationID.
         """
         asked = DeleteUnit(request.name, request.namespace)
