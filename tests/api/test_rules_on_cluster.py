@@ -10,8 +10,8 @@ from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.desired.known_fields import known_fields
 from gpuruntime.meta.codec import decode, encode
 from gpuruntime.testing import AdminClient, ClusterAccess, RefusedError
-from tests.api.faulty_specs import REFUSED, UNSEEN, Fault, unit_with
-from tests.desired.sound_units import sound_units
+from tests.api.invalid_specs import ACCEPTED_BY_SERVER, REJECTED_BY_SERVER, InvalidSpec, unit_with
+from tests.desired.valid_units import valid_units
 
 GROUP = "/apis/runtime.lokiwager.io/v1alpha1/namespaces"
 ENVELOPE = {"specName": "g1.1", "cpu": "4", "memory": "16Gi", "gpu": 1, "gpuType": "A100"}
@@ -30,9 +30,9 @@ def explain(access: ClusterAccess, *arguments: str) -> str:
     return access.kubectl("explain", "--api-version=runtime.lokiwager.io/v1alpha1", *arguments)
 
 
-@pytest.mark.parametrize("fault", REFUSED, ids=lambda fault: fault.name)
-def test_an_invalid_spec_is_rejected(product: ClusterAccess, kube_namespace: str, fault: Fault) -> None:
-    unit = unit_with(fault.spec, kube_namespace)
+@pytest.mark.parametrize("invalid", REJECTED_BY_SERVER, ids=lambda invalid: invalid.name)
+def test_an_invalid_spec_is_rejected(product: ClusterAccess, kube_namespace: str, invalid: InvalidSpec) -> None:
+    unit = unit_with(invalid.spec, kube_namespace)
 
     with pytest.raises(RefusedError) as refused:
         product.admin().create(f"{GROUP}/{kube_namespace}/gpuunits?dryRun=All&fieldValidation=Strict", unit)
@@ -40,18 +40,18 @@ def test_an_invalid_spec_is_rejected(product: ClusterAccess, kube_namespace: str
     assert refused.value.status == 422
 
 
-@pytest.mark.parametrize("fault", UNSEEN, ids=lambda fault: fault.name)
+@pytest.mark.parametrize("invalid", ACCEPTED_BY_SERVER, ids=lambda invalid: invalid.name)
 def test_specs_that_only_the_operator_rejects_are_stored(
-    product: ClusterAccess, kube_namespace: str, fault: Fault
+    product: ClusterAccess, kube_namespace: str, invalid: InvalidSpec
 ) -> None:
-    unit = unit_with(fault.spec, kube_namespace)
+    unit = unit_with(invalid.spec, kube_namespace)
 
     stored = product.admin().create(f"{GROUP}/{kube_namespace}/gpuunits?dryRun=All&fieldValidation=Strict", unit)
 
     assert stored["spec"]["specName"] == "g1.1"
 
 
-@given(unit=sound_units(namespace="default"))
+@given(unit=valid_units(namespace="default"))
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_unit_without_problems_is_stored_as_it_is(product: ClusterAccess, unit: GPUUnit) -> None:
     admin = product.admin()
@@ -137,7 +137,7 @@ def test_the_request_of_an_operation_can_be_removed_but_not_restored(
     stored = admin.get(path)["spec"]["request"]
 
     dropped = admin.merge(path, {"spec": {"request": None}})
-    with pytest.raises(RefusedError, match="cannot come back"):
+    with pytest.raises(RefusedError, match="cannot be set after it was removed"):
         admin.merge(path, {"spec": {"request": request}})
 
     assert stored == request

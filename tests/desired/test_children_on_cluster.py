@@ -21,7 +21,7 @@ from gpuruntime.meta.codec import decode, encode
 from gpuruntime.meta.objects import TypedObject
 from gpuruntime.testing import AdminClient, ClusterAccess
 from tests.control.writing_scenes import MANAGER, ensure_as_a_controller_does, make_owner, open_client
-from tests.desired.sound_units import sound_units
+from tests.desired.valid_units import valid_units
 
 GOLDEN = [
     decode(GPUUnit, yaml.safe_load(path.read_text()))
@@ -61,7 +61,7 @@ async def test_the_children_of_a_unit_are_written_once(
     assert {outcome.result for outcome in second} == {"unchanged"}
 
 
-@given(unit=sound_units(namespace="default"))
+@given(unit=valid_units(namespace="default"))
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_server_accepts_the_children_of_a_valid_unit_unchanged(kube_cluster: ClusterAccess, unit: GPUUnit) -> None:
     admin, rendered = kube_cluster.admin(), children(unit, Rendering())

@@ -16,8 +16,8 @@ from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.meta.codec import decode, encode
 from gpuruntime.meta.frozen_mapping import FrozenDict
 from gpuruntime.meta.objects import ObjectMeta
-from tests.desired.sound_units import sound_units
 from tests.desired.unit_strategies import renderings
+from tests.desired.valid_units import valid_units
 
 BEFORE = Rendering(stock_image="busybox:1.36", default_image="busybox:1.36")
 AFTER = Rendering(stock_image="busybox:2", default_image="busybox:2", progress_deadline_seconds=60)
@@ -151,7 +151,7 @@ def test_server_defaults_are_not_a_spec_change() -> None:
     assert image_of(again) == "busybox:1.36"
 
 
-@given(sound_units(), renderings(), renderings())
+@given(valid_units(), renderings(), renderings())
 def test_the_first_rendering_stays_whatever_the_current_version_renders(
     unit: GPUUnit, before: Rendering, after: Rendering
 ) -> None:

@@ -10,18 +10,18 @@ from gpuruntime.desired.rendering import Rendering
 from gpuruntime.desired.validation import problems
 from gpuruntime.meta.codec import decode
 from gpuruntime.meta.objects import ObjectMeta
-from tests.api.faulty_specs import REFUSED, UNSEEN, Fault, unit_with
-from tests.desired.sound_units import sound_units
+from tests.api.invalid_specs import ACCEPTED_BY_SERVER, REJECTED_BY_SERVER, InvalidSpec, unit_with
 from tests.desired.unit_strategies import units
+from tests.desired.valid_units import valid_units
 
 
-@pytest.mark.parametrize("fault", [*REFUSED, *UNSEEN], ids=lambda fault: fault.name)
-def test_a_problem_names_its_field(fault: Fault) -> None:
-    unit = decode(GPUUnit, unit_with(fault.spec, "runtime-instance"))
+@pytest.mark.parametrize("invalid", [*REJECTED_BY_SERVER, *ACCEPTED_BY_SERVER], ids=lambda invalid: invalid.name)
+def test_a_problem_names_its_field(invalid: InvalidSpec) -> None:
+    unit = decode(GPUUnit, unit_with(invalid.spec, "runtime-instance"))
 
     found = problems(unit)
 
-    assert {re.sub(r"\[\d+\]", "", problem.path) for problem in found} == {fault.path}
+    assert {re.sub(r"\[\d+\]", "", problem.path) for problem in found} == {invalid.path}
 
 
 def test_a_problem_has_the_found_and_the_expected_value() -> None:
@@ -60,7 +60,7 @@ def test_the_problems_of_any_stored_spec_can_be_formatted(unit: GPUUnit) -> None
     assert all(str(problem).startswith("spec") for problem in found)
 
 
-@given(sound_units())
+@given(valid_units())
 def test_a_valid_unit_has_no_problems_and_renders(unit: GPUUnit) -> None:
     found = problems(unit)
 

@@ -102,7 +102,7 @@ _SPECS = _struct(
 
 
 def units() -> st.SearchStrategy[GPUUnit]:
-    """Arbitrary units, nearly all of them invalid; see `sound_units` for valid ones."""
+    """Arbitrary units, nearly all of them invalid; see `valid_units` for valid ones."""
     namespaces = st.sampled_from(["runtime-instance", "runtime-stock", "team-a"])
     metadata = st.builds(ObjectMeta, name=OBJECT_NAMES, namespace=namespaces)
     return st.builds(GPUUnit, metadata=metadata, spec=_SPECS)

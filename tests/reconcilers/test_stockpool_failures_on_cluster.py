@@ -45,17 +45,17 @@ async def test_stock_that_fails_makes_room_for_stock_that_finds_no_node(
         (pod,) = scheduled(observer)
 
         say(admin, world.stock, pod, "Pending", ready=False, state={"waiting": {"reason": "ErrImagePull"}})
-        full = await world.pool_because(reasons.POD_STARTUP_FAILED, "1 find no node")
+        full = await world.pool_because(reasons.POD_STARTUP_FAILED, "1 are unschedulable")
         await observer.pods.until(lambda _: not scheduled(observer))
         end(admin, world.stock, pod)
         await observer.pods.until(lambda _: bool(scheduled(observer)))
         (other,) = scheduled(observer)
         say(admin, world.stock, other, "Running", ready=True, state=RUNNING)
-        better = await world.pool_because(reasons.POOL_PROGRESSING, "1 of 2 stock units are ready; 1 find no node")
+        better = await world.pool_because(reasons.POOL_PROGRESSING, "1 of 2 stock units are ready; 1 are unschedulable")
 
     condition = find_condition(full.status.conditions, "Ready")
     assert condition is not None
-    assert "1 failed, the next try is at " in (condition.message or "")
+    assert "1 failed, next retry at " in (condition.message or "")
     assert (better.status.available, better.status.last_serial) == (1, 3)
     assert await world.writes_of_a_second_pass() == []
 

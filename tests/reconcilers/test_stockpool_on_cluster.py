@@ -105,7 +105,7 @@ async def test_a_pool_says_what_it_waits_for(world: ServiceWorld) -> None:
     async with world.product():
         await world.make_pool(1, node_selector={"no": "such-node"})
 
-        homeless = await world.pool_because(reasons.POOL_PROGRESSING, "find no node")
+        homeless = await world.pool_because(reasons.POOL_PROGRESSING, "are unschedulable")
 
     assert homeless.status.phase == "Progressing"
     assert await world.writes_of_a_second_pass() == []

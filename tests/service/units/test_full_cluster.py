@@ -30,7 +30,7 @@ async def test_on_a_full_cluster_claims_and_updates_get_gpus_and_stock_refills_t
             await world.admin.patch(GPUUnit, name, world.active, patch)
         updated = [await observer.ready(ObjectKey(world.active, name)) for name in names[:4]]
         await observer.units.until(lambda store: _settled(store.list(world.stock).items))
-        pool = await world.pool_because(reasons.POOL_PROGRESSING, "24 of 32 stock units are ready; 8 find no node")
+        pool = await world.pool_because(reasons.POOL_PROGRESSING, "24 of 32 stock units are ready; 8 are unschedulable")
         active = [await observer.ready(ObjectKey(world.active, name)) for name in names]
 
     assert {unit.spec.gpu for unit in claimed} == {1}

@@ -140,7 +140,7 @@ def test_a_full_disk_is_reported_before_the_build_starts(tmp_path: Path, monkeyp
 def build_in_another_process(cache: Path, target: Path) -> subprocess.Popen[bytes]:
     script = (
         "import sys; from pathlib import Path;"
-        "from gpuruntime.testing import building; from gpuruntime.testing.progress import Progress;"
+        "from gpuruntime.testing.assets import build; from gpuruntime.testing.progress import Progress;"
         f"build.build(Path({str(cache)!r}), Path({str(target)!r}), Progress(sys.stderr))"
     )
     return subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL)

@@ -24,9 +24,9 @@ from gpuruntime.testing.crashing.reports import PLANS_VARIABLE
 from tests.testing.crashing.toy_operators import (
     Correct,
     ForgetsOnRestart,
-    NamesByChance,
+    NamesRandomly,
     RecordsTooLate,
-    TooManyForAMoment,
+    TemporarySurplus,
     TrustsItsCache,
     children_scenario,
     toy,
@@ -70,7 +70,7 @@ async def test_a_correct_operator_passes_every_plan(kube_cluster: ClusterAccess,
 @pytest.mark.parametrize(
     ("operator", "found_by", "said"),
     [
-        (toy(NamesByChance), "undisturbed", "0 instead of 1"),
+        (toy(NamesRandomly), "undisturbed", "0 instead of 1"),
         (toy(RecordsTooLate), "crash-after-write:1", "Secret <main>/child-*: 3 instead of 2"),
         (toy(RecordsTooLate), "crash-after-write:1:unanswered", "Secret <main>/child-*: 3 instead of 2"),
         (toy(Correct, edge_triggered=True), "crash-before-write:2", "not settled and idle within 8 s"),
@@ -100,7 +100,7 @@ async def test_a_short_violation_of_the_invariant_is_found(kube_cluster: Cluster
     scenario = evolve(IMPATIENT, invariant=too_many)
 
     report = await explore(
-        scenario, toy(TooManyForAMoment), kube_cluster, tmp_path, plans=only("undisturbed"), environ={}
+        scenario, toy(TemporarySurplus), kube_cluster, tmp_path, plans=only("undisturbed"), environ={}
     )
 
     (verdict,) = report.failures

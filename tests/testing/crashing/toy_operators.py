@@ -56,7 +56,7 @@ def children_scenario(timeout: float = 30.0) -> Scenario:
 
 
 @frozen
-class Shop:
+class Workshop:
     """The common part of the reconcilers."""
 
     maps: Store[ConfigMap]
@@ -84,7 +84,7 @@ class Shop:
 
 @frozen
 class Correct:
-    shop: Shop
+    shop: Workshop
 
     async def reconcile(self, key: ObjectKey, _context: RunInfo) -> Result:
         found = self.shop.wanted(key)
@@ -100,10 +100,10 @@ class Correct:
 
 
 @frozen
-class NamesByChance:
+class NamesRandomly:
     """Names a child differently in every run."""
 
-    shop: Shop
+    shop: Workshop
 
     async def reconcile(self, key: ObjectKey, _context: RunInfo) -> Result:
         found = self.shop.wanted(key)
@@ -119,7 +119,7 @@ class NamesByChance:
 class RecordsTooLate:
     """Creates a child with a generated name, and records the number of children in a second step."""
 
-    shop: Shop
+    shop: Workshop
 
     async def reconcile(self, key: ObjectKey, _context: RunInfo) -> Result:
         found = self.shop.wanted(key)
@@ -135,7 +135,7 @@ class RecordsTooLate:
 class ForgetsOnRestart:
     """Keeps only in memory that it has updated a parent."""
 
-    shop: Shop
+    shop: Workshop
     announced: set[tuple[str, int]] = field(factory=set)
 
     async def reconcile(self, key: ObjectKey, context: RunInfo) -> Result:
@@ -153,7 +153,7 @@ class ForgetsOnRestart:
 class TrustsItsCache:
     """Assumes that its writes are in its cache after a moment, with read-your-writes disabled."""
 
-    shop: Shop
+    shop: Workshop
 
     async def reconcile(self, key: ObjectKey, _context: RunInfo) -> Result:
         found = self.shop.wanted(key)
@@ -168,10 +168,10 @@ class TrustsItsCache:
 
 
 @frozen
-class TooManyForAMoment:
+class TemporarySurplus:
     """Creates a spare child and deletes it again: the final state is right, an intermediate one is not."""
 
-    shop: Shop
+    shop: Workshop
 
     async def reconcile(self, key: ObjectKey, context: RunInfo) -> Result:
         found = self.shop.wanted(key)
@@ -182,7 +182,7 @@ class TooManyForAMoment:
 
 
 def toy(
-    make: Callable[[Shop], Reconciler[ObjectKey]], *, edge_triggered: bool = False, journal: bool = True
+    make: Callable[[Workshop], Reconciler[ObjectKey]], *, edge_triggered: bool = False, journal: bool = True
 ) -> Operator:
     """An operator with this reconciler; without the journal its reconciles do not wait for earlier writes."""
 
@@ -191,7 +191,7 @@ def toy(
             manager = Manager(launch.credentials, ManagerOptions("toy", grace=0.5))
             maps = manager.cache.informer(ConfigMap, namespaces=[launch.namespace()])
             secrets = manager.cache.informer(Secret, namespaces=[launch.namespace()])
-            reconciler = make(Shop(maps.store, secrets.store, manager.client if journal else plain))
+            reconciler = make(Workshop(maps.store, secrets.store, manager.client if journal else plain))
             parents = Watch(maps, enqueue_object(), [lambda change: not (edge_triggered and change.initial)])
             children = Watch(secrets, enqueue_owner(ConfigMap.KIND), [lambda _: not edge_triggered])
             manager.add_controller("toy", reconciler, [parents, children])

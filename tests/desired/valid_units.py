@@ -12,7 +12,7 @@ from gpuruntime.meta.frozen_mapping import FrozenDict
 from gpuruntime.meta.objects import ObjectMeta
 from tests.desired.unit_strategies import OBJECT_NAMES, TEXTS
 
-__all__ = ["sound_units"]
+__all__ = ["valid_units"]
 
 _FEW = 3
 
@@ -94,7 +94,7 @@ def _probes(draw: st.DrawFn, ports: tuple[UnitPort, ...]) -> ReadinessProbe:
 
 
 @st.composite
-def sound_units(draw: st.DrawFn, namespace: str | None = None) -> GPUUnit:
+def valid_units(draw: st.DrawFn, namespace: str | None = None) -> GPUUnit:
     """A unit without problems, in this namespace or in one of the usual ones."""
     place = namespace or draw(st.sampled_from(["runtime-instance", "runtime-stock", "team-a"]))
     ports = draw(_distinct(_PORTS, _name, lambda port: (port.port, port.protocol)))
