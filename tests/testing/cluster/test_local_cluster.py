@@ -66,7 +66,7 @@ def test_fake_nodes_can_be_added_to_an_existing_cluster(tmp_path: Path) -> None:
 def test_a_component_that_cannot_start_is_named_with_its_last_log_line(tmp_path: Path) -> None:
     broken = LocalCluster(tmp_path, apiserver_flags={"no-such-flag": "1"})
 
-    with pytest.raises(ClusterError, match=r"kube-apiserver ended with code 1: .*unknown flag: --no-such-flag"):
+    with pytest.raises(ClusterError, match=r"kube-apiserver exited with code 1: .*unknown flag: --no-such-flag"):
         broken.start()
 
     with pytest.raises(ClusterError, match="not running"):

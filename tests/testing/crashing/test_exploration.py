@@ -74,7 +74,7 @@ async def test_a_correct_operator_passes_every_plan(kube_cluster: ClusterAccess,
         (toy(RecordsTooLate), "crash-after-write:1", "Secret <main>/child-*: 3 instead of 2"),
         (toy(RecordsTooLate), "crash-after-write:1:unanswered", "Secret <main>/child-*: 3 instead of 2"),
         (toy(Correct, edge_triggered=True), "crash-before-write:2", "not settled and idle within 8 s"),
-        (toy(ForgetsOnRestart), "second-pass", "written again without need: PATCH configmaps parent"),
+        (toy(ForgetsOnRestart), "second-pass", "unnecessary write in the second pass: PATCH configmaps parent"),
         (toy(TrustsItsCache, journal=False), "stale-cache:secrets", "instead of 2"),
     ],
     ids=["names", "late record", "late record, no answer", "edges", "memory", "cache"],
@@ -128,7 +128,7 @@ async def test_a_plan_that_was_not_triggered_is_listed_as_such(kube_cluster: Clu
     report = await explore(children_scenario(), toy(Correct), kube_cluster, tmp_path, plans=plans, environ={})
 
     assert (report.failures, len(report.not_triggered)) == ((), 2)
-    assert "did not happen: crash-after-write:99, fail:500:DELETE secrets #1" in str(report)
+    assert "not triggered: crash-after-write:99, fail:500:DELETE secrets #1" in str(report)
 
 
 async def test_the_writes_of_a_run_are_those_of_the_audit_log(
@@ -149,21 +149,21 @@ async def test_the_writes_of_a_run_are_those_of_the_audit_log(
 async def test_an_operator_that_exits_or_does_nothing_in_the_reference_run_cannot_be_tested(
     kube_cluster: ClusterAccess, tmp_path: Path
 ) -> None:
-    async def end(_launch: Launch) -> None:
+    async def fail(_launch: Launch) -> None:
         raise RuntimeError("no licence")
 
     async def idle(_launch: Launch) -> None:
         await asyncio.Event().wait()
 
-    async def leave_it(_stage: Stage) -> None:
+    async def do_nothing(_stage: Stage) -> None:
         pass
 
     scenario = evolve(IMPATIENT, timeout=1.0)
-    nothing_to_do = evolve(IMPATIENT, act=leave_it, settled=lambda _: True)
+    nothing_to_do = evolve(IMPATIENT, act=do_nothing, settled=lambda _: True)
 
-    with pytest.raises(UnusableScenarioError, match="ended by itself: RuntimeError: no licence"):
-        await explore(scenario, end, kube_cluster, tmp_path, environ={})
-    with pytest.raises(UnusableScenarioError, match="not settled and idle within 1 s"):
+    with pytest.raises(UnusableScenarioError, match="exited in the reference run: RuntimeError: no licence"):
+        await explore(scenario, fail, kube_cluster, tmp_path, environ={})
+    with pytest.raises(UnusableScenarioError, match="did not become settled and idle within 1 s"):
         await explore(scenario, idle, kube_cluster, tmp_path, environ={})
     with pytest.raises(UnusableScenarioError, match="wrote nothing through the proxy"):
         await explore(nothing_to_do, toy(Correct), kube_cluster, tmp_path, environ={})

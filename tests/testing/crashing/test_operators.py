@@ -56,7 +56,7 @@ async def test_a_program_that_exits_by_itself_is_reported_with_its_exit_code(
 ) -> None:
     scenario = evolve(children_scenario(), timeout=2.0)
 
-    with pytest.raises(UnusableScenarioError, match="ended by itself: OperatorEndedError: exit code 3"):
+    with pytest.raises(UnusableScenarioError, match="exited in the reference run: OperatorEndedError: exit code 3"):
         await explore(
             scenario, program(lambda _: [sys.executable, "-c", "exit(3)"]), kube_cluster, tmp_path, environ={}
         )

@@ -29,11 +29,11 @@ def test_a_report_without_failures_is_short_and_passes() -> None:
     report.check()
 
     assert str(report).splitlines() == [
-        "children: 2 plans, 1 hold, 0 fail, 1 did not happen",
-        "the writes of the undisturbed run:",
+        "children: 2 plans, 1 hold, 0 fail, 1 not triggered",
+        "writes of the reference run:",
         "  1. POST secrets a",
         "",
-        "did not happen: fail:500:POST secrets #1",
+        "not triggered: fail:500:POST secrets #1",
     ]
 
 
@@ -49,16 +49,16 @@ def test_a_failure_names_the_request_the_difference_and_the_rerun_command() -> N
     assert str(caught.value).splitlines()[4:] == [
         "FAILED crash-after-write:1 (at POST secrets a)",
         "  Secret <main>/a: 2 instead of 1",
-        "  the operator ended by itself: ValueError: x",
-        "  again: GPURUNTIME_CRASH_PLANS=crash-after-write:1 python -m pytest 'test_a.py::test_b[c d]'",
+        "  the operator exited by itself: ValueError: x",
+        "  rerun: GPURUNTIME_CRASH_PLANS=crash-after-write:1 python -m pytest 'test_a.py::test_b[c d]'",
         "",
         "FAILED second-pass",
-        "  must never be, and was: two of them",
-        "  written again without need: PATCH pods a",
-        "  again: GPURUNTIME_CRASH_PLANS=second-pass python -m pytest 'test_a.py::test_b[c d]'",
+        "  invariant violated: two of them",
+        "  unnecessary write in the second pass: PATCH pods a",
+        "  rerun: GPURUNTIME_CRASH_PLANS=second-pass python -m pytest 'test_a.py::test_b[c d]'",
         "",
         "FAILED fail:500:POST secrets #1 (at POST secrets a)",
         "  Secret <main>/a: 2 instead of 1",
-        "  the operator ended by itself: ValueError: x",
-        "  again: GPURUNTIME_CRASH_PLANS='fail:500:POST secrets #1' python -m pytest 'test_a.py::test_b[c d]'",
+        "  the operator exited by itself: ValueError: x",
+        "  rerun: GPURUNTIME_CRASH_PLANS='fail:500:POST secrets #1' python -m pytest 'test_a.py::test_b[c d]'",
     ]

@@ -42,14 +42,14 @@ def test_a_valid_answer_is_accepted(answer: Answer) -> None:
 @pytest.mark.parametrize(
     ("answer", "complaint"),
     [
-        ((), "gives no response"),
-        ((Hold(),), "gives no response"),
+        ((), "has no response"),
+        ((Hold(),), "has no response"),
         ((Send(b"x"),), "sends 1 bytes before its response"),
         ((Begin(200), Begin(200)), "second response"),
         ((Begin(200), Respond(200)), "second response"),
-        ((*respond(), Send(b"x")), "ended before its step"),
-        ((Cut(), *respond()), "ended before its step"),
-        ((Begin(200), Stall(), Send(b"x")), "ended before its step"),
+        ((*respond(), Send(b"x")), "comes after the end"),
+        ((Cut(), *respond()), "comes after the end"),
+        ((Begin(200), Stall(), Send(b"x")), "comes after the end"),
     ],
 )
 def test_an_impossible_answer_is_rejected(answer: Answer, complaint: str) -> None:
