@@ -78,4 +78,4 @@ def bad_label(path: str, key: str, value: str) -> Iterator[Problem]:
 def repeated(path: str, values: tuple[Any, ...], what: str) -> Iterator[Problem]:
     for index, value in enumerate(values):
         if value in values[:index]:
-            yield Problem.of(f"{path}[{index}]", f"every {what} once", value)
+            yield Problem.of(f"{path}[{index}]", f"each {what} only once", value)

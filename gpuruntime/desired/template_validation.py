@@ -37,7 +37,7 @@ def template_problems(path: str, template: UnitTemplate) -> Iterator[Problem]:
 
 def _arguments(path: str, arguments: tuple[str, ...]) -> Iterator[Problem]:
     for index, argument in enumerate(arguments):
-        yield from _unprintable(f"{path}[{index}]", argument, _NUL, "a text without NUL")
+        yield from _unprintable(f"{path}[{index}]", argument, _NUL, "a string without NUL")
 
 
 def _unprintable(path: str, text: str | None, characters: re.Pattern[str], expected: str) -> Iterator[Problem]:
@@ -48,13 +48,13 @@ def _unprintable(path: str, text: str | None, characters: re.Pattern[str], expec
 
 
 def _env(path: str, env: UnitEnv) -> Iterator[Problem]:
-    expected = "a name of letters, digits, '-', '_' and '.' that begins with no digit"
+    expected = "a name of letters, digits, '-', '_' and '.' that does not begin with a digit"
     yield from bad_text(f"{path}.name", env.name, _ENV_NAME, 253, expected)
     if env.name in {".", ".."} or env.name.startswith(".."):
         yield Problem.of(f"{path}.name", "a name that does not begin with two dots", env.name)
     if env.name in RESERVED_ENV:
-        yield Problem.of(f"{path}.name", "a name that the operator does not set itself", env.name)
-    yield from _unprintable(f"{path}.value", env.value, _NUL, "a text without NUL")
+        yield Problem.of(f"{path}.name", "a name that the operator does not reserve", env.name)
+    yield from _unprintable(f"{path}.value", env.value, _NUL, "a string without NUL")
     if env.value is not None and env.value_from is not None:
         yield Problem(path, "value or valueFrom", "both")
     if env.value_from is not None:
@@ -92,7 +92,7 @@ def _probe(path: str, probe: ReadinessProbe, port_names: tuple[str, ...]) -> Ite
         for index, header in enumerate(probe.http_get.http_headers):
             place = f"{path}.httpGet.httpHeaders[{index}]"
             yield from bad_text(f"{place}.name", header.name, _HEADER, 256, "the name of a header")
-            yield from _unprintable(f"{place}.value", header.value, _NOT_IN_HEADERS, "no control characters but tabs")
+            yield from _unprintable(f"{place}.value", header.value, _NOT_IN_HEADERS, "no control characters except tabs")
     if probe.tcp_socket is not None:
         yield from _probe_port(f"{path}.tcpSocket.port", probe.tcp_socket.port, port_names)
     if probe.exec is not None:

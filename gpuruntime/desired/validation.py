@@ -86,7 +86,7 @@ def _access(spec: GPUUnitSpec) -> Iterator[Problem]:
     yield from bad_choice("spec.access.scheme", spec.access.scheme, _SCHEMES)
     primary, reachable = spec.access.primary_port, [port for port in spec.template.ports if port.protocol == "TCP"]
     if primary is not None and primary not in {port.name for port in reachable}:
-        names = ", ".join(port.name for port in reachable) or "there is none"
+        names = ", ".join(port.name for port in reachable) or "none"
         yield Problem.of("spec.access.primaryPort", f"the name of a TCP port of the template ({names})", primary)
 
 

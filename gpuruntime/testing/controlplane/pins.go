@@ -1,6 +1,6 @@
 //go:build pins
 
-// Package controlplane pins what the local cluster is made of. `go mod tidy` reads these imports; nothing compiles them.
+// Package controlplane pins the versions of the local cluster's binaries. `go mod tidy` reads these imports; nothing compiles them.
 package controlplane
 
 import (

@@ -10,7 +10,7 @@ def line(audit_id: str, stage: str) -> bytes:
         "auditID": audit_id,
         "stage": stage,
         "verb": "create",
-        "user": {"username": "somebody"},
+        "user": {"username": "alice"},
         "requestURI": "/api/v1/namespaces/here/configmaps",
         "objectRef": {"resource": "configmaps", "namespace": "here", "name": "one", "apiVersion": "v1"},
         "responseStatus": {"code": 201},

@@ -56,7 +56,7 @@ def children_scenario(timeout: float = 30.0) -> Scenario:
 
 
 @frozen
-class Workshop:
+class Dependencies:
     """The common part of the reconcilers."""
 
     maps: Store[ConfigMap]
@@ -84,18 +84,18 @@ class Workshop:
 
 @frozen
 class Correct:
-    shop: Workshop
+    deps: Dependencies
 
-    async def reconcile(self, key: ObjectKey, _context: RunInfo) -> Result:
-        found = self.shop.wanted(key)
+    async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
+        found = self.deps.wanted(key)
         if found is not None:
             parent, wanted = found
-            writer = Writer(self.shop.client, field_manager="toy")
+            writer = Writer(self.deps.client, field_manager="toy")
             for number in range(wanted):
                 child = ObjectKey(key.namespace, f"{key.name}-{number}")
                 desired = Secret(ObjectMeta(name=child.name, namespace=child.namespace), type="Opaque")
-                await writer.ensure(desired, parent, live=self.shop.secrets.get(child))
-            await self.shop.note(parent, **{DONE: str(wanted)})
+                await writer.ensure(desired, parent, live=self.deps.secrets.get(child))
+            await self.deps.note(parent, **{DONE: str(wanted)})
         return Result.done()
 
 
@@ -103,15 +103,15 @@ class Correct:
 class NamesRandomly:
     """Names a child differently in every run."""
 
-    shop: Workshop
+    deps: Dependencies
 
-    async def reconcile(self, key: ObjectKey, _context: RunInfo) -> Result:
-        found = self.shop.wanted(key)
+    async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
+        found = self.deps.wanted(key)
         if found is not None:
             parent, wanted = found
-            for _ in range(wanted - self.shop.children(parent)):
-                await self.shop.create(parent, name=f"child-of-{key.name}.{uuid4().hex}")
-            await self.shop.note(parent, **{DONE: str(wanted)})
+            for _ in range(wanted - self.deps.children(parent)):
+                await self.deps.create(parent, name=f"child-of-{key.name}.{uuid4().hex}")
+            await self.deps.note(parent, **{DONE: str(wanted)})
         return Result.done()
 
 
@@ -119,15 +119,15 @@ class NamesRandomly:
 class RecordsTooLate:
     """Creates a child with a generated name, and records the number of children in a second step."""
 
-    shop: Workshop
+    deps: Dependencies
 
-    async def reconcile(self, key: ObjectKey, _context: RunInfo) -> Result:
-        found = self.shop.wanted(key)
+    async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
+        found = self.deps.wanted(key)
         if found is not None:
             parent, wanted = found
             for _ in range(wanted - int(parent.data.get(RECORD, "0"))):
-                await self.shop.create(parent, generate_name="child-")
-            await self.shop.note(parent, **{RECORD: str(wanted), DONE: str(wanted)})
+                await self.deps.create(parent, generate_name="child-")
+            await self.deps.note(parent, **{RECORD: str(wanted), DONE: str(wanted)})
         return Result.done()
 
 
@@ -135,16 +135,16 @@ class RecordsTooLate:
 class ForgetsOnRestart:
     """Keeps only in memory that it has updated a parent."""
 
-    shop: Workshop
+    deps: Dependencies
     announced: set[tuple[str, int]] = field(factory=set)
 
-    async def reconcile(self, key: ObjectKey, context: RunInfo) -> Result:
-        await Correct(self.shop).reconcile(key, context)
-        found = self.shop.wanted(key)
+    async def reconcile(self, key: ObjectKey, context: Context) -> Result:
+        await Correct(self.deps).reconcile(key, context)
+        found = self.deps.wanted(key)
         if found is not None and (found[0].metadata.uid, found[1]) not in self.announced:
             parent, wanted = found
             patch = MergePatch({"metadata": {"annotations": {"announced": str(wanted)}}})
-            await self.shop.client.patch(ConfigMap, key.name, key.namespace, patch)
+            await self.deps.client.patch(ConfigMap, key.name, key.namespace, patch)
             self.announced.add((parent.metadata.uid, wanted))
         return Result.done()
 
@@ -153,17 +153,17 @@ class ForgetsOnRestart:
 class TrustsItsCache:
     """Assumes that its writes are in its cache after a moment, with read-your-writes disabled."""
 
-    shop: Workshop
+    deps: Dependencies
 
-    async def reconcile(self, key: ObjectKey, _context: RunInfo) -> Result:
-        found = self.shop.wanted(key)
+    async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
+        found = self.deps.wanted(key)
         if found is not None:
             parent, wanted = found
-            await self.shop.note(parent, seen=str(wanted))
-            for _ in range(wanted - self.shop.children(parent)):
-                await self.shop.create(parent, generate_name="child-")
+            await self.deps.note(parent, seen=str(wanted))
+            for _ in range(wanted - self.deps.children(parent)):
+                await self.deps.create(parent, generate_name="child-")
                 await asyncio.sleep(0.2)  # this is the flaw
-            await self.shop.note(parent, **{DONE: str(wanted)})
+            await self.deps.note(parent, **{DONE: str(wanted)})
         return Result.done()
 
 
@@ -171,18 +171,18 @@ class TrustsItsCache:
 class TemporarySurplus:
     """Creates a spare child and deletes it again: the final state is right, an intermediate one is not."""
 
-    shop: Workshop
+    deps: Dependencies
 
-    async def reconcile(self, key: ObjectKey, context: RunInfo) -> Result:
-        found = self.shop.wanted(key)
+    async def reconcile(self, key: ObjectKey, context: Context) -> Result:
+        found = self.deps.wanted(key)
         if found is not None and found[0].data.get(DONE) != str(found[1]):
-            spare = await self.shop.create(found[0], generate_name="spare-")
-            await self.shop.client.delete(Secret, spare.metadata.name, key.namespace)
-        return await Correct(self.shop).reconcile(key, context)
+            spare = await self.deps.create(found[0], generate_name="spare-")
+            await self.deps.client.delete(Secret, spare.metadata.name, key.namespace)
+        return await Correct(self.deps).reconcile(key, context)
 
 
 def toy(
-    make: Callable[[Workshop], Reconciler[ObjectKey]], *, edge_triggered: bool = False, journal: bool = True
+    make: Callable[[Dependencies], Reconciler[ObjectKey]], *, edge_triggered: bool = False, journal: bool = True
 ) -> Operator:
     """An operator with this reconciler; without the journal its reconciles do not wait for earlier writes."""
 
@@ -191,7 +191,7 @@ def toy(
             manager = Manager(launch.credentials, ManagerOptions("toy", grace=0.5))
             maps = manager.cache.informer(ConfigMap, namespaces=[launch.namespace()])
             secrets = manager.cache.informer(Secret, namespaces=[launch.namespace()])
-            reconciler = make(Workshop(maps.store, secrets.store, manager.client if journal else plain))
+            reconciler = make(Dependencies(maps.store, secrets.store, manager.client if journal else plain))
             parents = Watch(maps, enqueue_object(), [lambda change: not (edge_triggered and change.initial)])
             children = Watch(secrets, enqueue_owner(ConfigMap.KIND), [lambda _: not edge_triggered])
             manager.add_controller("toy", reconciler, [parents, children])
