@@ -104,20 +104,20 @@ def next_steps(
 
     limit = pool.spec.replicas + (1 if old else 0) - len(_being_handed_over(existing, active))
 
-    def missing(given_up: int) -> int:
-        kept = len(current) - given_up
-        return max(0, min(pool.spec.replicas - kept, limit - len(free) + given_up))
+    def missing(deleted: int) -> int:
+        kept = len(current) - deleted
+        return max(0, min(pool.spec.replicas - kept, limit - len(free) + deleted))
 
-    wanted = missing(0)
-    trying = any(map(is_starting, current))
-    may_try = streak.is_due(now) and not trying
-    replaceable = streak.failed[:1] if may_try and not wanted and missing(1) else ()
-    due = min(missing(len(replaceable)), int(may_try)) if streak.is_stopped or replaceable else wanted
+    shortfall = missing(0)
+    has_starting = any(map(is_starting, current))
+    may_retry = streak.is_due(now) and not has_starting
+    replaceable = streak.failed[:1] if may_retry and not shortfall and missing(1) else ()
+    due = min(missing(len(replaceable)), int(may_retry)) if streak.is_stopped or replaceable else shortfall
     allowed = min(due, allowance)
     replaced_units = replaceable[:allowed]
-    retry_at = streak.retry_at if (wanted or streak.failed) and not trying and not streak.is_due(now) else None
+    retry_at = streak.retry_at if (shortfall or streak.failed) and not has_starting and not streak.is_due(now) else None
     last = _last_serial(pool, units, active)
-    failures = _failure_summary(streak, retry_at, is_trying=trying or bool(allowed))
+    failures = _failure_summary(streak, retry_at, is_retrying=has_starting or bool(allowed))
     reason, message = _ready_reason(pool, ready, old, streak, _waiting(current, existing, active), failures)
     replaced, replaced_serial = (
         streak.without(pool, replaced_units[0]) if replaced_units else (streak.replaced, streak.replaced_serial)
@@ -217,12 +217,12 @@ def _surplus(replicas: int, current: Sequence[GPUUnit], old: Sequence[GPUUnit]) 
     return (*surplus, *not_ready, *replaced)
 
 
-def _failure_summary(streak: FailureStreak, retry_at: datetime | None, *, is_trying: bool) -> str:
+def _failure_summary(streak: FailureStreak, retry_at: datetime | None, *, is_retrying: bool) -> str:
     """The failures in a phrase for the Ready condition, "" if there are none."""
     if not streak.failed and not streak.is_stopped:
         return ""
     count = f"{streak.failures} failed in a row" if streak.is_stopped else f"{len(streak.failed)} failed"
-    if is_trying:
+    if is_retrying:
         return f"{count}, a replacement is starting"
     return count if retry_at is None else f"{count}, next retry at {format_seconds(retry_at)}"
 

@@ -92,7 +92,9 @@ def _probe(path: str, probe: ReadinessProbe, port_names: tuple[str, ...]) -> Ite
         for index, header in enumerate(probe.http_get.http_headers):
             place = f"{path}.httpGet.httpHeaders[{index}]"
             yield from bad_text(f"{place}.name", header.name, _HEADER, 256, "the name of a header")
-            yield from _unprintable(f"{place}.value", header.value, _NOT_IN_HEADERS, "no control characters except tabs")
+            yield from _unprintable(
+                f"{place}.value", header.value, _NOT_IN_HEADERS, "no control characters except tabs"
+            )
     if probe.tcp_socket is not None:
         yield from _probe_port(f"{path}.tcpSocket.port", probe.tcp_socket.port, port_names)
     if probe.exec is not None:

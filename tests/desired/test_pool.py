@@ -105,11 +105,11 @@ def test_an_active_unit_without_a_pod_does_not_block_the_refill(reason: str) -> 
     taken = stock(owner, 2)
 
     refused = steps(owner, stock(owner, 1), active=(active(taken, bound=False, reason=reason),))
-    homeless = steps(owner, stock(owner, 1), active=(active(taken, bound=False, reason=reasons.UNSCHEDULABLE),))
+    unschedulable = steps(owner, stock(owner, 1), active=(active(taken, bound=False, reason=reasons.UNSCHEDULABLE),))
 
     assert serials(owner, refused) == ([3], [])
     assert (refused.allocated, "no node yet" in refused.message) == (1, False)
-    assert serials(owner, homeless) == ([], [])
+    assert serials(owner, unschedulable) == ([], [])
 
 
 def test_without_an_allowance_nothing_is_created_replaced_or_counted() -> None:

@@ -19,32 +19,32 @@ from tests.desired.pool_scenes import NOW, active, claimed, pool, stock
 HALF_A_MINUTE = timedelta(seconds=30)
 
 
-class Life:
-    """A pool that is reconciled repeatedly; `fates` are the outcomes of its first units, later ones become ready."""
+class SimulatedPool:
+    """A pool that is reconciled repeatedly; `outcomes` are the outcomes of its first units, later ones become ready."""
 
-    def __init__(self, replicas: int, fates: list[str]) -> None:
+    def __init__(self, replicas: int, outcomes: list[str]) -> None:
         self.owner = pool(replicas)
         self.units: list[GPUUnit] = []
         self.now = NOW
-        self.fates = fates
+        self.outcomes = outcomes
 
-    def look(self) -> PoolPlan:
+    def reconcile(self) -> PoolPlan:
         """One reconcile: the plan is executed, and every new unit reaches its outcome at once."""
         plan = next_steps(self.owner, self.units, (), now=self.now, allowance=10)
-        made = [self.made(serial_of(self.owner, name)) for name in plan.create]
-        self.units = [unit for unit in self.units if unit not in plan.delete] + made
+        created = [self.created(serial_of(self.owner, name)) for name in plan.create]
+        self.units = [unit for unit in self.units if unit not in plan.delete] + created
         self.owner = evolve(self.owner, status=pool_status(self.owner, plan, self.now))
         return plan
 
-    def rest(self) -> PoolPlan:
+    def settle(self) -> PoolPlan:
         """The plan of the first reconcile that has nothing to do."""
-        while (plan := self.look()).create or plan.delete:
+        while (plan := self.reconcile()).create or plan.delete:
             pass
         return plan
 
-    def made(self, serial: int) -> GPUUnit:
+    def created(self, serial: int) -> GPUUnit:
         """The unit with this serial number, created now."""
-        unit = stock(self.owner, serial, self.fates[serial - 1] if serial <= len(self.fates) else "ready")
+        unit = stock(self.owner, serial, self.outcomes[serial - 1] if serial <= len(self.outcomes) else "ready")
         return evolve(unit, metadata=evolve(unit.metadata, creation_timestamp=format_seconds(self.now)))
 
 
@@ -65,32 +65,32 @@ def test_a_failed_unit_of_a_full_pool_is_replaced_after_half_a_minute() -> None:
 
 
 def test_a_pool_whose_units_all_fail_retries_with_growing_delays() -> None:
-    life = Life(3, ["failed"] * 100)
+    simulated = SimulatedPool(3, ["failed"] * 100)
 
-    waits, plan = [], life.rest()
+    waits, plan = [], simulated.settle()
     for _ in range(9):
-        plan = life.rest()
+        plan = simulated.settle()
         assert plan.retry_at is not None
-        assert len(life.units) == 3
-        waits.append((plan.retry_at - life.now).total_seconds())
-        life.now = plan.retry_at
+        assert len(simulated.units) == 3
+        waits.append((plan.retry_at - simulated.now).total_seconds())
+        simulated.now = plan.retry_at
 
     assert waits == [30, 60, 120, 240, 480, 960, 1800, 1800, 1800]
     assert (plan.failures, plan.reason) == (11, reasons.REFILL_STOPPED)
     assert "11 failed in a row, next retry at" in plan.message
-    assert life.owner.status.replaced == 8
+    assert simulated.owner.status.replaced == 8
 
 
 def test_a_unit_that_becomes_ready_ends_the_streak_and_the_pool_fills_up() -> None:
-    life = Life(3, ["failed"] * 6)
+    simulated = SimulatedPool(3, ["failed"] * 6)
 
-    plan = life.rest()
+    plan = simulated.settle()
     for _ in range(8):
-        life.now = plan.retry_at or life.now
-        plan = life.rest()
+        simulated.now = plan.retry_at or simulated.now
+        plan = simulated.settle()
 
-    assert [is_ready_stock(unit) for unit in life.units] == [True] * 3
-    assert (plan.failures, plan.reason, life.owner.status.replaced) == (0, reasons.POOL_READY, None)
+    assert [is_ready_stock(unit) for unit in simulated.units] == [True] * 3
+    assert (plan.failures, plan.reason, simulated.owner.status.replaced) == (0, reasons.POOL_READY, None)
 
 
 def test_a_failed_unit_is_replaced_even_if_others_are_unschedulable() -> None:
@@ -110,32 +110,32 @@ def test_a_failed_unit_is_replaced_even_if_others_are_unschedulable() -> None:
 
 @pytest.mark.parametrize(("failed", "seconds"), [(2, 30), (5, 120)])
 def test_failed_units_are_replaced_one_at_a_time_on_a_full_cluster(failed: int, seconds: int) -> None:
-    life = Life(6, ["failed"] * failed + ["unschedulable"] * 20)
+    simulated = SimulatedPool(6, ["failed"] * failed + ["unschedulable"] * 20)
 
     tries = []
-    plan = life.rest()
+    plan = simulated.settle()
     while plan.retry_at is not None:
-        tries.append((plan.retry_at - life.now).total_seconds())
-        life.now = plan.retry_at
-        plan = life.rest()
+        tries.append((plan.retry_at - simulated.now).total_seconds())
+        simulated.now = plan.retry_at
+        plan = simulated.settle()
 
     assert tries == [seconds] * failed
-    assert [is_unschedulable(unit) for unit in life.units] == [True] * 6
-    assert life.owner.status.last_serial == 6 + failed
+    assert [is_unschedulable(unit) for unit in simulated.units] == [True] * 6
+    assert simulated.owner.status.last_serial == 6 + failed
     assert "6 are unschedulable" in plan.message
     assert "try" not in plan.message
 
 
 def test_a_stopped_pool_retries_one_unit_at_a_time_even_if_they_are_unschedulable() -> None:
-    life = Life(6, ["failed"] * 3 + ["unschedulable"] * 20)
-    life.units = [life.made(serial) for serial in (1, 2, 3)]
+    simulated = SimulatedPool(6, ["failed"] * 3 + ["unschedulable"] * 20)
+    simulated.units = [simulated.created(serial) for serial in (1, 2, 3)]
 
     sizes = []
     for _ in range(3):
-        plan = life.rest()
-        sizes.append(len(life.units))
-        assert plan.retry_at == life.now + HALF_A_MINUTE
-        life.now = plan.retry_at
+        plan = simulated.settle()
+        sizes.append(len(simulated.units))
+        assert plan.retry_at == simulated.now + HALF_A_MINUTE
+        simulated.now = plan.retry_at
 
     assert sizes == [3, 4, 5]
 
@@ -179,14 +179,18 @@ def test_no_failed_unit_is_replaced_while_a_hand_off_needs_its_capacity() -> Non
     assert (plan.create, plan.delete) == ((), ())
 
 
-@given(replicas=st.integers(1, 5), fates=st.lists(st.sampled_from(["ready", "failed"]), max_size=12))
-def test_a_pool_whose_failures_end_becomes_full_and_never_exceeds_its_replicas(replicas: int, fates: list[str]) -> None:
-    life = Life(replicas, fates)
+@given(replicas=st.integers(1, 5), outcomes=st.lists(st.sampled_from(["ready", "failed"]), max_size=12))
+def test_a_pool_whose_failures_end_becomes_full_and_never_exceeds_its_replicas(
+    replicas: int, outcomes: list[str]
+) -> None:
+    simulated = SimulatedPool(replicas, outcomes)
 
-    for _ in range(3 * len(fates) + 3):
-        plan = life.look()
-        assert len(life.units) <= replicas
-        life.now = plan.retry_at or life.now
+    for _ in range(3 * len(outcomes) + 3):
+        plan = simulated.reconcile()
+        assert len(simulated.units) <= replicas
+        simulated.now = plan.retry_at or simulated.now
 
-    assert [is_ready_stock(unit) for unit in life.units] == [True] * replicas
-    assert next_steps(life.owner, life.units, (), now=life.now, allowance=10).reason == reasons.POOL_READY
+    assert [is_ready_stock(unit) for unit in simulated.units] == [True] * replicas
+    assert (
+        next_steps(simulated.owner, simulated.units, (), now=simulated.now, allowance=10).reason == reasons.POOL_READY
+    )
