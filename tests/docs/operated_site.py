@@ -1,4 +1,4 @@
-"""A cluster as the page of operations has it: pods are shown as running, and the processes run beside it."""
+"""A cluster for docs/operating.md: pods are simulated, and the processes run on the host."""
 
 import json
 import os
@@ -28,7 +28,7 @@ _WRITTEN: Final = "http://127.0.0.1:8080"
 
 @frozen
 class OperatedSite:
-    """A terminal in a clone, and a cluster with the kinds of the Prometheus operator and nothing of ours."""
+    """A shell in a clone, and a cluster with the kinds of the Prometheus operator and nothing of ours."""
 
     access: ClusterAccess
     clone: Path
@@ -36,7 +36,7 @@ class OperatedSite:
     port: int
 
     def type(self, commands: str) -> str:
-        """What commands print; they are typed as the page has them, but for the port of the API."""
+        """Run the commands of the page and return their output; only the port of the API is replaced."""
         environment = {
             **os.environ,
             "KUBECONFIG": str(self.access.kubeconfig),
@@ -54,7 +54,7 @@ class OperatedSite:
         return done.stdout
 
     def start_processes(self, overlay: Path) -> None:
-        """Start what the pods of an overlay would run; returns when both are ready."""
+        """Start the processes of an overlay's pods; returns when both are ready."""
         for process in ("controller-manager", "runtime-api"):
             token = self.access.kubectl("create", "token", f"gpuruntime-{process}", "-n", _SYSTEM, "--duration=1h")
             kubeconfig = self.clone / f"{process}.kubeconfig"

@@ -1,4 +1,4 @@
-"""The pages of docs/ as programs.
+"""The programs on the pages of docs/.
 
 A Python block that begins with a comment like `# test_cache.py` is a file of its page; the other Python blocks of a
 page are one program, in their order.
@@ -17,7 +17,7 @@ FILE = re.compile(r"# (?P<name>\w+\.py)\n")
 
 @frozen
 class Page:
-    """A page by its name, and its fences as pairs of kind and body."""
+    """A page: its name, and its fenced blocks as pairs of kind and body."""
 
     name: str
     fences: tuple[tuple[str, str], ...]
@@ -35,14 +35,14 @@ class Page:
         return "\n\n".join(body for body in self.of("python") if FILE.match(body) is None)
 
     def lay_out(self, directory: Path) -> Path:
-        """Write the files of the page into a directory of its own inside of this one."""
-        place = directory / self.name.replace("-", "_")
-        place.mkdir()
+        """Write the files of the page into a new sub-directory."""
+        folder = directory / self.name.replace("-", "_")
+        folder.mkdir()
         for name, body in self.files.items():
-            (place / name).write_text(body)
+            (folder / name).write_text(body)
         if self.program:
-            (place / "program.py").write_text(self.program)
-        return place
+            (folder / "program.py").write_text(self.program)
+        return folder
 
 
 def read_page(path: Path) -> Page:

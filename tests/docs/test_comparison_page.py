@@ -1,4 +1,4 @@
-"""Each point of the comparison has a command, and each command finds something to run."""
+"""Each point of the comparison has a command, and each command selects tests or scenarios."""
 
 import re
 import shlex
@@ -24,14 +24,14 @@ def test_there_are_sixteen_points_each_with_a_command() -> None:
     assert all("`./hack/" in row.rsplit(" | ", 1)[-1] for row in rows)
 
 
-def test_every_bench_is_one_of_those_there_are() -> None:
+def test_every_bench_command_names_a_scenario() -> None:
     benches = [shlex.split(command) for command in COMMANDS if command.startswith("./hack/bench library --only")]
 
     assert {bench[-1] for bench in benches} <= set(load_scenarios())
 
 
 @pytest.mark.parametrize("command", TESTS)
-def test_every_selection_of_tests_selects_some(command: str) -> None:
+def test_every_test_command_selects_tests(command: str) -> None:
     _, *arguments = shlex.split(command)
 
     done = subprocess.run(

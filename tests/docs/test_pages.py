@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import PAGES, Page
-from tests.docs.stranger import Stranger
+from tests.docs.wheel_environment import WheelEnvironment
 
 # Blocks that are not run: pictures, terminal output, and directives of the site.
 READ = {"text", "{toctree}", "{literalinclude}"}
@@ -21,7 +21,7 @@ def name_of(page: Page) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES.values(), ids=name_of)
-def test_every_block_is_run_or_of_a_kind_that_is_only_read(page: Page) -> None:
+def test_every_block_is_run_or_is_of_a_kind_that_is_only_shown(page: Page) -> None:
     kinds = {kind for kind, _ in page.fences}
     tests = "".join(body for name, body in page.files.items() if name.startswith("test_"))
     programs = [name for name in page.files if not name.startswith("test_")]
@@ -30,28 +30,28 @@ def test_every_block_is_run_or_of_a_kind_that_is_only_read(page: Page) -> None:
     assert all(Path(name).stem in tests for name in programs)
 
 
-def test_files_of_all_pages_have_names_of_their_own() -> None:
+def test_file_names_are_unique_across_pages() -> None:
     names = [name for page in PAGES.values() for name in page.files]
 
     assert len(names) == len(set(names))
 
 
 @pytest.mark.parametrize("page", PROGRAMS, ids=name_of)
-def test_the_program_of_a_page_runs(page: Page, stranger: Stranger, tmp_path: Path) -> None:
-    place = page.lay_out(tmp_path)
+def test_the_program_of_a_page_runs(page: Page, wheel: WheelEnvironment, tmp_path: Path) -> None:
+    folder = page.lay_out(tmp_path)
 
-    done = stranger.run([stranger.python, "-W", "error", "program.py"], place)
+    done = wheel.run([wheel.python, "-W", "error", "program.py"], folder)
 
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_every_test_on_the_pages_passes(stranger: Stranger, tmp_path: Path) -> None:
+def test_every_test_on_the_pages_passes(wheel: WheelEnvironment, tmp_path: Path) -> None:
     for page in PAGES.values():
         page.lay_out(tmp_path)
     tests = [body for page in PAGES.values() for name, body in page.files.items() if name.startswith("test_")]
     count = sum(node.name.startswith("test_") for body in tests for node in functions(body))
 
-    done = stranger.run([stranger.python, "-m", "pytest", "-q", "-W", "error"], tmp_path)
+    done = wheel.run([wheel.python, "-m", "pytest", "-q", "-W", "error"], tmp_path)
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{count} passed" in done.stdout

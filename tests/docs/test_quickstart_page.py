@@ -1,4 +1,4 @@
-"""The quickstart, word for word: what it says to type is typed into three terminals."""
+"""docs/quickstart.md, word for word: its commands run in three terminals."""
 
 import os
 import signal
@@ -8,23 +8,23 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.docs.pages import PAGES
-from tests.docs.stranger import Stranger
+from tests.docs.wheel_environment import WheelEnvironment
 
 PAGE = PAGES["quickstart"]
-LIMIT = 25
-# The reader sees in the second terminal that the kind is known; a program has to ask.
+LIMIT = 30
+# A reader sees in the second terminal that the kind exists; a program has to poll.
 UNTIL_KNOWN = "until kubectl get greetings >/dev/null 2>&1; do sleep 0.2; done\n"
 
 
 @contextmanager
-def terminal(commands: str, stranger: Stranger, directory: Path) -> Iterator[subprocess.Popen[str]]:
+def terminal(commands: str, wheel: WheelEnvironment, directory: Path) -> Iterator[subprocess.Popen[str]]:
     """A shell that runs the commands until the block ends."""
-    # A session of its own, as a terminal has: the signal reaches everything in it and nothing else. It is not that of
-    # Ctrl-C, which is disabled in a test run that somebody started in the background.
+    # Its own session, like a terminal: the signal reaches everything in it and nothing else. It is not SIGINT, which a
+    # shell disables for background jobs.
     shell = subprocess.Popen(
         ["bash", "-euc", commands],
         cwd=directory,
-        env=stranger.environment,
+        env=wheel.environment,
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
@@ -43,21 +43,21 @@ def test_the_program_has_fewer_than_25_lines() -> None:
     assert len(lines) < LIMIT
 
 
-def test_what_the_page_says_to_type_does_what_it_says(stranger: Stranger, tmp_path: Path) -> None:
+def test_the_commands_of_the_page_print_what_it_shows(wheel: WheelEnvironment, tmp_path: Path) -> None:
     install, cluster, run, see = PAGE.of("sh")
     (shown,) = PAGE.of("text")
-    place = PAGE.lay_out(tmp_path)
-    # The stranger has installed it already, and calls the environment as the page does.
-    (place / "venv").symlink_to(stranger.programs.parent)
+    folder = PAGE.lay_out(tmp_path)
+    # The package is installed already; the environment has the name that the page uses.
+    (folder / "venv").symlink_to(wheel.programs.parent)
 
-    with terminal(cluster, stranger, place) as control_plane:
+    with terminal(cluster, wheel, folder) as control_plane:
         assert control_plane.stdout is not None
         assert control_plane.stdout.readline().startswith("export KUBECONFIG=")
-        with terminal(run, stranger, place):
+        with terminal(run, wheel, folder):
             known = subprocess.run(
                 ["bash", "-euc", see.replace("kubectl apply", UNTIL_KNOWN + "kubectl apply", 1)],
-                cwd=place,
-                env=stranger.environment,
+                cwd=folder,
+                env=wheel.environment,
                 capture_output=True,
                 text=True,
                 check=False,

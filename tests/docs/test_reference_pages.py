@@ -1,4 +1,4 @@
-"""The lists of names on the reference pages are those of the public surface."""
+"""The reference pages list exactly the public surface."""
 
 import re
 from pathlib import Path
@@ -30,7 +30,7 @@ def stem(path: Path) -> str:
 
 
 @pytest.mark.parametrize("page", REFERENCE, ids=stem)
-def test_a_page_names_everything_that_its_modules_export_and_nothing_else(page: Path) -> None:
+def test_a_page_lists_exactly_the_exports_of_its_modules(page: Path) -> None:
     text = page.read_text()
     rows = [line.split(" | ", 1)[1] for line in text.splitlines() if line.startswith("| ") and " | `" in line]
 

@@ -1,4 +1,4 @@
-"""The site is built without a warning, works offline, and is served."""
+"""The site builds without warnings, works offline, and is served."""
 
 import os
 import re
@@ -35,7 +35,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def test_every_page_is_there_and_nothing_comes_from_the_network(site: Path) -> None:
+def test_every_page_is_built_and_loads_nothing_from_the_network(site: Path) -> None:
     missing = [name for name in PAGES if not (site / f"{name}.html").exists()]
 
     assert missing == []
@@ -56,14 +56,14 @@ def test_the_reference_has_the_docstrings_of_every_public_package(site: Path) ->
         '<img src="http://e/i">',
     ],
 )
-def test_what_would_come_from_the_network_is_found(page: str, tmp_path: Path) -> None:
+def test_a_resource_from_the_network_is_found(page: str, tmp_path: Path) -> None:
     (tmp_path / "page.html").write_text(f'<a href="https://example.org/">fine</a>{page}')
 
     assert len(foreign_resources(tmp_path)) == 1
 
 
 @pytest.mark.parametrize("picture", sorted((ROOT / "docs" / "pictures").iterdir()), ids=lambda path: str(path.name))
-def test_a_picture_is_whole_can_be_read_in_the_dark_and_has_words_for_those_who_do_not_see_it(picture: Path) -> None:
+def test_a_picture_is_valid_has_dark_colors_and_an_alternative_text(picture: Path) -> None:
     drawing = ET.fromstring(picture.read_text())  # noqa: S314 - our own file
 
     words = [node.text for node in drawing if node.tag in {f"{SVG}title", f"{SVG}desc"}]

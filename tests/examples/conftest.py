@@ -1,5 +1,5 @@
-"""Examples are tried by a stranger."""
+"""Examples run where only our wheel is installed."""
 
-from tests.docs.stranger import stranger
+from tests.docs.wheel_environment import wheel
 
-__all__ = ["stranger"]
+__all__ = ["wheel"]

@@ -1,4 +1,4 @@
-"""The examples work for somebody who copied them, and have nothing but our wheel."""
+"""The examples pass their tests when they are copied, with only our wheel installed."""
 
 import shutil
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gpuruntime.testing import ClusterAccess
-from tests.docs.stranger import ROOT, Stranger
+from tests.docs.wheel_environment import ROOT, WheelEnvironment
 
 EXAMPLES = ROOT / "examples"
 RBAC = "website.__main__:build --account website-operator --namespace website-operator --out manifests/rbac.yaml"
@@ -17,24 +17,24 @@ def copied(name: str, directory: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.iterdir()))
-def test_an_example_passes_its_own_tests(name: str, stranger: Stranger, tmp_path: Path) -> None:
+def test_an_example_passes_its_own_tests(name: str, wheel: WheelEnvironment, tmp_path: Path) -> None:
     example = copied(name, tmp_path)
 
-    done = stranger.run([stranger.python, "-m", "pytest", "-q", "-W", "error"], example)
+    done = wheel.run([wheel.python, "-m", "pytest", "-q", "-W", "error"], example)
 
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("what", ["crds website --out manifests/crds", f"rbac {RBAC}"], ids=["crds", "rbac"])
-def test_the_manifests_are_those_of_the_code(what: str, stranger: Stranger, tmp_path: Path) -> None:
+def test_the_manifests_are_current(what: str, wheel: WheelEnvironment, tmp_path: Path) -> None:
     example = copied("website", tmp_path)
 
-    done = stranger.run(["gpuruntime", "generate", *what.split(), "--check"], example)
+    done = wheel.run(["gpuruntime", "generate", *what.split(), "--check"], example)
 
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_api_server_takes_the_manifests(kube_cluster: ClusterAccess) -> None:
+def test_the_api_server_accepts_the_manifests(kube_cluster: ClusterAccess) -> None:
     website = EXAMPLES / "website"
     kube_cluster.kubectl("apply", "-f", str(website / "manifests" / "crds"))
     kube_cluster.kubectl("create", "namespace", "website-operator")

@@ -1,4 +1,4 @@
-"""What users may import changes on purpose only."""
+"""The public surface changes only on purpose."""
 
 import difflib
 
@@ -11,8 +11,8 @@ def test_the_public_surface_is_the_one_that_was_accepted() -> None:
     changes = difflib.unified_diff(accepted.splitlines(), found.splitlines(), "accepted", "found", lineterm="", n=2)
 
     assert accepted == found, (
-        "the public surface differs from docs/reference/surface.txt. Is the change one that users can live with, and is"
-        " it in CHANGELOG.md? Then accept it: ./hack/in-venv -m hack.generators.surface --accept\n" + "\n".join(changes)
+        "the public surface differs from docs/reference/surface.txt. If the change is intended and"
+        " in CHANGELOG.md, accept it: ./hack/in-venv -m hack.generators.surface --accept\n" + "\n".join(changes)
     )
 
 

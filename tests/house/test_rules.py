@@ -1,4 +1,4 @@
-"""Rules about the code that no linter knows."""
+"""Rules about the code that no linter has."""
 
 import ast
 import subprocess
@@ -47,17 +47,17 @@ def name_of(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def test_the_top_level_holds_what_the_design_says_and_nothing_else() -> None:
+def test_the_top_level_has_only_the_expected_entries() -> None:
     assert {path.relative_to(ROOT).parts[0] for path in tracked()} <= TOP_LEVEL
 
 
 @pytest.mark.parametrize("path", python_files(), ids=name_of)
-def test_a_file_is_short_enough_to_read(path: Path) -> None:
+def test_a_file_has_at_most_600_lines(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= LIMIT
 
 
 @pytest.mark.parametrize("path", package_files(), ids=name_of)
-def test_a_module_has_a_name_of_its_own_a_docstring_and_a_public_face(path: Path) -> None:
+def test_a_module_has_a_specific_name_a_docstring_and_a_list_of_exports(path: Path) -> None:
     module = ast.parse(path.read_text())
     names = {
         target.id

@@ -1,4 +1,4 @@
-"""Somebody who has our wheel and nothing else of ours: no checkout, no development tools."""
+"""A virtual environment with our wheel: no checkout, no development tools."""
 
 import fcntl
 import os
@@ -16,8 +16,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @frozen
-class Stranger:
-    """An environment with our wheel, built from our sdist, its extra `testing`, and nothing else."""
+class WheelEnvironment:
+    """A virtual environment with our wheel, built from our sdist, and its extra `testing`."""
 
     programs: Path
 
@@ -27,7 +27,7 @@ class Stranger:
 
     @property
     def environment(self) -> dict[str, str]:
-        """An environment that does not know this checkout."""
+        """The environment variables, without those that refer to this checkout."""
         ours = {"PYTHONPATH", "PYTEST_ADDOPTS", "KUBECONFIG"}
         known = {name: value for name, value in os.environ.items() if name not in ours}
         return {**known, "PATH": f"{self.programs}{os.pathsep}{known.get('PATH', os.defpath)}"}
@@ -37,31 +37,31 @@ class Stranger:
 
 
 @pytest.fixture(scope="session")
-def stranger(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Stranger:
-    """Made once for the whole run, by whichever xdist worker needs it first."""
+def wheel(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> WheelEnvironment:
+    """Created once per run, by the first xdist worker that needs it."""
     base = tmp_path_factory.getbasetemp()
-    directory = (base if worker_id == "master" else base.parent) / "stranger"
+    directory = (base if worker_id == "master" else base.parent) / "wheel"
     with directory.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (directory / "complete").exists():
             _make(directory)
             (directory / "complete").touch()
-    return Stranger(directory / "venv" / "bin")
+    return WheelEnvironment(directory / "venv" / "bin")
 
 
 def _make(directory: Path) -> None:
     directory.mkdir()
-    # A copy, because setuptools leaves files beside what it builds, and two runs in one checkout would share them.
+    # A copy, because setuptools writes files into its source, which two runs in one checkout would share.
     source = directory / "source"
     source.mkdir()
     for name in ("gpuruntime", "setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
         _copy(ROOT / name, source / name)
     built = directory / "dist"
     subprocess.run([sys.executable, "-m", "build", "--outdir", built, source], check=True, stdout=subprocess.DEVNULL)
-    (wheel,) = built.glob("*.whl")
+    (built_wheel,) = built.glob("*.whl")
     venv.create(directory / "venv", with_pip=True)
     subprocess.run(
-        [directory / "venv" / "bin" / "pip", "install", "--quiet", f"{wheel}[testing]"],
+        [directory / "venv" / "bin" / "pip", "install", "--quiet", f"{built_wheel}[testing]"],
         check=True,
         env={**os.environ, "PYTHONPATH": "", "PIP_CONSTRAINT": str(ROOT / "hack" / "constraints.txt")},
     )
