@@ -1,10 +1,10 @@
-# One image for every process; the command chooses which: `gpuruntime manager` unless told otherwise.
+# One image for every process; the command selects it, `gpuruntime manager` by default.
 FROM python:3.13-slim AS build
 WORKDIR /src
 COPY pyproject.toml setup.cfg README.md LICENSE ./
 COPY hack/constraints.txt hack/
 COPY gpuruntime gpuruntime
-# The image needs no pip, and writes no bytecode later: its root is read-only.
+# The image has no pip. Bytecode is compiled here, because its root file system is read-only.
 RUN python -m venv --without-pip /opt/gpuruntime \
  && python -m pip --python /opt/gpuruntime install --no-cache-dir --compile --constraint hack/constraints.txt '.[fast]'
 
