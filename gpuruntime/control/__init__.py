@@ -67,7 +67,7 @@ from gpuruntime.control.informers.cache import Cache, CacheError, NotSyncedError
 from gpuruntime.control.informers.changes import Change
 from gpuruntime.control.informers.indexes import Index, by_controller, by_field, by_label, by_owner
 from gpuruntime.control.informers.informer import Informer
-from gpuruntime.control.informers.storage import Storage, compact, trim_metadata, eager, projected
+from gpuruntime.control.informers.storage import Storage, compact, eager, projected, trim_metadata
 from gpuruntime.control.informers.store import Listing, QuarantinedError, Store
 from gpuruntime.control.informers.waiting import WaitTimeoutError, condition_true, deleted, wait_for
 from gpuruntime.control.leadership.election import LeaseElection
@@ -188,7 +188,6 @@ __all__ = [
     "condition_true",
     "configure_logging",
     "deleted",
-    "trim_metadata",
     "eager",
     "enqueue_mapped",
     "enqueue_object",
@@ -203,6 +202,7 @@ __all__ = [
     "resource_version_changed",
     "roles_for",
     "roles_of",
+    "trim_metadata",
     "wait_for",
     "with_finalizer",
     "write_status",

@@ -86,7 +86,7 @@ class Dependencies:
 class Correct:
     deps: Dependencies
 
-    async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
+    async def reconcile(self, key: ObjectKey, _context: RunInfo) -> Result:
         found = self.deps.wanted(key)
         if found is not None:
             parent, wanted = found
@@ -105,7 +105,7 @@ class NamesRandomly:
 
     deps: Dependencies
 
-    async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
+    async def reconcile(self, key: ObjectKey, _context: RunInfo) -> Result:
         found = self.deps.wanted(key)
         if found is not None:
             parent, wanted = found
@@ -121,7 +121,7 @@ class RecordsTooLate:
 
     deps: Dependencies
 
-    async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
+    async def reconcile(self, key: ObjectKey, _context: RunInfo) -> Result:
         found = self.deps.wanted(key)
         if found is not None:
             parent, wanted = found
@@ -138,7 +138,7 @@ class ForgetsOnRestart:
     deps: Dependencies
     announced: set[tuple[str, int]] = field(factory=set)
 
-    async def reconcile(self, key: ObjectKey, context: Context) -> Result:
+    async def reconcile(self, key: ObjectKey, context: RunInfo) -> Result:
         await Correct(self.deps).reconcile(key, context)
         found = self.deps.wanted(key)
         if found is not None and (found[0].metadata.uid, found[1]) not in self.announced:
@@ -155,7 +155,7 @@ class TrustsItsCache:
 
     deps: Dependencies
 
-    async def reconcile(self, key: ObjectKey, _context: Context) -> Result:
+    async def reconcile(self, key: ObjectKey, _context: RunInfo) -> Result:
         found = self.deps.wanted(key)
         if found is not None:
             parent, wanted = found
@@ -173,7 +173,7 @@ class TemporarySurplus:
 
     deps: Dependencies
 
-    async def reconcile(self, key: ObjectKey, context: Context) -> Result:
+    async def reconcile(self, key: ObjectKey, context: RunInfo) -> Result:
         found = self.deps.wanted(key)
         if found is not None and found[0].data.get(DONE) != str(found[1]):
             spare = await self.deps.create(found[0], generate_name="spare-")
