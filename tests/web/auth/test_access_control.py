@@ -63,8 +63,8 @@ async def test_a_scope_includes_those_before_it(scope: Scope) -> None:
         write = await client.post("/api/v1/widgets", json=CREATE, headers=headers)
         operate = await client.delete("/api/v1/widgets/a", headers=headers)
 
-    refused = [response.status == 403 for response in (read, write, operate)]
-    assert refused == [scope < needed for needed in (Scope.READ, Scope.WRITE, Scope.OPERATOR)]
+    rejected = [response.status == 403 for response in (read, write, operate)]
+    assert rejected == [scope < needed for needed in (Scope.READ, Scope.WRITE, Scope.OPERATOR)]
 
 
 async def test_an_error_for_a_missing_scope_names_it() -> None:

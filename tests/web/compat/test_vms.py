@@ -36,10 +36,10 @@ async def test_a_vm_with_another_etag_is_not_deleted() -> None:
     async with api_without_cluster() as api:
         await api.call("POST", "/stocks", json={"specName": "g1.1", "number": 1})
         made = await api.call("POST", "/vms", json={"specName": "g1.1"})
-        refused = await api.call("DELETE", f"/vms/{made[1]['id']}", headers={"If-Match": '"7"'})
+        rejected = await api.call("DELETE", f"/vms/{made[1]['id']}", headers={"If-Match": '"7"'})
         found = await api.call("GET", f"/vms/{made[1]['id']}")
 
-    assert (refused[0], refused[1]["code"], found[0]) == (412, "conflict", 200)
+    assert (rejected[0], rejected[1]["code"], found[0]) == (412, "conflict", 200)
 
 
 async def test_other_methods_are_rejected() -> None:

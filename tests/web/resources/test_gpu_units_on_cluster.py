@@ -163,7 +163,7 @@ async def test_a_wait_ends_when_the_unit_is_ready_or_deleted_or_the_timeout_is_o
 
         ready = await api.call("GET", f"/gpu-units/demo/wait?for=Ready&namespace={world.active}")
         late = await api.call("GET", api.unit("stuck", "&wait=Ready&timeout=0"))
-        missing = await api.call("GET", f"/gpu-units/nobody/wait?namespace={world.active}")
+        missing = await api.call("GET", f"/gpu-units/missing/wait?namespace={world.active}")
         strange = await api.call("GET", "/gpu-units/..%2Fdemo/wait")
         stays = await api.call("GET", f"/gpu-units/stuck/wait?for=Deleted&timeout=0&namespace={world.active}")
         leaving = asyncio.create_task(api.call("GET", f"/gpu-units/stuck/wait?for=Deleted&namespace={world.active}"))

@@ -59,10 +59,10 @@ def test_a_value_that_a_message_quotes_is_masked() -> None:
 def test_a_body_with_the_mask_as_a_value_is_rejected_by_field() -> None:
     body = UpdateUnitBody(template=UnitTemplate(args=("a", "***"), envs=(UnitEnv("***", "b"), UnitEnv("C", "***"))))
 
-    with pytest.raises(InvalidRequestError) as refusal:
+    with pytest.raises(InvalidRequestError) as caught:
         reject_masks(body)
 
-    assert [problem.partition(":")[0] for problem in refusal.value.problems] == [
+    assert [problem.partition(":")[0] for problem in caught.value.problems] == [
         "template.args[1]",
         "template.envs[1].value",
     ]

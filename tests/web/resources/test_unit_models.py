@@ -57,19 +57,19 @@ def test_an_envelope_is_valid_for_a_cold_start_only(is_cold: bool, named: list[s
 def test_a_nul_character_is_rejected_by_field_and_the_value_is_not_quoted(fields: dict[str, Any], path: str) -> None:
     body = {"name": "a", "specName": "g1", "image": "i", **fields}
 
-    with pytest.raises(ApiError) as refusal:
+    with pytest.raises(ApiError) as caught:
         decoded(body, CreateUnitBody)
 
-    assert [fault.path for fault in refusal.value.details] == [path]
-    assert "hid" not in refusal.value.message
+    assert [fault.path for fault in caught.value.details] == [path]
+    assert "hid" not in caught.value.message
 
 
 @pytest.mark.parametrize("memory", ["0.000000001", "512m", 16, "1e30"])
 def test_invalid_memory_is_rejected_with_the_expected_range(memory: int | str) -> None:
     body = decoded({"name": "a", "specName": "g1", "image": "i", "coldStart": True, "memory": memory}, CreateUnitBody)
 
-    with pytest.raises(InvalidRequestError) as refusal:
+    with pytest.raises(InvalidRequestError) as caught:
         check_create(body.request(Namespaces()), Namespaces())
 
     expected = f"memory: expected a quantity from 1Mi to 1Pi such as 16Gi, got {memory!r}"
-    assert refusal.value.problems == (expected,)
+    assert caught.value.problems == (expected,)

@@ -45,7 +45,7 @@ async def test_while_the_api_server_is_away_reads_come_from_the_cache_and_writes
         with proxy.inject(DieAtOnce()):
             read = await api.call("GET", api.unit("demo"))
             listed = await api.call("GET", f"/gpu-units?namespace={world.active}")
-            unknown = await api.call("GET", api.unit("nobody"))
+            unknown = await api.call("GET", api.unit("missing"))
             write = await api.call("PUT", api.unit("demo"), {"image": "nginx:2"})
         mended = await retried(lambda: api.call("PUT", api.unit("demo"), {"image": "nginx:2"}))
 
@@ -74,10 +74,10 @@ async def test_while_the_api_server_hangs_requests_fail_fast_and_a_retried_write
         await world.ended(product, "late")
         jobs = await api.call("GET", "/operator/jobs")
 
-    refused = (made, changed, deleted)
-    assert [(answer.status, answer.code) for answer in refused] == [(503, "service_unavailable")] * 3
-    assert all(int(answer.headers["Retry-After"]) > 0 for answer in refused)
-    assert ["may have been" in answer.json["error"]["message"] for answer in refused] == [True, False, False]
+    rejected = (made, changed, deleted)
+    assert [(answer.status, answer.code) for answer in rejected] == [(503, "service_unavailable")] * 3
+    assert all(int(answer.headers["Retry-After"]) > 0 for answer in rejected)
+    assert ["may have been" in answer.json["error"]["message"] for answer in rejected] == [True, False, False]
     assert "answer within" in error
     assert (read.status, "Age" in read.headers) == (200, True)
     assert again.status in {200, 201}

@@ -153,10 +153,10 @@ async def test_a_delete_with_contradictory_or_malformed_operation_ids_is_rejecte
     headers = {**bearer("operator"), "Idempotency-Key": "op-2"}
 
     async with serving_widgets(widgets) as client:
-        refused = await client.delete(f"/api/v1/widgets/a?{query}", headers=headers)
-        error = (await refused.json())["error"]
+        rejected = await client.delete(f"/api/v1/widgets/a?{query}", headers=headers)
+        error = (await rejected.json())["error"]
 
-    assert (refused.status, widgets.calls) == (400, [])
+    assert (rejected.status, widgets.calls) == (400, [])
     assert error["message"].startswith(message)
 
 
@@ -165,11 +165,11 @@ async def test_a_delete_with_a_body_is_rejected_and_the_error_says_where_the_ope
     message = "$: expected no body; send the operationID as header Idempotency-Key or as query parameter operationID"
 
     async with serving_widgets(Widgets()) as client:
-        refused = await client.delete("/api/v1/widgets/a", data=body, headers=bearer("operator"))
+        rejected = await client.delete("/api/v1/widgets/a", data=body, headers=bearer("operator"))
         empty = await client.delete("/api/v1/widgets/a", data=b"", headers=bearer("operator"))
 
-        assert (refused.status, empty.status) == (400, 204)
-        assert (await refused.json())["error"]["message"] == message
+        assert (rejected.status, empty.status) == (400, 204)
+        assert (await rejected.json())["error"]["message"] == message
 
 
 async def test_only_a_delete_takes_its_operation_id_from_the_query() -> None:

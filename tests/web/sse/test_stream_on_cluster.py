@@ -235,7 +235,7 @@ async def test_the_api_streams_active_units_and_single_units(world: ServiceWorld
             gone = await one.until("deleted")
             async with api.follow(f"/gpu-units?watch=1&namespace={world.active}", last=left[-1].id) as back:
                 resumed = await back.until("deleted")
-        missing = await api.call("GET", f"/gpu-units/nobody/watch?namespace={world.active}")
+        missing = await api.call("GET", f"/gpu-units/missing/watch?namespace={world.active}")
         foreign = await api.call("GET", "/gpu-units/a?namespace=kube-system")
 
     assert {event.data["name"] for event in state} == {"a", "b"}
