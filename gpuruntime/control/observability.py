@@ -16,6 +16,7 @@ from gpuruntime.control.health.probes import build_application
 from gpuruntime.control.informers.cache import Cache
 from gpuruntime.control.leadership.election import LeaseElection
 from gpuruntime.control.metrics.client import ClientCollector
+from gpuruntime.control.metrics.connections import ConnectionCollector, CountedSite
 from gpuruntime.control.metrics.controllers import ControllerCollector
 from gpuruntime.control.metrics.election import ElectionCollector
 from gpuruntime.control.metrics.events import EventCollector
@@ -24,7 +25,6 @@ from gpuruntime.control.metrics.loop import LoopCollector
 from gpuruntime.control.metrics.queues import QueueCollector
 from gpuruntime.control.metrics.sources import SourceCollector
 from gpuruntime.control.queueing.counters import QueueCounters
-from gpuruntime.control.serving.connection_counters import ConnectionCollector, CountedSite
 from gpuruntime.control.watchdog.loop_watchdog import LoopWatchdog
 from gpuruntime.kube.transport.transport import Transport
 

@@ -92,7 +92,8 @@ class GPUUnitOptions:
 def install_gpuunit(manager: Manager, options: GPUUnitOptions | None = None) -> Controller[ObjectKey]:
     """Add the GPUUnit controller to a manager. Before it runs."""
     chosen = options or GPUUnitOptions()
-    caches = UnitCaches.of(manager.cache, chosen.rendering.namespaces.units)
+    caches = UnitCaches.of(manager.cache, chosen.namespaces)
+    writer, renderings = Writer(manager.client, field_manager=GROUP), UnitRenderings(chosen.rendering)
     orphans = OrphanRemoval(manager.client, GPUUnit.KIND)
     reconciler = GPUUnitReconciler(caches, UnitRenderings(chosen.rendering), orphans, now=manager.server_time.now)
     StageCollector(manager.observability.registry, reconciler.stages)

@@ -1,4 +1,4 @@
-"""Children with as many fields as an operator would ever set, written in ways that an API server rewrites."""
+"""Children with as many fields as an operator might set, in notations that an API server normalises."""
 
 from typing import Any
 
@@ -198,7 +198,7 @@ NAMESPACED: dict[str, tuple[type[TypedObject], dict[str, Any]]] = {
 
 
 def child(name: str, namespace: str, called: str = "") -> TypedObject:
-    """The child of this name, with labels and annotations, in a namespace; by another name if it is given one."""
+    """The child of this name, with labels and annotations, in a namespace; `called` is another name for it."""
     cls, content = NAMESPACED[name]
     metadata = {
         "name": called or name,

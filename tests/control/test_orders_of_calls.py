@@ -23,9 +23,9 @@ from gpuruntime.control import (
     WorkQueue,
     enqueue_object,
 )
-from gpuruntime.control.controllers.reconcile import Result, RunInfo
+from gpuruntime.control.controllers.reconcile import Context, Result
 from gpuruntime.control.permissions.offline_credentials import OFFLINE_CREDENTIALS
-from gpuruntime.control.writing.hot_loops import FightSettings
+from gpuruntime.control.writing.hot_loops import HotLoopSettings
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.testing.virtual_time import run_virtual
 from tests.control.map_server import MapServer
@@ -231,7 +231,7 @@ def test_work_that_cannot_run_is_refused() -> None:
         (lambda: RateLimiter(base=math.nan), "RateLimiter needs 0 < base <= cap, both finite: got base=nan"),
         (lambda: RateLimiter(base=-1), "RateLimiter needs 0 < base <= cap"),
         (lambda: RateLimiter(jitter=math.nan), "expected 0 to 1, got nan"),
-        (lambda: FightSettings(writes=0), "FightSettings.writes: expected a whole number of at least 1, got 0"),
+        (lambda: HotLoopSettings(writes=0), "HotLoopSettings.writes: expected a whole number of at least 1, got 0"),
         (lambda: Timer(math.nan, list), "Timer.seconds: expected finite seconds above 0, got nan"),
         (lambda: Election("NS_", "name"), "Election.namespace: expected the name of a namespace, lower-case letters"),
         (lambda: Election("", "name"), "Election.namespace: expected the name of a namespace"),

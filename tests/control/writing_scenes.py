@@ -1,4 +1,4 @@
-"""A client whose writes can be told from those of everybody else, and an owner for children."""
+"""A client whose writes can be identified in the audit log, and an owner for children."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -29,7 +29,7 @@ async def open_client(access: ClusterAccess) -> AsyncIterator[Client]:
 
 
 def our_writes(seen: Recording, namespace: str, name: str = "") -> list[tuple[str, str]]:
-    """Verb and resource of the writes that the client tried, in a namespace or to one object of it."""
+    """Verb and resource of the writes of the client, in a namespace or to one object of it."""
     ours = [request for request in seen.requests if request.user_agent == _AGENT and request.namespace == namespace]
     return [
         (request.verb, request.resource)
@@ -45,7 +45,7 @@ async def make_owner(client: Client, namespace: str, name: str = "owner") -> Con
 async def ensure_as_a_controller_does(
     client: Client, desired: W, owner: KubeObject | None, *, adopt: bool = False
 ) -> Outcome[W]:
-    """Read, decide, write; after a conflict, once more from the start."""
+    """Read and write; after a conflict, once more from the start."""
     writer, form = Writer(client, field_manager=MANAGER), typed(type(desired))
     while True:
         live = await client.get(form, desired.key.name, desired.key.namespace)

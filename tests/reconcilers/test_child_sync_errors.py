@@ -37,7 +37,7 @@ def is_living(namespace: str, uid: str) -> bool:
 @pytest.mark.parametrize(
     ("error", "reason", "seconds", "words"),
     [
-        (ForeignObjectError(OTHER, None, OTHER), reasons.FOREIGN_OBJECT, 30, "ConfigMap apps/unit-a is controlled by"),
+        (ForeignObjectError(OTHER, None, OTHER), reasons.FOREIGN_OBJECT, 30, "ConfigMap apps/unit-a has no controller"),
         (StaleOwnerError(OTHER, "gone", OTHER), "", 30, "Waiting for the previous Deployment to be gone"),
         (StaleOwnerError(OTHER, "living", OTHER), reasons.FOREIGN_OBJECT, 30, "ConfigMap apps/unit-a belongs to"),
         (BeingDeletedError(OTHER), "", 30, "Waiting for the previous Deployment to be gone"),
@@ -47,7 +47,7 @@ def is_living(namespace: str, uid: str) -> bool:
         (BadRequestError(Status(400, "BadRequest")), "SyncFailed", 60, "BadRequest"),
         (ServerError(Status(500, message="failed calling webhook")), "", None, "failed calling webhook"),
         (TooManyRequestsError(Status(429, message="slow down")), "", None, "slow down"),
-        (HotLoopError("changed back was spec.replicas", retry_after=30.0), "", None, "spec.replicas"),
+        (HotLoopError("reverted fields: spec.replicas", retry_after=30.0), "", None, "spec.replicas"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )

@@ -32,7 +32,7 @@ async def test_an_object_of_somebody_else_is_left_alone_and_named_until_it_is_go
         key = create_unit(admin, kube_namespace, "demo", template={"ports": PORTS})
 
         unit = await observer.because(
-            key, reasons.FOREIGN_OBJECT, f"{kind} {kube_namespace}/unit-demo is controlled by"
+            key, reasons.FOREIGN_OBJECT, f"{kind} {kube_namespace}/unit-demo has no controller"
         )
         await settled(world.access, operator.controller)
     second = await world.writes_of_a_second_pass()

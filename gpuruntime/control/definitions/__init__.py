@@ -1,6 +1,6 @@
-"""CustomResourceDefinitions from attrs types: schema, validation, and what a change breaks.
+"""CustomResourceDefinitions from attrs types: schema, validation, and breaking changes.
 
-What is listed here is the public face; import from here.
+The public names are listed here; import from here.
 """
 
 from gpuruntime.control.definitions.breaking import breaking_changes

@@ -1,4 +1,4 @@
-"""What a new definition of a kind breaks: stored objects, and programs that were written for the old one."""
+"""Breaking changes between two definitions of a kind, for stored objects and for clients."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,17 +9,19 @@ __all__ = ["Breakage", "breaking_changes"]
 
 
 def breaking_changes(old: dict[str, Any], new: dict[str, Any]) -> tuple[Breakage, ...]:
-    """The differences between two definitions of one kind that can hurt, in the order of the definition.
+    """The breaking changes between two definitions of one kind, in the order of the definition.
 
-    Both are plain JSON, from `definition`, from a file or from a server. The schema of a version is compared with the
-    same version; that of a new stored version also with the schema that objects were stored under until now.
+    Both are plain JSON, from `definition`, a file or a server. The schema of a version is compared with the same
+    version; that of a new storage version also with the schema of the old storage version.
 
-    Guarantees: when nothing is reported, every object that the old definition accepted is accepted, kept whole and has
-    the same meaning under the new one. "breaking" refuses or loses what was allowed; a "warning" depends on the objects
-    there are, or hurts only programs that take what they do not know for impossible.
+    Guarantees:
+        If nothing is reported, the new definition accepts every object that the old one accepted, keeps it whole and
+        gives it the same meaning. "breaking" changes refuse or lose data that was allowed. A "warning" depends on the
+        stored objects, or affects only clients that do not expect new values.
 
-    Caveats: patterns and CEL rules are not understood: a changed pattern is breaking and a new CEL rule a warning, even
-    if they allow more than before.
+    Caveats:
+        Patterns and CEL rules are not analysed: a changed pattern is breaking and a new CEL rule is a warning, even if
+        they allow more than before.
     """
     return (*_names(old["spec"], new["spec"]), *_versions(old, new["spec"]))
 
@@ -33,12 +35,12 @@ def _names(old: dict[str, Any], new: dict[str, Any]) -> Iterator[Breakage]:
     for path, before, after in fixed:
         if before != after:
             yield Breakage(
-                "breaking", path, f"changes from {before} to {after}: it is another kind, objects do not move to it"
+                "breaking", path, f"changes from {before} to {after}: it is another kind, objects are not migrated"
             )
     for key in ("shortNames", "categories"):
         for name in old["names"].get(key, ()):
             if name not in new["names"].get(key, ()):
-                yield Breakage("warning", f"spec.names.{key}", f"{name} is gone: commands that use it fail")
+                yield Breakage("warning", f"spec.names.{key}", f"{name} was removed: commands that use it fail")
 
 
 def _versions(old_definition: dict[str, Any], new: dict[str, Any]) -> Iterator[Breakage]:
@@ -56,20 +58,20 @@ def _versions(old_definition: dict[str, Any], new: dict[str, Any]) -> Iterator[B
                 yield Breakage(
                     "breaking",
                     path,
-                    "is gone, but objects may be stored in it: write them all in another version first",
+                    "was removed, but objects may be stored in it: migrate them to another version first",
                 )
             elif before["served"]:
-                yield Breakage("breaking", path, "is gone: programs that use it fail; stop serving it first")
+                yield Breakage("breaking", path, "was removed: clients that use it fail; stop serving it first")
             continue
         if before["served"] and not after["served"]:
-            yield Breakage("breaking", f"{path}.served", "is no longer served: programs that use it fail")
+            yield Breakage("breaking", f"{path}.served", "is no longer served: clients that use it fail")
         yield from _subresources(before, after, path)
         yield from schema_breakages(_schema(before), _schema(after), f"{path}.schema")
     yield from _stored(old, new)
 
 
 def _stored(old: dict[str, Any], new: dict[str, Any]) -> Iterator[Breakage]:
-    """Where the stored version changes, what was stored is read by the schema of another one."""
+    """If the storage version changes, stored objects are read with the schema of the new one."""
     (before,) = (version for version in old["versions"] if version["storage"])
     (after,) = (version for version in new["versions"] if version["storage"])
     if before["name"] != after["name"] and new.get("conversion", {}).get("strategy", "None") == "None":
@@ -80,14 +82,16 @@ def _stored(old: dict[str, Any], new: dict[str, Any]) -> Iterator[Breakage]:
 def _subresources(before: dict[str, Any], after: dict[str, Any], path: str) -> Iterator[Breakage]:
     old, new = before.get("subresources", {}), after.get("subresources", {})
     if "status" in old and "status" not in new:
-        yield Breakage("breaking", f"{path}.subresources.status", "is gone: programs that write the status fail")
+        yield Breakage("breaking", f"{path}.subresources.status", "was removed: clients that write the status fail")
     if "status" in new and "status" not in old:
         yield Breakage(
-            "breaking", f"{path}.subresources.status", "is new: a status written with the rest of the object is ignored"
+            "breaking",
+            f"{path}.subresources.status",
+            "is new: a status written with the whole object is ignored",
         )
     if "scale" in old and old["scale"] != new.get("scale"):
         problem = (
-            "changes: programs that scale reach other fields" if "scale" in new else "is gone: kubectl scale fails"
+            "changes: clients that scale write other fields" if "scale" in new else "was removed: kubectl scale fails"
         )
         yield Breakage("breaking", f"{path}.subresources.scale", problem)
 

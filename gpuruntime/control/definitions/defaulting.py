@@ -1,4 +1,4 @@
-"""What the API server makes of an object before it looks at rules: nulls dropped, defaults filled in."""
+"""Defaulting as in the API server, before validation: nulls dropped, defaults filled in."""
 
 from typing import Any
 
@@ -8,10 +8,10 @@ __all__ = ["completed"]
 
 
 def completed(value: Any, schema: dict[str, Any]) -> Any:
-    """A copy of the JSON value with nulls of fields that cannot be null left out, and the defaults of the schema.
+    """A copy of the JSON value without nulls in fields that are not nullable, and with the defaults of the schema.
 
-    Guarantees: the same result as on the server, so completing twice changes nothing. Values of a wrong type and
-    unknown fields are kept as they are.
+    Guarantees:
+        The result is that of the server, so it is idempotent. Values of a wrong type and unknown fields are kept.
     """
     if isinstance(value, dict):
         return _completed_object(value, schema)

@@ -16,28 +16,29 @@ _INT32_MAXIMUM: Final = 2**31 - 1
 
 
 def definition(*versions: type[TypedObject]) -> dict[str, Any]:
-    """The definition of a kind as plain JSON, from its type; from several types, if it is served in several versions.
+    """The CustomResourceDefinition of a kind as plain JSON, from one type per served version.
 
-    Names, short names and categories are those of the version that is stored. Versions are converted by the strategy
-    None: the server changes `apiVersion` and nothing else, so they must agree on what their fields mean.
+    Names, short names and categories are those of the storage version. The conversion strategy is None: the server
+    changes only `apiVersion`, so the versions must agree on the meaning of their fields.
 
-    Guarantees: the same types give the same JSON in the same order.
+    Guarantees:
+        The output is deterministic.
 
     Raises:
-        DefinitionError: a type has no `DEFINITION`, the types are not versions of one kind, not exactly one of them is
-            stored, or a type has no schema.
+        DefinitionError: a type has no `DEFINITION` or no schema, the types are not versions of one kind, or not exactly
+            one of them is the storage version.
     """
     declared = [(version, _declared(version)) for version in versions]
     stored = [(version, declaration) for version, declaration in declared if declaration.storage]
     if len(stored) != 1:
         found = ", ".join(version.__qualname__ for version, _ in stored) or "none"
-        raise DefinitionError("definition", f"stored versions are {found}; expected exactly one with storage=True")
+        raise DefinitionError("definition", f"storage versions: {found}; expected exactly one type with storage=True")
     kind, chosen = stored[0][0].KIND, stored[0][1]
     for version in versions:
         if attrs.evolve(version.KIND, version=kind.version) != kind:
             raise DefinitionError(version.__qualname__, f"is {version.KIND}, expected a version of {kind}, same scope")
     if len({version.KIND.version for version in versions}) < len(versions):
-        raise DefinitionError(str(kind), "two types have the same version; expected one type a version")
+        raise DefinitionError(str(kind), "two types have the same version; expected one type per version")
     names = {
         "kind": kind.kind,
         "listKind": chosen.list_kind or f"{kind.kind}List",
@@ -90,7 +91,7 @@ def _subresources(version: type[TypedObject], schema: dict[str, Any], scale: Sca
             if default_of(attribute) is NOTHING:
                 raise DefinitionError(
                     f"{version.__qualname__}.status",
-                    "is required, but nobody can create an object with one; default it",
+                    "is required, but objects are created without a status; give it a default",
                 )
             subresources["status"] = {}
     if scale is not None:
@@ -105,7 +106,7 @@ def _subresources(version: type[TypedObject], schema: dict[str, Any], scale: Sca
 
 
 def _require_replicas(version: type[TypedObject], schema: dict[str, Any], path: str) -> None:
-    """The server refuses other numbers than these in a field that is scaled, so the type must say it."""
+    """Check the range of a field of the scale subresource: the server accepts nothing else."""
     for name in path.removeprefix(".").split("."):
         schema = schema.get("properties", {}).get(name, {})
     if schema.get("minimum", -1) < 0 or schema.get("maximum", _INT32_MAXIMUM + 1) > _INT32_MAXIMUM:

@@ -1,6 +1,6 @@
-"""Descriptions from source: the docstring of a class, and the string literal below a field.
+"""Descriptions from source code: the docstring of a class, and the string literal below a field.
 
-Paragraphs are kept, line breaks inside of them are not: `kubectl explain` wraps lines itself.
+Paragraphs are kept and line breaks within them are removed: `kubectl explain` wraps lines itself.
 """
 
 import ast
@@ -24,7 +24,7 @@ def field_descriptions(cls: type[Struct]) -> Mapping[str, str]:
     """The literals below the fields of a class and of its bases, by Python name.
 
     Raises:
-        DefinitionError: the source cannot be read, as in an interpreter session; the definition would be silent.
+        DefinitionError: the source cannot be read, as in an interpreter session.
     """
     found: dict[str, str] = {}
     for base in reversed(cls.__mro__):
@@ -39,7 +39,7 @@ def _of_module(name: str) -> Mapping[str, Mapping[str, str]]:
     try:
         source = inspect.getsource(module) if module is not None else ""
     except (OSError, TypeError) as error:
-        raise DefinitionError(name, "its source cannot be read; descriptions of fields are taken from there") from error
+        raise DefinitionError(name, "its source cannot be read, which has the descriptions of fields") from error
     return dict(_classes(ast.parse(source), ""))
 
 

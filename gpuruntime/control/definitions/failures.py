@@ -1,12 +1,12 @@
-"""The one error of types that cannot become a definition."""
+"""The error of types that cannot become a CustomResourceDefinition."""
 
 __all__ = ["DefinitionError"]
 
 
 class DefinitionError(TypeError):
-    """A type says something that a CustomResourceDefinition cannot, or contradicts itself.
+    """A type declares something that a CustomResourceDefinition cannot express, or contradicts itself.
 
-    It is a mistake in the declaration of the type, found before anything is sent to a server.
+    It is a bug in the declaration of the type, found before any request.
     """
 
     def __init__(self, where: str, problem: str) -> None:

@@ -1,4 +1,4 @@
-"""Named formats of strings, read as the API server reads them."""
+"""String formats, validated as in the API server."""
 
 import re
 from collections.abc import Callable
@@ -13,14 +13,14 @@ _UUID: Final = re.compile(rf"{_HEX}{{8}}-?{_HEX}{{4}}-?{_HEX}{{4}}-?{_HEX}{{4}}-
 _SHORT_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _LONG_NAME: Final = re.compile(rf"{_SHORT_NAME.pattern}(\.{_SHORT_NAME.pattern})*")
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-# Any character may stand before the fraction: the server's pattern does not escape its dot.
+# Any character may precede the fraction: the server's pattern does not escape its dot.
 _TIME: Final = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|[+-][0-9]{2}:[0-9]{2})")
 
 
 def _is_date(text: str) -> bool:
     if not _DATE.fullmatch(text):
         return False
-    # Go has a year 0, which is a leap year like 2000; Python has not.
+    # Go has a year 0, which is a leap year like 2000; Python does not.
     try:
         date.fromisoformat("2000" + text[4:] if text.startswith("0000") else text)
     except ValueError:

@@ -14,14 +14,14 @@ _ESCAPES: Final = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/"
 
 
 def present_field_rule(wire: str) -> dict[str, Any]:
-    """The rule on a field that is always there."""
+    """The rule on a field that is always present."""
     return {"rule": "self == oldSelf", "message": f"{wire} is immutable"}
 
 
 def absent_field_rule(wire: str, where: str) -> dict[str, Any]:
-    """The rule on the object around a field that may be absent: it can be neither changed, nor set, nor unset.
+    """The rule on the parent of a field that may be absent: it can be neither changed, nor set, nor unset.
 
-    A rule on the field itself would not be evaluated when only one of the two objects has it.
+    A rule on the field itself would not be evaluated if only one of the two objects has it.
     """
     name = _identifier(wire, where)
     return {
@@ -35,5 +35,5 @@ def _identifier(wire: str, where: str) -> str:
     if wire in _RESERVED:
         return f"__{wire}__"
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_./-]*", wire):
-        raise DefinitionError(where, f"{wire!r} cannot be named in CEL, which Immutable needs; rename the field")
+        raise DefinitionError(where, f"{wire!r} is not a valid CEL identifier, which Immutable needs; rename the field")
     return re.sub(r"__|[-./]", lambda match: _ESCAPES[match[0]], wire)

@@ -1,4 +1,4 @@
-"""Rules of a field written into its schema. A rule that does not fit the type is refused."""
+"""Validation markers of a field, written into its schema. A marker that does not fit the type is refused."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -28,7 +28,7 @@ INT_OR_STRING: Final = "x-kubernetes-int-or-string"
 PRESERVE_UNKNOWN: Final = "x-kubernetes-preserve-unknown-fields"
 RULES: Final = "x-kubernetes-validations"
 
-# The same texts as `gpuruntime.meta.parse_quantity` accepts, its limit of length included.
+# The texts that `gpuruntime.meta.parse_quantity` accepts, with the same length limit.
 _QUANTITY_LENGTH: Final = 256
 _SUFFIX: Final = r"([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,4})?$"
 _QUANTITY: Final = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)" + _SUFFIX
@@ -57,14 +57,14 @@ _KINDS: Final[dict[type, frozenset[str]]] = {
 
 
 def apply_rules(schema: dict[str, Any], rules: Sequence[Any], where: str) -> None:
-    """Write the rules into the schema. What is in `Annotated` for somebody else is left alone.
+    """Write the rules into the schema. Other metadata in `Annotated` is ignored.
 
     Raises:
-        DefinitionError: a rule does not fit the type, or two rules say the same.
+        DefinitionError: a rule does not fit the type, or two rules set the same keyword.
     """
     for rule in rules:
         if isinstance(rule, Cel | Immutable) and _is_opaque(schema):
-            raise DefinitionError(where, f"{type(rule).__name__} stands on a free value, which CEL cannot read")
+            raise DefinitionError(where, f"{type(rule).__name__} is used on an untyped value, which CEL cannot read")
         if isinstance(rule, Cel):
             schema.setdefault(RULES, []).append(cel_rule(rule))
             continue
@@ -73,12 +73,12 @@ def apply_rules(schema: dict[str, Any], rules: Sequence[Any], where: str) -> Non
             continue
         kind = _kind(schema)
         if kind not in allowed:
-            raise DefinitionError(where, f"{rule} stands on {_named(kind)}, expected {_or(allowed)}")
+            raise DefinitionError(where, f"{rule} is used on {_named(kind)}, expected {_or(allowed)}")
         for key, value in _keywords(rule, schema, where).items():
             if value is None:
                 continue
             if key in schema:
-                raise DefinitionError(where, f"{rule} sets {key} to {value!r}, but it is {schema[key]!r} already")
+                raise DefinitionError(where, f"{rule} sets {key} to {value!r}, but it is already {schema[key]!r}")
             schema[key] = value
 
 
@@ -105,10 +105,10 @@ def _keywords(rule: Any, schema: dict[str, Any], where: str) -> dict[str, Any]:
             _require_shared_dialect(regex, where)
             keywords = {"pattern": regex}
         case Format(name):
-            # The server takes any list for a string with a format, unless a rule about lists refuses it.
+            # The server accepts any list for a string with a format, unless a rule about lists refuses it.
             keywords = {"format": name, "minItems": 1, "maxItems": 0}
         case QuantityRule(positive):
-            # A minimum is a rule about numbers: a text is not compared with it.
+            # A minimum applies to numbers only, not to strings.
             minimum = 1 if positive and INT_OR_STRING in schema else None
             pattern = _POSITIVE_QUANTITY if positive else _QUANTITY
             keywords = {"maxLength": _QUANTITY_LENGTH, "pattern": pattern, "minimum": minimum}
@@ -130,7 +130,7 @@ def _flags(rule: Any, schema: dict[str, Any], where: str) -> dict[str, Any]:
         case Embedded():
             return {"x-kubernetes-embedded-resource": True}
         case _:
-            # A map of free values keeps everything already.
+            # A map of untyped values already preserves unknown fields.
             return {} if PRESERVE_UNKNOWN in schema else {PRESERVE_UNKNOWN: True}
 
 
@@ -147,13 +147,13 @@ def _require_shared_dialect(regex: str, where: str) -> None:
 
 
 def _require_scalar_items(items: dict[str, Any], where: str) -> None:
-    if _kind(items) in {"object", "array", "free"}:
-        raise DefinitionError(where, f"SetOf stands on a list of {_kind(items)} values, expected scalars; use MapOf")
+    if _kind(items) in {"object", "array", "untyped"}:
+        raise DefinitionError(where, f"SetOf is used on a list of {_kind(items)} values, expected scalars; use MapOf")
 
 
 def _require_keys(items: dict[str, Any], keys: tuple[str, ...], where: str) -> None:
     if _kind(items) != "object":
-        raise DefinitionError(where, f"MapOf stands on a list of {_kind(items)} values, expected objects; use SetOf")
+        raise DefinitionError(where, f"MapOf is used on a list of {_kind(items)} values, expected objects; use SetOf")
     properties = items.get("properties", {})
     for key in keys:
         schema = properties.get(key)
@@ -161,7 +161,7 @@ def _require_keys(items: dict[str, Any], keys: tuple[str, ...], where: str) -> N
             raise DefinitionError(
                 where, f"key {key!r} of MapOf is not a field of the items; expected {_or(properties)}"
             )
-        if _kind(schema) in {"object", "array", "free"}:
+        if _kind(schema) in {"object", "array", "untyped"}:
             raise DefinitionError(where, f"key {key!r} of MapOf is {_named(_kind(schema))}, expected a scalar")
         if key not in items.get("required", ()) and "default" not in schema:
             raise DefinitionError(where, f"key {key!r} of MapOf may be absent; give it a default or make it required")
@@ -169,18 +169,18 @@ def _require_keys(items: dict[str, Any], keys: tuple[str, ...], where: str) -> N
 
 def _is_opaque(schema: dict[str, Any]) -> bool:
     inner = schema.get("items", schema.get("additionalProperties"))
-    return _is_opaque(inner) if inner is not None else _kind(schema) == "free"
+    return _is_opaque(inner) if inner is not None else _kind(schema) == "untyped"
 
 
 def _kind(schema: dict[str, Any]) -> str:
     if INT_OR_STRING in schema:
         return INT_OR_STRING
-    kind: str = schema.get("type", "free")
+    kind: str = schema.get("type", "untyped")
     return kind
 
 
 def _named(kind: str) -> str:
-    return {"free": "a free value", INT_OR_STRING: "an integer or string"}.get(
+    return {"untyped": "an untyped value", INT_OR_STRING: "an integer or string"}.get(
         kind, f"an {kind}" if kind[0] in "aio" else f"a {kind}"
     )
 

@@ -1,8 +1,8 @@
 r"""Regular expressions that mean the same to the API server (RE2) and to Python.
 
-The dialects share most of their syntax and differ where it is easily missed: `$` ignores a last line break in Python
-and not in RE2, `\d`, `\w` and `\b` know Unicode in Python, `\s` has a vertical tab in Python only, `{,3}` is a
-quantifier in Python and a text in RE2.
+The dialects share most of their syntax, with subtle differences: `$` ignores a trailing line break in Python but not in
+RE2, `\d`, `\w` and `\b` match Unicode in Python, `\s` matches a vertical tab in Python only, `{,3}` is a quantifier in
+Python and literal text in RE2.
 """
 
 import re
@@ -26,12 +26,12 @@ _REPEAT_LIMIT: Final = 1000
 
 
 class PatternError(ValueError):
-    """A regular expression that RE2 or Python does not know, or that they read differently."""
+    """A regular expression that RE2 or Python does not support, or that they interpret differently."""
 
 
 @cache
 def compiled(regex: str) -> re.Pattern[str]:
-    r"""The expression for `search` in Python, with the meaning that it has for the API server.
+    r"""The expression compiled for `search` in Python, with the meaning that it has in the API server.
 
     Raises:
         PatternError: look-around, back-references, possessive quantifiers, inline flags, Unicode and POSIX classes,
@@ -64,7 +64,7 @@ def _translation(regex: str, token: re.Match[str], *, inside: bool) -> str:
         case "open" | "close" | "other":
             return text
     raise PatternError(
-        f"{regex!r} has {text!r} at {token.start()}, which RE2 and Python do not share; write it otherwise"
+        f"{regex!r} has {text!r} at {token.start()}, which RE2 and Python do not share; rewrite the pattern"
     )
 
 

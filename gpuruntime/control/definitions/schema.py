@@ -1,14 +1,14 @@
 """Structural OpenAPI v3 schemas from Struct types.
 
-What the type says is what the server stores, both ways:
+The schema matches the Python type in both directions:
 
-- A field without Python default is required. `X | None = None` is optional, and not nullable: the server takes an
-  explicit null for an absent field.
-- Every other default is the server's default too, because encoding leaves out a field that equals its default. Empty
-  tuples and maps need none: absent means the same. A Struct as default is one if it has defaults inside.
-- `int` is a 64-bit integer; `float` takes integers as well; `str | int` is int-or-string. `Any` takes any JSON, null
-  included.
-- Fields that the type does not know are pruned, except under `PreserveUnknown`, `Any` and `FrozenDict[str, Any]`.
+- A field without a Python default is required. `X | None = None` is optional and not nullable: the server treats an
+  explicit null as absent.
+- Every other default is also the server's default, because encoding omits a field that equals its default. Empty tuples
+  and maps need no default: absence means the same. A Struct is a default only if it has defaults inside.
+- `int` is a 64-bit integer; `float` accepts integers as well; `str | int` is int-or-string. `Any` accepts any JSON,
+  including null.
+- Unknown fields are pruned, except under `PreserveUnknown`, `Any` and `FrozenDict[str, Any]`.
 """
 
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ from gpuruntime.meta.structs import default_of, forgotten_field, wire_name
 __all__ = ["TYPE", "schema_of"]
 
 TYPE: Final = "x-type"
-"""Where a schema with types has the type that it is of."""
+"""The key of the Python type in a schema that was made with `typed`."""
 
 _SCALARS: Final[dict[Any, dict[str, Any]]] = {
     bool: {"type": "boolean"},
@@ -60,7 +60,7 @@ _TYPE_FIELDS: Final = {
     },
     "kind": {"type": "string", "description": "The kind of this object."},
 }
-# What users and tools take for objects in every kind, and what could not grow if it were something else.
+# Users and tools expect these to be objects in every kind, and only objects can get more fields.
 _OBJECTS: Final = frozenset({"spec", "status"})
 
 
@@ -69,7 +69,7 @@ class _Place:
     path: str
     described: bool
     inside: tuple[type, ...] = ()
-    # Whether the server knows which old value belongs to a new one: not inside lists, unless their items have keys.
+    # Whether the server can correlate a new value with its old one: not inside lists, unless their items have keys.
     correlated: bool = True
     typed: bool = False
 
@@ -78,13 +78,13 @@ class _Place:
 
 
 def schema_of(cls: type[Struct], *, described: bool = True, typed: bool = False) -> dict[str, Any]:
-    """The schema of a type, in plain dicts and lists; of a kind, with `apiVersion`, `kind` and `metadata`.
+    """The schema of a type as plain dicts and lists; that of a kind has `apiVersion`, `kind` and `metadata`.
 
-    Descriptions are read from source files; without `described` none is read. With `typed`, the schema of each type
-    inside has that type itself at `TYPE`, for those who give each type a schema of its own.
+    Descriptions are read from source files, unless `described` is false. With `typed`, the schema of each nested type
+    has the Python type at `TYPE`, for documents that give each type a schema of its own.
 
     Raises:
-        DefinitionError: the type has no schema, such as one that contains itself; the message names the field.
+        DefinitionError: the type has no schema, such as a recursive one; the message names the field.
     """
     return _struct(cls, _Place(cls.__qualname__, described, typed=typed))
 
@@ -93,7 +93,7 @@ def _struct(cls: type[Struct], place: _Place) -> dict[str, Any]:
     if cls in place.inside:
         raise DefinitionError(
             place.path,
-            f"{cls.__qualname__} contains itself, a schema cannot; use FrozenDict[str, Any] for the inner one",
+            f"{cls.__qualname__} is recursive, which a schema cannot be; use FrozenDict[str, Any] for the inner one",
         )
     inner = evolve(place, inside=(*place.inside, cls))
     attrs.resolve_types(cls)
@@ -171,7 +171,7 @@ class _Field:
         return schema
 
     def _default(self, schema: dict[str, Any], owner: type[Struct]) -> Any:
-        """The server's default, or None. A default of null would be none."""
+        """The server's default, or None: null is not a default."""
         declared = [rule.value for rule in self.rules if isinstance(rule, Default)]
         if declared and self.required:
             raise DefinitionError(self.place.path, "is Required and has a Default, which fills it in; drop one")
@@ -181,8 +181,8 @@ class _Field:
                     self.place.path, f"Default({declared[0]!r}) beside the Python default {self.default!r}; drop one"
                 )
             return thaw(declared[0])
-        # Absent metadata of an embedded object is "", 0 or empty in Python, and stays absent on the server. A status
-        # is the controller's to write, and has no default.
+        # Absent metadata of an embedded object is "", 0 or empty in Python, and stays absent on the server. A status is
+        # written by the controller and has no default.
         is_status = self.wire == "status" and issubclass(owner, TypedObject)
         if self.required or self.default is NOTHING or self.default is None or owner is ObjectMeta or is_status:
             return None
@@ -193,7 +193,7 @@ class _Field:
 
 
 def _peeled(annotation: Any) -> tuple[Any, tuple[Any, ...], bool]:
-    """The type without `Annotated` and `None`, the rules of all layers, and whether None was among its members."""
+    """The type without `Annotated` and `None`, the rules of all layers, and whether it may be None."""
     rules: tuple[Any, ...] = ()
     nullable = False
     while True:
@@ -275,7 +275,7 @@ def _scalar_choice(target: Any, place: _Place) -> dict[str, Any]:
         return {**_SCALARS[kinds.pop()], "enum": choices}
     raise DefinitionError(
         place.path,
-        f"has type {target}, which no schema can say; expected a scalar, choices of one type, Any, Struct, "
+        f"has type {target}, which a schema cannot express; expected a scalar, choices of one type, Any, Struct, "
         "tuple[X, ...], FrozenDict[str, X], str | int or int | float",
     )
 
@@ -293,7 +293,7 @@ def _plain(value: Any) -> Any:
 
 
 def _require_fields(cls: type[Struct]) -> None:
-    """Refuse a class that forgot its decorator: attrs would not know its fields, and the schema would be empty."""
+    """Refuse a class without its decorator: attrs would not know its fields, and the schema would be empty."""
     forgotten = forgotten_field(cls)
     if forgotten is not None:
-        raise DefinitionError(forgotten, f"is no field; decorate {forgotten.rpartition('.')[0]} with @frozen")
+        raise DefinitionError(forgotten, f"is not a field; decorate {forgotten.rpartition('.')[0]} with @frozen")

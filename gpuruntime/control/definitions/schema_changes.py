@@ -1,4 +1,4 @@
-"""Two structural schemas compared: what the newer one refuses, drops or reads differently."""
+"""Breaking changes between two structural schemas: what the new one refuses, drops or interprets differently."""
 
 from collections.abc import Iterator
 from typing import Any, Final, Literal
@@ -20,10 +20,10 @@ _AT_MOST: Final = ("maximum", "maxLength", "maxItems", "maxProperties")
 
 @frozen
 class Breakage:
-    """One change that hurts: where in the definition, and how, in a sentence.
+    """One breaking change: its path in the definition, and the problem.
 
-    "breaking" loses or refuses data, or fails programs, that the old definition allowed; "warning" may, depending on
-    the objects there are.
+    "breaking" means that data that the old definition allowed is lost or refused, or that clients fail; "warning" means
+    that this depends on the stored objects.
     """
 
     severity: Literal["breaking", "warning"]
@@ -35,11 +35,11 @@ class Breakage:
 
 
 def schema_breakages(old: dict[str, Any], new: dict[str, Any], path: str) -> Iterator[Breakage]:
-    """The changes from one schema to the other, from the outside in."""
+    """The breaking changes from one schema to the other, outermost first."""
     before, after = _kind(old), _kind(new)
     if before != after:
-        if (before, after) in _WIDER or after == "free":
-            yield Breakage("warning", path, f"changes from {before} to {after}: programs may meet values of a new type")
+        if (before, after) in _WIDER or after == "untyped":
+            yield Breakage("warning", path, f"changes from {before} to {after}: clients may get values of a new type")
         else:
             yield Breakage("breaking", path, f"changes from {before} to {after}: stored values have the wrong type")
             return
@@ -58,7 +58,7 @@ def schema_breakages(old: dict[str, Any], new: dict[str, Any], path: str) -> Ite
 
 
 def _values(old: dict[str, Any], new: dict[str, Any], path: str) -> Iterator[Breakage]:
-    # On a string with a format they only refuse lists.
+    # On a string with a format these keywords only refuse lists.
     skipped = {"minItems", "maxItems"} if new.get("type") == "string" else set()
     for keyword in (*_AT_LEAST, *_AT_MOST):
         before, after = old.get(keyword), new.get(keyword)
@@ -72,7 +72,7 @@ def _values(old: dict[str, Any], new: dict[str, Any], path: str) -> Iterator[Bre
             yield _narrower(path, keyword, before, after)
     for keyword in _OPAQUE:
         if old.get(keyword) != new.get(keyword) and not new.get(INT_OR_STRING):
-            yield Breakage("warning", path, f"has another {keyword}, which is not understood: see what it refuses")
+            yield Breakage("warning", path, f"has a changed {keyword}, which is not analysed: check what it refuses")
     if old.get("nullable") and not new.get("nullable"):
         yield Breakage("breaking", path, "can no longer be null: a stored null is dropped")
     yield from _choices(old.get("enum"), new.get("enum"), path)
@@ -86,7 +86,7 @@ def _choices(old: list[Any] | None, new: list[Any] | None, path: str) -> Iterato
             if choice not in new:
                 yield Breakage("breaking", path, f"no longer allows {choice!r}: stored objects may have it")
     if old is not None and any(choice not in old for choice in new or ["anything else"]):
-        yield Breakage("warning", path, "allows more choices: programs that know the old ones may meet others")
+        yield Breakage("warning", path, "allows more choices: clients may get values that they do not know")
 
 
 def _narrower(path: str, keyword: str, before: Any, after: Any) -> Breakage:
@@ -98,7 +98,7 @@ def _defaults(old: dict[str, Any], new: dict[str, Any], path: str) -> Iterator[B
     before, after = old.get("default"), new.get("default")
     if before != after:
         was, now = ("none" if default is None else repr(default) for default in (before, after))
-        yield Breakage("warning", path, f"has default {now}, was {was}: objects that leave it out change their meaning")
+        yield Breakage("warning", path, f"has default {now}, was {was}: the meaning of objects that omit it changes")
 
 
 def _ownership(old: dict[str, Any], new: dict[str, Any], path: str) -> Iterator[Breakage]:
@@ -134,9 +134,9 @@ def _fields(old: dict[str, Any], new: dict[str, Any], path: str) -> Iterator[Bre
             yield from schema_breakages(schema, after[name], f"{path}.{name}")
             continue
         twins = [other for other, twin in added.items() if _bare(twin) == _bare(schema)]
-        hint = f" (renamed to {twins[0]}? values do not move)" if len(twins) == 1 else ""
-        loss = "it is kept, but no longer checked" if keeps else "stored values are dropped"
-        yield Breakage("warning" if keeps else "breaking", f"{path}.{name}", f"is gone: {loss}{hint}")
+        hint = f" (renamed to {twins[0]}? values are not migrated)" if len(twins) == 1 else ""
+        loss = "stored values are kept, but not validated" if keeps else "stored values are dropped"
+        yield Breakage("warning" if keeps else "breaking", f"{path}.{name}", f"was removed: {loss}{hint}")
     for name in new.get("required", ()):
         if name not in old.get("required", ()) and "default" not in after.get(name, {}):
             yield Breakage(
@@ -152,4 +152,4 @@ def _bare(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _kind(schema: dict[str, Any]) -> str:
-    return "int-or-string" if schema.get(INT_OR_STRING) else str(schema.get("type", "free"))
+    return "int-or-string" if schema.get(INT_OR_STRING) else str(schema.get("type", "untyped"))

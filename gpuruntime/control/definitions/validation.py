@@ -1,4 +1,4 @@
-"""The rules of a type checked in Python, with the verdict that the API server would give."""
+"""Validation of values against the rules of a type, with the same verdict as the API server."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -23,11 +23,11 @@ __all__ = ["UncheckedRule", "Violation", "unchecked_rules", "violations"]
 
 @frozen
 class Violation:
-    """One rule that a value breaks.
+    """One rule that a value violates.
 
-    `path` is "" for the value itself and else like "spec.ports[0].name". `rule` is the keyword of the schema
-    ("maximum", "required", ...), or "unknown" for a field that the server would not keep. `found` never quotes
-    what is in a sensitive field.
+    `path` is "" for the value itself, or a path like "spec.ports[0].name". `rule` is the keyword of the schema
+    ("maximum", "required", ...), or "unknown" for a field that the server would prune. `found` never quotes the value
+    of a sensitive field.
     """
 
     path: str
@@ -50,16 +50,17 @@ class UncheckedRule:
 def violations(
     value: Struct | Mapping[str, Any], cls: type[Struct], *, most: int | None = None
 ) -> tuple[Violation, ...]:
-    """Every rule of the type that a value breaks, all at once; none if the API server would store it.
+    """All rules of the type that a value violates; empty if the API server would accept it.
 
-    With `most`, no more than so many: a value of a stranger may break sixty thousand.
+    `most` limits the number of violations: an untrusted value may have tens of thousands.
 
-    The value is an object of the type, or JSON that shall become one. It is checked as the server would with strict
-    field validation: nulls of optional fields count as absent, defaults are filled in first, unknown fields are faults.
+    The value is an object of the type, or JSON to be decoded to one. It is validated as by a server with strict field
+    validation: nulls of optional fields count as absent, defaults are filled in first, unknown fields are violations.
 
-    Caveats: `unchecked_rules` are not looked at, nor are `metadata`, `apiVersion` and `kind` of the object itself. The
-    server takes a number for whole if it is so within a billionth; here it must be. In a field that is scaled the
-    server does not even take 1.0.
+    Caveats:
+        `unchecked_rules` are not checked, nor are `metadata`, `apiVersion` and `kind` of the object itself. The server
+        accepts a number as an integer if it is one within a billionth; here it must be exact. In a field of the scale
+        subresource the server refuses even 1.0.
     """
     schema = _schema(cls)
     wire = encode(value) if isinstance(value, Struct) else value
@@ -68,7 +69,7 @@ def violations(
 
 
 def unchecked_rules(cls: type[Struct]) -> tuple[UncheckedRule, ...]:
-    """What `violations` leaves to the API server: CEL, immutability, rare formats, metadata of embedded objects."""
+    """The rules that only the API server checks: CEL, immutability, rare formats, metadata of embedded objects."""
     return tuple(_unchecked(_schema(cls), ""))
 
 
@@ -87,7 +88,7 @@ def _violation(finding: Finding, cls: type[Struct]) -> Violation:
 
 
 def _is_secret(target: Any, steps: tuple[str | int, ...]) -> bool:
-    """Whether a sensitive field is on the way from a type down these steps."""
+    """Whether the path from a type down these steps goes through a sensitive field."""
     for step in steps:
         args = [argument for argument in get_args(target) if argument not in {NoneType, Ellipsis}]
         if is_struct(target):

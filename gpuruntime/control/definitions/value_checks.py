@@ -1,4 +1,4 @@
-"""A JSON value held against a structural schema, as the API server does it."""
+"""Validation of a JSON value against a structural schema, as in the API server."""
 
 import json
 import math
@@ -14,7 +14,7 @@ from gpuruntime.control.definitions.patterns import compiled
 __all__ = ["Finding", "findings"]
 
 _INT64: Final = range(-(2**63), 2**63)
-# The server takes 1.0 for whole, up to where doubles begin to skip integers.
+# The server accepts 1.0 as an integer, up to where doubles begin to skip integers.
 _EXACT_FLOAT: Final = 2**53 - 1
 _SHOWN: Final = 80
 _FREE: Final[dict[str, Any]] = {PRESERVE_UNKNOWN: True, "nullable": True}
@@ -31,7 +31,7 @@ _NAMES: Final = {
 
 @frozen
 class Finding:
-    """A rule that a value breaks: where, as steps and as text, which, and both sides of it."""
+    """A rule that a value violates: its path as steps and as text, the rule, what was found and what is expected."""
 
     steps: tuple[str | int, ...]
     path: str
@@ -44,9 +44,9 @@ class Finding:
 
 
 def findings(value: Any, schema: dict[str, Any], *, is_kind: bool = False) -> Iterator[Finding]:
-    """What is wrong with a value to which defaults have been applied, in the order of the schema.
+    """The rules that a value violates after defaulting, in the order of the schema.
 
-    `is_kind` is for whole Kubernetes objects, the metadata of which is checked elsewhere.
+    `is_kind` is for whole Kubernetes objects, whose metadata is validated elsewhere.
     """
     if value is None:
         if not schema.get("nullable"):
@@ -98,7 +98,7 @@ def _is_number(value: Any) -> bool:
 def _of_string(value: str, schema: dict[str, Any]) -> Iterator[Finding]:
     yield from _bounds(value, len(value), schema, "minLength", "maxLength", "characters")
     if len(value) > schema.get("maxLength", math.inf):
-        # As the server does it. A pattern may take long on a text without end.
+        # As in the server. A pattern may take long on a very long text.
         return
     if "pattern" in schema and not compiled(schema["pattern"]).search(value):
         yield _finding("pattern", value, f"a match of {schema['pattern']}")
@@ -110,7 +110,7 @@ def _of_string(value: str, schema: dict[str, Any]) -> Iterator[Finding]:
 def _of_list(value: list[Any], schema: dict[str, Any]) -> Iterator[Finding]:
     yield from _bounds(value, len(value), schema, "minItems", "maxItems", "items")
     if len(value) > schema.get("maxItems", math.inf):
-        # It is refused whatever its items are, and there may be very many.
+        # It is refused anyway, and there may be very many items.
         return
     for index, item in enumerate(value):
         for finding in findings(item, schema.get("items", _FREE)):
@@ -126,7 +126,7 @@ def _of_list(value: list[Any], schema: dict[str, Any]) -> Iterator[Finding]:
 
 
 def _identity(item: Any, schema: dict[str, Any]) -> Any:
-    """What no two items of a set or map may have in common; None if there is no such thing."""
+    """The key by which items of a set or map must be unique; None for other lists."""
     match schema.get("x-kubernetes-list-type"):
         case "set":
             return _typed(item)
@@ -137,14 +137,14 @@ def _identity(item: Any, schema: dict[str, Any]) -> Any:
 
 
 def _typed(item: Any) -> tuple[type, Any]:
-    # True is not 1, as it would be in a set of Python values; and orjson writes no integer above 64 bits.
+    # In a Python set True equals 1. orjson cannot encode integers above 64 bits.
     return type(item), json.dumps(item, sort_keys=True)
 
 
 def _of_object(value: dict[str, Any], schema: dict[str, Any], *, is_kind: bool) -> Iterator[Finding]:
     yield from _bounds(value, len(value), schema, "minProperties", "maxProperties", "entries")
     properties, others = schema.get("properties", {}), schema.get("additionalProperties")
-    # The server checks the metadata of an object by rules that no schema has.
+    # The server validates the metadata of an object by rules that are in no schema.
     implied = {"metadata"} if is_kind else set()
     for key in schema.get("required", ()):
         if key not in value:
@@ -180,7 +180,7 @@ def _expected_type(schema: dict[str, Any]) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A scalar as JSON, cut where it is long; what a list or object holds is not shown, it may be secret."""
+    """A scalar as JSON, truncated; the content of lists and objects is not shown, because it may be secret."""
     if isinstance(value, list):
         return f"a list of {len(value)}"
     if isinstance(value, dict):

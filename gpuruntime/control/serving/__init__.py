@@ -1,1 +1,1 @@
-"""The HTTP server in the manager's loop: listener, connections, limits."""
+"""HTTP servers in the manager's loop, with limits on connections, and graceful shutdown."""

@@ -1,24 +1,27 @@
-"""What is answered to bytes on a connection that are no HTTP request: no application gets to see them.
+"""Responses to requests that never reach the application: malformed HTTP, or no free connection.
 
-An application may still say it in its own words::
+They are plain text, unless the application sets a format of its own::
 
-    app[UNREADABLE] = Unreadable(lambda status, reason: web.json_response({"error": reason}, status=status))
+    app[ERROR_RESPONSE] = lambda status, reason: web.json_response({"error": reason}, status=status)
 """
 
 from collections.abc import Callable
 from typing import Final
 
 from aiohttp import web
-from attrs import frozen
 
-__all__ = ["UNREADABLE", "Unreadable"]
+__all__ = ["ERROR_RESPONSE", "ErrorResponse", "error_response_of"]
 
+ErrorResponse = Callable[[int, str], web.Response]
+"""Builds a response from a status and a reason. The reason may quote what the client sent."""
 
-@frozen
-class Unreadable:
-    """How an application answers what it does not get to see: from a status and a reason, which quotes what came."""
-
-    answer: Callable[[int, str], web.Response]
+ERROR_RESPONSE: Final[web.AppKey[ErrorResponse]] = web.AppKey("gpuruntime_error_response")
 
 
-UNREADABLE: Final = web.AppKey("gpuruntime_unreadable", Unreadable)
+def error_response_of(app: web.Application) -> ErrorResponse:
+    """The error responses of an application."""
+    return app.get(ERROR_RESPONSE, _plain_text)
+
+
+def _plain_text(status: int, reason: str) -> web.Response:
+    return web.Response(status=status, text=reason)

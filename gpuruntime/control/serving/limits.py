@@ -1,4 +1,4 @@
-"""How many connections a site holds at a time, and how long one may take for what it does."""
+"""Limits of an HTTP site: the number of connections, and timeouts."""
 
 import resource
 from ipaddress import IPv6Address, ip_address
@@ -14,11 +14,11 @@ __all__ = [
     "open_files_limit",
 ]
 
-_USUAL: Final = 10_000
+_DEFAULT_CONNECTIONS: Final = 10_000
 _UNLIMITED: Final = 2**20
-# Requests to the API server, watches, probes, logs and certificates need descriptors while all callers are connected.
-_LEAST_RESERVE: Final = 128
-_PREFIX_OF_A_HOST: Final = 64
+# Requests to the API server, watches, probes, logs and certificates need descriptors even at the connection limit.
+_MIN_RESERVE: Final = 128
+_IPV6_HOST_PREFIX: Final = 64
 
 
 @frozen
@@ -26,19 +26,19 @@ class HttpLimits:
     """The limits of a site.
 
     Args:
-        connections: at most this many at a time; None is 10,000. There are never more than three quarters of the
-            descriptors that the process may open, of which 128 are kept back at least and half at most.
-        per_address: at most this many from one address; None is three quarters of `connections`. An IPv6 address
-            counts as its /64 network.
-        handshake_seconds: for the TLS handshake.
-        head_seconds: from the first byte of a request, or from the begin of a connection, to the end of the headers.
-        idle_seconds: how long a connection waits for its next request.
-        send_seconds: for an answer to be taken by its reader. Streams write as long as they like.
-        linger_seconds, linger_bytes: how long and how much of an unread body is received and dropped after the answer,
-            so that its sender can read the answer before the connection closes.
+        connections: maximum number of open connections; None means 10,000. A quarter of the file descriptors of the
+            process is reserved for other uses: at least 128, at most half of them.
+        per_address: maximum number of connections from one address; None means three quarters of `connections`. An
+            IPv6 address counts as its /64 network.
+        handshake_seconds: timeout of the TLS handshake.
+        head_seconds: timeout from the start of a connection or the first byte of a request to the end of its headers.
+        idle_seconds: keep-alive timeout.
+        send_seconds: timeout for the client to receive a response. Streams are not limited.
+        linger_seconds, linger_bytes: how long and how much of an unread body is received and discarded after the
+            response, so that the client can read the response before the connection closes.
 
     Raises:
-        ValueError: a limit below 1.
+        ValueError: a number of connections below 1.
     """
 
     connections: int | None = None
@@ -57,25 +57,26 @@ class HttpLimits:
 
 
 OBSERVABILITY_LIMITS: Final = HttpLimits(connections=32, per_address=24, idle_seconds=30.0)
-"""For probes, metrics and debug pages, which a few callers ask."""
+"""Limits for probes, metrics and debug pages, which have few clients."""
 
 
 def connection_counts(limits: HttpLimits, open_files: int) -> tuple[int, int]:
-    """How many connections there may be in all and per address, in a process that may open this many files."""
-    reserve = min(max(_LEAST_RESERVE, open_files // 4), open_files // 2)
-    total = max(1, min(_USUAL if limits.connections is None else limits.connections, open_files - reserve))
+    """The maximum number of connections in total and per address, in a process that may open this many files."""
+    reserve = min(max(_MIN_RESERVE, open_files // 4), open_files // 2)
+    wanted = _DEFAULT_CONNECTIONS if limits.connections is None else limits.connections
+    total = max(1, min(wanted, open_files - reserve))
     each = limits.per_address if limits.per_address is not None else max(1, total * 3 // 4)
     return total, min(each, total)
 
 
 def open_files_limit() -> int:
-    """How many files this process may open."""
+    """The number of files that this process may open."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return _UNLIMITED if soft == resource.RLIM_INFINITY else soft
 
 
 def address_group(host: str) -> str:
-    """What a remote address is counted as: IPv4 as it is, IPv6 by the network of which one host has all."""
+    """The group in which a remote address is counted: an IPv4 address itself, the /64 network of an IPv6 address."""
     try:
         address = ip_address(host.partition("%")[0])
     except ValueError:
@@ -84,5 +85,5 @@ def address_group(host: str) -> str:
         return str(address)
     if address.ipv4_mapped is not None:
         return str(address.ipv4_mapped)
-    kept = int(address) >> (128 - _PREFIX_OF_A_HOST) << (128 - _PREFIX_OF_A_HOST)
-    return f"{IPv6Address(kept)}/{_PREFIX_OF_A_HOST}"
+    network = int(address) >> (128 - _IPV6_HOST_PREFIX) << (128 - _IPV6_HOST_PREFIX)
+    return f"{IPv6Address(network)}/{_IPV6_HOST_PREFIX}"

@@ -1,4 +1,4 @@
-"""Accepting connections: each is counted from its first moment, the TLS handshake included."""
+"""The listener: accepts connections within limits, counted from before the TLS handshake."""
 
 import asyncio
 import errno
@@ -17,20 +17,20 @@ from gpuruntime.control.serving.limits import HttpLimits, address_group, connect
 __all__ = ["Listener", "listening_sockets"]
 
 _LOG = logging.getLogger(__name__)
-# Thousands may come at once; a client that finds the queue full tries again a second later.
+# Thousands of clients may connect at once; if the backlog is full, a client retries only after a second.
 _BACKLOG: Final = 4096
-# Evicted connections are closed in the next turn of the loop: until then both hold a descriptor.
-_ACCEPTED_AT_ONCE: Final = 16
+# Evicted connections are closed in the next iteration of the loop: until then both hold a descriptor.
+_ACCEPT_BATCH: Final = 16
 _PAUSE_SECONDS: Final = 0.1
-_QUIET_SECONDS: Final = 10.0
-_GONE_ALREADY: Final = (BlockingIOError, InterruptedError, ConnectionAbortedError)
+_LOG_INTERVAL_SECONDS: Final = 10.0
+_NOTHING_TO_ACCEPT: Final = (BlockingIOError, InterruptedError, ConnectionAbortedError)
 
 
 async def listening_sockets(host: str, port: int) -> list[socket.socket]:
-    """Sockets that listen on every address that a host name stands for, as far as this machine has them.
+    """Sockets that listen on every address of a host name that this machine has.
 
     Raises:
-        OSError: there is none that can be listened on.
+        OSError: none of the addresses can be listened on.
     """
     found = await _resolved(host, port)
     sockets: list[socket.socket] = []
@@ -74,12 +74,12 @@ def _listening(opened: socket.socket, address: Any) -> socket.socket:
 
 
 class Listener:
-    """Accepts connections on sockets for the length of an `async with` block.
+    """Accepts connections on sockets during an `async with` block.
 
     Guarantees:
-        No more are open than the limits allow: one that waits gives way to a new one, and where all serve requests the
-        new one gets `refusal` (without TLS; with TLS it is closed). A process that can open no more files goes on
-        accepting when it can.
+        The limits hold: an idle connection is evicted for a new one. If all serve requests, the new one gets `refusal`
+        and is closed; with TLS it is closed without a response. A process without free file descriptors continues to
+        accept when there are some.
     """
 
     def __init__(
@@ -101,8 +101,8 @@ class Listener:
         total, each = connection_counts(limits, open_files_limit())
         self._table: ConnectionTable[Connection] = ConnectionTable(total, each)
         self._pauses: dict[int, asyncio.TimerHandle] = {}
-        self._quiet_until = 0.0
-        self._welcoming: set[asyncio.Task[None]] = set()
+        self._next_log_at = 0.0
+        self._opening: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> None:
         self._counters.watch(self._table, self._table.total)
@@ -118,33 +118,33 @@ class Listener:
             listening.close()
         # A task that is cancelled before its first step would leave its socket open.
         await asyncio.sleep(0)
-        for task in self._welcoming:
+        for task in self._opening:
             task.cancel()
-        if self._welcoming:
-            await asyncio.wait(self._welcoming)
+        if self._opening:
+            await asyncio.wait(self._opening)
 
     def _resume(self, listening: socket.socket) -> None:
         self._pauses.pop(listening.fileno(), None)
         asyncio.get_running_loop().add_reader(listening, self._accept, listening)
 
     def _pause(self, listening: socket.socket, error: OSError) -> None:
-        """Stop accepting for a moment: the cause does not go away by trying again at once."""
+        """Stop accepting for a moment, because an immediate retry would fail again."""
         loop = asyncio.get_running_loop()
         loop.remove_reader(listening)
         self._pauses[listening.fileno()] = loop.call_later(_PAUSE_SECONDS, self._resume, listening)
         self._counters.refused("descriptors")
         with suppress(TableFullError):
-            for _ in range(_ACCEPTED_AT_ONCE):
-                self._evict(self._table.oldest_waiting())
-        if loop.time() >= self._quiet_until:
-            self._quiet_until = loop.time() + _QUIET_SECONDS
-            _LOG.warning("connections cannot be accepted for a moment", extra={"error": str(error)})
+            for _ in range(_ACCEPT_BATCH):
+                self._evict(self._table.longest_idle())
+        if loop.time() >= self._next_log_at:
+            self._next_log_at = loop.time() + _LOG_INTERVAL_SECONDS
+            _LOG.warning("cannot accept connections, pausing", extra={"error": str(error)})
 
     def _accept(self, listening: socket.socket) -> None:
-        for _ in range(_ACCEPTED_AT_ONCE):
+        for _ in range(_ACCEPT_BATCH):
             try:
                 accepted, peer = listening.accept()
-            except _GONE_ALREADY:
+            except _NOTHING_TO_ACCEPT:
                 return
             except OSError as error:
                 self._pause(listening, error)
@@ -154,24 +154,24 @@ class Listener:
 
     def _admit(self, accepted: socket.socket, address: str) -> None:
         try:
-            giving_way = self._table.giving_way(address)
+            to_evict = self._table.to_evict(address)
         except TableFullError as full:
             self._counters.refused(full.reason)
             self._refuse(accepted)
             return
-        if giving_way is not None:
-            self._evict(giving_way)
+        if to_evict is not None:
+            self._evict(to_evict)
         connection = Connection(self._table, self._counters, accepted.close)
         self._table.add(connection, address)
-        task = asyncio.get_running_loop().create_task(self._welcome(accepted, connection))
-        self._welcoming.add(task)
-        task.add_done_callback(self._welcoming.discard)
+        task = asyncio.get_running_loop().create_task(self._open(accepted, connection))
+        self._opening.add(task)
+        task.add_done_callback(self._opening.discard)
 
-    async def _welcome(self, accepted: socket.socket, connection: Connection) -> None:
+    async def _open(self, accepted: socket.socket, connection: Connection) -> None:
         if accepted.fileno() < 0:
-            return  # it has given way already
-        welcoming = asyncio.current_task()
-        connection.close = lambda: _cancel(welcoming)
+            return  # already evicted
+        opening = asyncio.current_task()
+        connection.close = lambda: _cancel(opening)
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
                 lambda: self._handler_of(connection),
@@ -180,11 +180,11 @@ class Listener:
                 ssl_handshake_timeout=self._limits.handshake_seconds if self._tls else None,
             )
         except ConnectionAbortedError:
-            # How the loop words a handshake that takes too long.
+            # The loop's error for a TLS handshake that timed out.
             self._counters.timed_out("handshake")
             connection.lost()
         except OSError:
-            # The caller went away, or speaks no TLS.
+            # The client disconnected, or does not speak TLS.
             connection.lost()
         except BaseException:
             connection.lost()
@@ -198,7 +198,7 @@ class Listener:
     def _refuse(self, accepted: socket.socket) -> None:
         with accepted, suppress(OSError):
             if self._tls is None:
-                # What has come already is taken off, or the kernel would take the answer back with a reset.
+                # With unread data in the socket, the kernel would reset the connection and discard the response.
                 with suppress(BlockingIOError):
                     accepted.recv(2**16)
                 accepted.send(self._refusal())

@@ -1,4 +1,4 @@
-"""Serving HTTP from the manager's loop."""
+"""HTTP sites: applications served from the manager's loop."""
 
 import asyncio
 import socket
@@ -11,7 +11,7 @@ from typing import Final
 from aiohttp import web
 from attrs import evolve, field, frozen
 
-from gpuruntime.control.serving.bad_requests import UNREADABLE
+from gpuruntime.control.serving.bad_requests import error_response_of
 from gpuruntime.control.serving.connection import ConnectionRunner
 from gpuruntime.control.serving.connection_counters import ConnectionCounters
 from gpuruntime.control.serving.limits import HttpLimits
@@ -20,11 +20,11 @@ from gpuruntime.control.serving.listener import Listener, listening_sockets
 __all__ = ["HttpAddress", "HttpSite", "ListenError", "serving"]
 
 _RETRY_SECONDS: Final = 2
-_NO_ROOM: Final = f"all connections are in use; expected to be asked again in {_RETRY_SECONDS} seconds"
+_NO_FREE_CONNECTION: Final = f"all connections are in use; retry in {_RETRY_SECONDS} seconds"
 
 
 class ListenError(Exception):
-    """The address cannot be listened on; the message says why."""
+    """The server cannot listen on the address; the message says why."""
 
 
 _LAST_PORT = 65535
@@ -32,7 +32,7 @@ _LAST_PORT = 65535
 
 @frozen
 class HttpAddress:
-    """Where to listen; port 0 is any free one."""
+    """An address to listen on; port 0 means any free port."""
 
     host: str = "127.0.0.1"
     port: int = field(default=0)
@@ -50,7 +50,7 @@ class HttpAddress:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine can reach it."""
+        """Whether it is reachable from this machine only."""
         try:
             return ip_address(self.host).is_loopback
         except ValueError:
@@ -67,20 +67,20 @@ async def serving(
     limits: HttpLimits | None = None,
     counters: ConnectionCounters | None = None,
 ) -> AsyncIterator[HttpAddress]:
-    """Serve an application for the length of the block, with `tls` as HTTPS; gives the address with the port it got.
+    """Serve an application during the block, with `tls` as HTTPS; yields the address with the actual port.
 
     Guarantees:
-        When the block is left nothing listens any more; requests under way, also those of which the body is still on
-        its way, get `drain` seconds to end. A handler whose client went away is cancelled. Signals are left alone.
-        Connections keep within `limits`.
+        After the block nothing listens. Requests in flight, including those whose body is still being received, get
+        `drain` seconds to finish. A handler whose client disconnects is cancelled. Signal handlers are not changed. The
+        connections stay within `limits`.
 
     Raises:
-        ListenError: the address cannot be listened on.
+        ListenError: the server cannot listen on the address.
     """
     chosen = limits or HttpLimits()
     runner = ConnectionRunner(app, chosen)
-    inside = _Inside()
-    app.middlewares.insert(0, inside.count)
+    in_flight = _InFlight()
+    app.middlewares.insert(0, in_flight.count)
     await runner.setup()
     try:
         sockets = await _listen(address)
@@ -97,8 +97,8 @@ async def serving(
                 port = int(sockets[0].getsockname()[1])
                 yield evolve(address, port=port, scheme="http" if tls is None else "https")
         finally:
-            # The runner would wait, too, but from its first moment on it throws away what still comes of a request.
-            await inside.left(drain)
+            # The runner would wait, too, but it discards the rest of a body that is still being received.
+            await in_flight.wait(drain)
     finally:
         await runner.cleanup()
 
@@ -112,10 +112,9 @@ async def _listen(address: HttpAddress) -> list[socket.socket]:
 
 
 def _refusal(app: web.Application) -> bytes:
-    """What a connection is answered for which there is no room: it is closed before it says anything."""
-    words = app.get(UNREADABLE)
-    response = web.Response(status=503, text=_NO_ROOM) if words is None else words.answer(503, _NO_ROOM)
-    body = response.body if isinstance(response.body, bytes) else _NO_ROOM.encode()
+    """The response to a connection that is refused: it is sent before any request is read."""
+    response = error_response_of(app)(503, _NO_FREE_CONNECTION)
+    body = response.body if isinstance(response.body, bytes) else _NO_FREE_CONNECTION.encode()
     headers = {
         **response.headers,
         "Content-Length": str(len(body)),
@@ -126,38 +125,38 @@ def _refusal(app: web.Application) -> bytes:
     return f"HTTP/1.1 503 Service Unavailable\r\n{lines}\r\n".encode() + body
 
 
-class _Inside:
-    """The requests that are being answered."""
+class _InFlight:
+    """The number of requests in flight."""
 
     def __init__(self) -> None:
         self._number = 0
-        self._empty = asyncio.Event()
-        self._empty.set()
+        self._none = asyncio.Event()
+        self._none.set()
 
     @web.middleware
     async def count(
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
         self._number += 1
-        self._empty.clear()
+        self._none.clear()
         try:
             return await handler(request)
         finally:
             self._number -= 1
             if not self._number:
-                self._empty.set()
+                self._none.set()
 
-    async def left(self, within: float) -> None:
-        """Returns when there are none, or it takes longer than so many seconds."""
+    async def wait(self, seconds: float) -> None:
+        """Wait until no request is in flight, for at most this long."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(within):
-                await self._empty.wait()
+            async with asyncio.timeout(seconds):
+                await self._none.wait()
 
 
 class HttpSite:
-    """An application on an address, for a manager to run, within limits.
+    """An application on an address, run by a manager.
 
-    Requests under way at its end get `drain` seconds.
+    At shutdown, requests in flight get `drain` seconds to finish.
     """
 
     def __init__(
@@ -181,24 +180,24 @@ class HttpSite:
 
     @property
     def bound(self) -> HttpAddress:
-        """Where it listens.
+        """The address with the actual port.
 
         Raises:
-            RuntimeError: it does not listen now.
+            RuntimeError: the site is not listening.
         """
         if self._bound is None:
-            raise RuntimeError(f"{self._address.url} is not served now")
+            raise RuntimeError(f"the site on {self._address.url} is not listening")
         return self._bound
 
     async def listening(self) -> None:
-        """Returns when it accepts connections."""
+        """Wait until the site accepts connections."""
         await self._listening.wait()
 
     async def run(self) -> None:
         """Serve until cancelled.
 
         Raises:
-            ListenError: the address cannot be listened on.
+            ListenError: the server cannot listen on the address.
         """
         async with serving(
             self._app,

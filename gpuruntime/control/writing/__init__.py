@@ -1,1 +1,1 @@
-"""Writes that are safe to repeat: real differences only, nothing of others, and no endless fights."""
+"""Idempotent writes: only real differences, only our own objects, and no hot loops."""

@@ -1,4 +1,4 @@
-"""Does a live object already hold what we desire? A comparison that knows what the API server does to objects."""
+"""Comparison of desired and live objects that tolerates defaulting and normalisation by the API server."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,25 +37,24 @@ _NOT_DESIRED: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
 
 
 def differences(desired: Json, live: Json, *, shared: bool = False) -> tuple[str, ...]:
-    """The paths at which the live object is not what is desired; none if there is nothing to write.
+    """The paths at which the live object differs from the desired one; empty if there is nothing to write.
 
-    Both are objects in JSON form. Of the metadata, labels, annotations, finalizers and owner references count; the
-    status does not.
+    Both are objects in JSON form. In the metadata, labels, annotations, finalizers and owner references are compared.
+    The status is not compared.
 
     Guarantees:
-        - The live object may hold more than is desired, such as defaults and labels of others. Containers, their
+        - The live object may have more than is desired, such as defaults and labels of others. Containers, their
           environment, ports, mounts and arguments, volumes, tolerations, selectors, data, rules of network policies
-          and of roles are exactly what is desired, also where we desire none. Objects that are `shared` may have
-          containers, variables and data of others beside ours.
-        - Quantities are compared by amount, ports and percentages whether they are quoted or not, lists with a key
-          such as a name by that key.
-        - null, [] and an empty map are the same as absence; so are false, 0 and "" where the API leaves them out or
-          fills them in, see `field_rules`.
-        - A path names no value: "spec.template.spec.containers[name=web].image".
+          and of roles must be exactly as desired, even if none are desired. `shared` objects may have containers,
+          variables and data of others.
+        - Quantities are compared by amount, ports and percentages quoted or not, lists with a merge key by that key.
+        - null, [] and an empty map equal absence; so do false, 0 and "" where the API omits or defaults them: see
+          `field_rules`.
+        - A path contains no values of fields: "spec.template.spec.containers[name=web].image".
 
     Caveats:
-        A field that we desired once and do not any more is no difference. Of a kind outside the built-in groups it is
-        not known what its server fills in: lists that we do not name are not looked at there.
+        A field that was desired earlier and no longer is, is no difference. The defaulting of kinds outside the
+        built-in groups is unknown: lists that are not desired are ignored there.
     """
     group = str(desired.get("apiVersion", "")).rpartition("/")[0]
     comparison = _Comparison(
@@ -68,14 +67,14 @@ def differences(desired: Json, live: Json, *, shared: bool = False) -> tuple[str
 
 
 def metadata_differences(desired: Json, live: Json) -> tuple[str, ...]:
-    """Those of the differences that are in the metadata."""
+    """The differences in the metadata only."""
     return differences({"metadata": desired.get("metadata")}, {"metadata": live.get("metadata")})
 
 
 class _Place:
-    """Where a value is: the names of the field and of the one around it for the rules, and the path for people.
+    """The position of a value: the names of its field and parent field for the rules, and its path.
 
-    The path is put together when it is asked for. Most values do not differ, so nobody asks.
+    The path is built on demand, because most values do not differ.
     """
 
     __slots__ = ("_mark", "_outer", "name", "parent")
@@ -147,11 +146,11 @@ class _Comparison:
                 continue
             inside = place.field(name)
             filled_in = place.name == "ports" and KEY_DEFAULTS.get(name) == value
-            if not filled_in and not _is_absent(inside, value) and self._is_intruder(place, inside):
+            if not filled_in and not _is_absent(inside, value) and self._is_unwanted(place, inside):
                 yield inside.path
 
-    def _is_intruder(self, place: _Place, inside: _Place) -> bool:
-        """Whether something that we do not name has no business to be there."""
+    def _is_unwanted(self, place: _Place, inside: _Place) -> bool:
+        """Whether a field that is not desired must not be there."""
         if not self.built_in:
             return False
         if place.is_in(CLOSED):
@@ -196,7 +195,7 @@ class _Comparison:
 
 
 def _by_key(name: str, desired: Sequence[Any], live: Sequence[Any]) -> tuple[Json | None, Json | None]:
-    """Both lists as maps from keys to elements, or None where they have no usable key."""
+    """Both lists as maps from merge keys to elements, or None if they have no usable key."""
     for fields in MERGE_KEYS.get(name, ()):
         maps = [_keyed(fields, elements) for elements in (desired, live)]
         if None not in maps:
@@ -227,10 +226,10 @@ def _is_absent(place: _Place, value: Any) -> bool:
 
 
 def _is_equal(desired: Any, live: Any) -> bool:
-    """Whether two values are one and the same JSON, found out quickly; False says nothing."""
+    """A quick check that two values are the same JSON; False does not mean that they differ."""
     if type(desired) in _SCALARS:
         return type(desired) is type(live) and bool(desired == live)
-    # True equals 1 in Python, and 1 equals 1.0, but not as texts.
+    # In Python True equals 1 and 1 equals 1.0, but their JSON differs.
     return bool(desired == live) and orjson.dumps(desired) == orjson.dumps(live)
 
 

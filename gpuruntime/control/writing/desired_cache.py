@@ -1,4 +1,4 @@
-"""What was desired last of each object, so that the same wish is worked out once."""
+"""A cache of desired states, so that an unchanged desired object is encoded and compared once."""
 
 from typing import Any, Final
 
@@ -12,8 +12,10 @@ from gpuruntime.meta.objects import KubeObject, TypedObject
 
 __all__ = ["DesiredState", "DesiredStateCache"]
 
-_KEPT: Final = 2048
-_WHAT_SAYS_IT: Final = (
+_CACHE_SIZE: Final = 2048
+# Equal in two versions of an object, these show that nothing that we write has changed: the server increments the
+# generation with every change outside metadata and status, if the kind has a generation at all.
+_COMPARED: Final = (
     "uid",
     "generation",
     "annotations",
@@ -26,8 +28,9 @@ _WHAT_SAYS_IT: Final = (
 
 @define
 class DesiredState:
-    """A desired object with its owner, as it goes over the wire; `fulfilled` is the live object that was last found to
-    be as desired, if one was. The body is not to be changed.
+    """A desired object with its owner and its JSON, which must not be modified.
+
+    `fulfilled` is the live object that last matched the desired state, if any.
     """
 
     desired: TypedObject | DynamicObject
@@ -36,38 +39,35 @@ class DesiredState:
     fulfilled: KubeObject | None = None
 
     def is_fulfilled_by(self, live: KubeObject) -> bool:
-        """Whether an object is for certain as the one that was last found to be as desired.
-
-        The server counts the states of all but metadata and status, where it counts at all.
-        """
+        """Whether a live object certainly matches, because it equals the one that last matched."""
         if self.fulfilled is None or self.fulfilled is live:
             return self.fulfilled is live
         before, after = self.fulfilled.metadata, live.metadata
-        return bool(after.generation) and all(getattr(before, name) == getattr(after, name) for name in _WHAT_SAYS_IT)
+        return bool(after.generation) and all(getattr(before, name) == getattr(after, name) for name in _COMPARED)
 
 
 @frozen
 class DesiredStateCache:
-    """The wishes of one writer, at most 2,048 of them remembered.
+    """The desired states of one writer, in an LRU of 2,048.
 
-    Objects are frozen: a wish is the same if its desired object is the very one of before.
+    Objects are frozen, so identity of the desired object is enough to reuse an entry.
     """
 
-    marks: OwnershipAnnotations
-    _known: LRU[tuple[ResourceKind, ObjectKey, str], DesiredState] = field(factory=lambda: LRU(_KEPT))
+    annotations: OwnershipAnnotations
+    _known: LRU[tuple[ResourceKind, ObjectKey, str], DesiredState] = field(factory=lambda: LRU(_CACHE_SIZE))
 
     def of(self, desired: TypedObject | DynamicObject, owner: KubeObject | None, mode: str) -> DesiredState:
-        """The wish for an object.
+        """The desired state of an object.
 
         Raises:
-            OwnerError: the owner cannot own it.
-            ValueError: it has no name.
+            OwnerError: the owner cannot own this object.
+            ValueError: the object has no name.
         """
-        place = (desired.kind, desired.key, mode)
-        who = None if owner is None else (owner.kind, owner.key, owner.metadata.uid)
-        known = self._known.get(place)
-        if known is not None and known.desired is desired and known.owner == who:
+        entry = (desired.kind, desired.key, mode)
+        owned_by = None if owner is None else (owner.kind, owner.key, owner.metadata.uid)
+        known = self._known.get(entry)
+        if known is not None and known.desired is desired and known.owner == owned_by:
             return known
-        wish = DesiredState(desired, who, self.marks.put_on(desired_body(desired, owner), owner))
-        self._known.put(place, wish)
-        return wish
+        state = DesiredState(desired, owned_by, self.annotations.put_on(desired_body(desired, owner), owner))
+        self._known.put(entry, state)
+        return state

@@ -1,4 +1,4 @@
-"""What we desire, as it goes over the wire, and the marks by which we know it again."""
+"""The JSON of a desired object, and the ownership annotations on it."""
 
 from base64 import b64encode
 from collections.abc import Mapping
@@ -19,50 +19,52 @@ __all__ = ["SHARED_MAPS", "OwnershipAnnotations", "desired_body", "inner"]
 
 Json = dict[str, Any]
 
-# Maps in which others may have entries beside ours.
+# Maps in which other writers may have entries.
 SHARED_MAPS: Final = (("metadata", "labels"), ("metadata", "annotations"))
 _HASH_LENGTH: Final = 16
 
 
 @frozen
 class OwnershipAnnotations:
-    """The annotations that a manager leaves on what it writes.
+    """The annotations that a writer puts on its objects; their prefix is its field manager.
 
-    "<manager>/desired-hash" is the hash of what was desired: it differs when anything is desired otherwise, also when
-    something is not desired any more. "<manager>/desired-keys" says which entries of shared maps are ours, so that
-    they can be taken back without touching those of others. "<manager>/owner-uid" is the UID of the owner, by which a
-    child is known whatever becomes of its owner references and labels, and "<manager>/owner" its resource and name,
-    such as "widgets.example.org/demo".
+    - "<field manager>/desired-hash": the hash of the desired state. Any change of it, even a removal, changes it.
+    - "<field manager>/desired-keys": our entries of shared maps, so that they can be removed without those of others.
+    - "<field manager>/owner-uid": the UID of the owner. It identifies a child even if its owner references and labels
+      were changed.
+    - "<field manager>/owner": the resource and name of the owner, such as "widgets.example.org/demo".
     """
 
-    manager: str
+    field_manager: str
 
     def __attrs_post_init__(self) -> None:
-        if not is_dns_subdomain(self.manager):
-            raise ValueError(f"expected a DNS name such as widgets.example.org as manager, got {self.manager!r}")
+        if not is_dns_subdomain(self.field_manager):
+            raise ValueError(
+                f"field_manager: expected a DNS name such as widgets.example.org, got {self.field_manager!r}"
+            )
 
     @property
     def hash_name(self) -> str:
-        return f"{self.manager}/desired-hash"
+        return f"{self.field_manager}/desired-hash"
 
     @property
     def keys_name(self) -> str:
-        return f"{self.manager}/desired-keys"
+        return f"{self.field_manager}/desired-keys"
 
     @property
     def owner_name(self) -> str:
-        return f"{self.manager}/owner"
+        return f"{self.field_manager}/owner"
 
     @property
     def owner_uid_name(self) -> str:
-        return f"{self.manager}/owner-uid"
+        return f"{self.field_manager}/owner-uid"
 
     def owner_uid(self, meta: ObjectMeta) -> str:
-        """The UID of the owner that an object was written for, "" if it does not say."""
+        """The UID of the owner that an object was written for, "" without the annotation."""
         return meta.annotations.get(self.owner_uid_name, "")
 
     def owner_key(self, meta: ObjectMeta, kind: ResourceKind) -> ObjectKey | None:
-        """The owner of this kind that an object was written for, None if it does not name one."""
+        """The key of the owner of this kind that an object was written for, None if there is none."""
         name = meta.annotations.get(self.owner_name, "").removeprefix(f"{_resource(kind)}/")
         if not is_dns_subdomain(name):
             return None
@@ -72,37 +74,36 @@ class OwnershipAnnotations:
         """The desired body with the annotations."""
         keys = {".".join(path): sorted(entries) for path in SHARED_MAPS if (entries := inner(body, path))}
         metadata = body["metadata"]
-        marks = {self.hash_name: _hash(body)}
+        added = {self.hash_name: _hash(body)}
         if keys:
-            marks[self.keys_name] = orjson.dumps(keys, option=orjson.OPT_SORT_KEYS).decode()
+            added[self.keys_name] = orjson.dumps(keys, option=orjson.OPT_SORT_KEYS).decode()
         if owner is not None:
-            marks[self.owner_name] = f"{_resource(owner.kind)}/{owner.key.name}"
-            marks[self.owner_uid_name] = owner.metadata.uid
-        annotations = {**metadata.get("annotations", {}), **marks}
+            added[self.owner_name] = f"{_resource(owner.kind)}/{owner.key.name}"
+            added[self.owner_uid_name] = owner.metadata.uid
+        annotations = {**metadata.get("annotations", {}), **added}
         return {**body, "metadata": {**metadata, "annotations": annotations}}
 
     def ours(self, live: Mapping[str, Any], path: tuple[str, ...]) -> frozenset[str]:
-        """The entries of a shared map that we put there when we last wrote; none if that cannot be told."""
+        """The entries of a shared map that our last write set; empty if the annotation is missing or invalid."""
         try:
             known = orjson.loads((inner(live, ("metadata", "annotations")) or {})[self.keys_name])
             entries = frozenset(known.get(".".join(path), ()))
         except (KeyError, TypeError, AttributeError, orjson.JSONDecodeError):
             entries = frozenset()
         names = {self.hash_name, self.keys_name, self.owner_name, self.owner_uid_name}
-        own_marks = names if path == ("metadata", "annotations") else set()
-        return entries | own_marks
+        return entries | names if path == ("metadata", "annotations") else entries
 
 
 def desired_body(desired: TypedObject | DynamicObject, owner: KubeObject | None) -> Json:
-    """The JSON of a desired object without what only a server writes: identity, version, status.
+    """The JSON of a desired object without the fields that only the server writes: UID, resource version, status.
 
     Raises:
-        OwnerError: the owner cannot own it.
-        ValueError: it has no name.
+        OwnerError: the owner cannot own this object.
+        ValueError: the object has no name.
     """
     meta = desired.metadata
     if not meta.name:
-        raise ValueError(f"expected a name for the desired {desired.kind}, got none; generated names are never found")
+        raise ValueError(f"expected a name for the desired {desired.kind}, got none; generateName cannot be looked up")
     if owner is not None:
         meta = set_controller(meta, owner)
     body = encode(desired)
@@ -117,7 +118,7 @@ def desired_body(desired: TypedObject | DynamicObject, owner: KubeObject | None)
         )
     )
     if (desired.kind.group, desired.kind.kind) == ("", "Secret") and "stringData" in body:
-        # The server keeps it as data and never shows it again.
+        # The server stores it as data and never returns stringData.
         texts: Mapping[str, str] = body.pop("stringData") or {}
         plain = {name: b64encode(text.encode()).decode() for name, text in texts.items()}
         body["data"] = {**(body.get("data") or {}), **plain}
@@ -125,7 +126,7 @@ def desired_body(desired: TypedObject | DynamicObject, owner: KubeObject | None)
 
 
 def inner(body: Mapping[str, Any], path: tuple[str, ...]) -> Any:
-    """The value at a path, None if there is none."""
+    """The value at a path, None if it is absent."""
     value: Any = body
     for name in path:
         if not isinstance(value, Mapping):
@@ -139,7 +140,7 @@ def _resource(kind: ResourceKind) -> str:
 
 
 def _hash(body: Json) -> str:
-    # The controller is compared as a reference; owners that are made again must not look like a change of ours.
+    # The controller reference is compared on its own: a recreated owner is no change of the desired state.
     metadata = {name: value for name, value in body["metadata"].items() if name != "ownerReferences"}
     text = orjson.dumps({**body, "metadata": metadata}, option=orjson.OPT_SORT_KEYS)
     return sha256(text).hexdigest()[:_HASH_LENGTH]

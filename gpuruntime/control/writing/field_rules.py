@@ -1,7 +1,7 @@
-"""What the API server does to fields, and which lists and maps are one owner's: the tables behind `comparing`.
+"""How the API server treats fields, and which lists and maps have a single owner: the tables behind `comparison`.
 
-A place is the name of a field, or of a field and the one that it is in ("spec.selector"). The elements of a list are at
-the place of the list.
+An entry is the name of a field, or of a field with its parent ("spec.selector"). It applies to the elements of a list,
+too.
 """
 
 from collections.abc import Mapping
@@ -25,11 +25,11 @@ __all__ = [
     "QUANTITY_MAPS",
 ]
 
-# Groups whose defaulting is known, so that what we leave out of their objects can be told from what others put in.
+# Groups whose defaulting is known, so that defaults can be distinguished from additions of others.
 BUILT_IN_GROUPS: Final = frozenset({"", "apps", "batch", "networking.k8s.io", "rbac.authorization.k8s.io"})
 
-# How elements of a list are told apart; the first alternative that all elements have counts. A list that is not here,
-# or that has an element without its key or twice, is compared element by element.
+# Merge keys of list elements; the first alternative that all elements have applies. A list that is not here, or that
+# has an element without a key or with a duplicate one, is compared element by element.
 MERGE_KEYS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     "containers": (("name",),),
     "env": (("name",),),
@@ -43,10 +43,10 @@ MERGE_KEYS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
 }
 KEY_DEFAULTS: Final[Mapping[str, str]] = {"protocol": "TCP"}
 
-# Init containers run in order, and a variable may use those before it. Elsewhere the order means nothing.
+# Init containers run in order, and a variable may refer to earlier ones. Other lists are unordered.
 ORDERED: Final = frozenset({"env", "initContainers"})
 
-# Lists of built-in kinds that have exactly the elements that we desire, none if we desire none.
+# Lists of built-in kinds that must have exactly the desired elements.
 OWNED_LISTS: Final = frozenset(
     {
         *("containers", "initContainers", "volumes", "tolerations", "spec.imagePullSecrets"),
@@ -55,8 +55,8 @@ OWNED_LISTS: Final = frozenset(
     }
 )
 
-# Maps of built-in kinds, and elements of their lists, in which the server adds nothing: every key is ours. A selector
-# that somebody adds a key to selects something else.
+# Maps of built-in kinds, and elements of their lists, to which the server adds nothing: every key must be desired. A
+# selector with an additional key selects something else.
 CLOSED: Final = frozenset(
     {
         *("env", "envFrom", "tolerations", "volumeMounts", "volumeDevices"),
@@ -67,24 +67,24 @@ CLOSED: Final = frozenset(
     }
 )
 
-# Lists that anybody may add to.
+# Lists to which any writer may add.
 EXTENDED_BY_OTHERS: Final = frozenset({"metadata.finalizers", "metadata.ownerReferences"})
-# Lists of a pod that admission adds to: the token of its account, tolerations of taints, secrets of its account.
+# Lists of a pod to which admission adds: the service account token, tolerations of taints, image pull secrets.
 EXTENDED_BY_ADMISSION: Final = frozenset({"imagePullSecrets", "tolerations", "volumeMounts", "volumes"})
 
-# Maps whose keys are the users': a key with an empty value is there. The map itself is not on the wire when empty.
+# Maps with user-defined keys: a key with an empty value is present. An empty map itself is omitted on the wire.
 FREE_MAPS: Final = frozenset(
     {
         *("annotations", "labels", "matchLabels", "nodeSelector", "parameters", "selector"),
         *("binaryData", "data", "stringData", "capacity", "hard", "limits", "overhead", "requests"),
     }
 )
-# Structs for which {} and absence are the same. Elsewhere they are not: `emptyDir: {}` is a volume, and a peer of a
-# network policy with `namespaceSelector: {}` is everybody.
+# Structs for which {} equals absence. Elsewhere it does not: `emptyDir: {}` is a volume, and `namespaceSelector: {}` in
+# a peer of a network policy selects all namespaces.
 OMITTED_STRUCTS: Final = frozenset({"metadata", "resources", "securityContext", "strategy", "updateStrategy"})
-# Fields for which false, 0 and "" are the same as absence, and are how the server says so. For others they are not:
-# without `automountServiceAccountToken: false`, `runAsUser: 0`, `ttlSecondsAfterFinished: 0` and
-# `storageClassName: ""` an object means something else.
+# Fields for which false, 0 and "" equal absence, because the server omits them. For other fields they do not:
+# `automountServiceAccountToken: false`, `runAsUser: 0`, `ttlSecondsAfterFinished: 0` and `storageClassName: ""` have a
+# meaning of their own.
 OMITTED_ZEROS: Final = frozenset(
     {
         *("hostIPC", "hostNetwork", "hostPID", "hostIP", "hostPort", "hostname", "nodeName", "subdomain"),

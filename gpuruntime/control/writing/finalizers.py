@@ -1,7 +1,7 @@
-"""Finalizers: what must happen before an object may go.
+"""Finalizers: cleanup that must succeed before an object is deleted.
 
-They change by JSON patches that first test what they change, so that two controllers that edit the list at a time get
-an error instead of a broken list.
+They are changed by JSON patches with a test operation, so that two controllers that edit the list concurrently get a
+conflict instead of a corrupted list.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -30,16 +30,18 @@ async def with_finalizer(
     apply: Callable[[K], Awaitable[R]],
     cleanup: Callable[[K], Awaitable[None]],
 ) -> R | None:
-    """Run `apply` for an object that is to be, `cleanup` for one that is to go; gives what `apply` gives.
+    """Run `cleanup` if the object is being deleted, else `apply`; returns the result of `apply`.
 
-    Guarantees: `apply` runs only while the finalizer is on the object, so whatever it makes is cleaned up some day;
-    the finalizer goes only after `cleanup` has returned without an error; an object that is going and has no such
-    finalizer is left alone.
+    Guarantees:
+        `apply` runs only while the finalizer is on the object, so everything that it creates is cleaned up eventually.
+        The finalizer is removed only after `cleanup` has succeeded. An object that is being deleted without this
+        finalizer is ignored.
 
-    Caveats: `cleanup` may run again after it has succeeded, if the removal of the finalizer fails.
+    Caveats:
+        `cleanup` may run again after it has succeeded, if the removal of the finalizer fails.
 
     Raises:
-        KubeError: as `add_finalizer` and `remove_finalizer`, and whatever the two functions raise.
+        KubeError: as `add_finalizer` and `remove_finalizer`, and any error of the two functions.
     """
     if obj.metadata.deletion_timestamp is None:
         return await apply(await add_finalizer(client, obj, name))
@@ -50,12 +52,12 @@ async def with_finalizer(
 
 
 async def add_finalizer(client: Client, obj: K, name: str) -> K:
-    """The object with the finalizer; the very one that was given if it has it.
+    """Add a finalizer; returns the updated object, or the same object if it already has the finalizer.
 
     Raises:
-        ConflictError: the finalizers changed since the object was read, or another object has its name by now.
-        BeingDeletedError: the object is going, and takes no finalizers any more.
-        KubeError: whatever else a request may end with.
+        ConflictError: the finalizers have changed since the object was read, or another object has its name now.
+        BeingDeletedError: the object is being deleted and accepts no more finalizers.
+        KubeError: any other error of a request.
     """
     present = obj.metadata.finalizers
     if name in present:
@@ -64,19 +66,19 @@ async def add_finalizer(client: Client, obj: K, name: str) -> K:
     if present:
         change = [_test(_LIST, present), {"op": "add", "path": f"{_LIST}/-", "value": name}]
     else:
-        # A test for null holds for a field that is absent.
+        # A test for null succeeds if the field is absent.
         change = [_test(_LIST, None), {"op": "add", "path": _LIST, "value": [name]}]
     return await _patch(client, obj, change)
 
 
 async def remove_finalizer(client: Client, obj: K, name: str) -> K | None:
-    """The object without the finalizer, the very one that was given if it has none; None if the object is gone.
+    """Remove a finalizer; returns the updated object, the same object if it has none, or None if it is gone.
 
-    The server may have deleted an object that comes back without any finalizer.
+    An object that is returned without any finalizers may already be deleted on the server.
 
     Raises:
-        ConflictError: the finalizers changed since the object was read, or another object has its name by now.
-        KubeError: whatever else a request may end with.
+        ConflictError: the finalizers have changed since the object was read, or another object has its name now.
+        KubeError: any other error of a request.
     """
     if name not in obj.metadata.finalizers:
         return obj
@@ -93,11 +95,11 @@ async def _patch(client: Client, obj: K, change: list[Mapping[str, Any]]) -> K:
     try:
         patched: K = await client.patch(form_of(obj), meta.name, meta.namespace, patch)
     except InvalidError as error:
-        # The server says 422 when a test fails, as for an object that breaks rules, but then it gives causes.
+        # The server returns 422 for a failed test without causes, and for an invalid object with causes.
         if error.causes:
             raise
-        said = f"the finalizers of {obj.kind.kind} {obj.key} changed since it was read; read it again"
-        raise ConflictError(Status(409, "Conflict", said), error.request) from error
+        message = f"the finalizers of {obj.kind.kind} {obj.key} changed since it was read; read it again"
+        raise ConflictError(Status(409, "Conflict", message), error.request) from error
     return patched
 
 

@@ -1,4 +1,4 @@
-"""Which fields the API server does not let anybody change, so that we can say so instead of trying for ever."""
+"""Immutable fields of built-in kinds, so that a difference in one is reported instead of retried forever."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -13,37 +13,37 @@ __all__ = ["immutable_among", "immutable_causes"]
 
 
 @frozen
-class _Fixed:
-    """What is at or below `paths` cannot change, but for what is at or below `but` or looks like `but_like`."""
+class _Immutable:
+    """`paths` and everything below are immutable, except what is below `mutable` or matches `mutable_like`."""
 
     paths: tuple[str, ...]
-    but: tuple[str, ...] = ()
-    but_like: re.Pattern[str] | None = None
+    mutable: tuple[str, ...] = ()
+    mutable_like: re.Pattern[str] | None = None
 
-    def holds(self, path: str) -> bool:
-        if self.but_like is not None and self.but_like.search(path):
+    def applies_to(self, path: str) -> bool:
+        if self.mutable_like is not None and self.mutable_like.search(path):
             return False
-        return _is_within(path, self.paths) and not _is_within(path, self.but)
+        return _is_within(path, self.paths) and not _is_within(path, self.mutable)
 
 
-_SELECTOR: Final = _Fixed(("spec.selector",))
-_ROLE: Final = _Fixed(("roleRef",))
-_FIXED: Final[Mapping[tuple[str, str], _Fixed]] = {
-    ("", "PersistentVolumeClaim"): _Fixed(("spec",), ("spec.resources", "spec.volumeAttributesClassName")),
-    ("", "Pod"): _Fixed(("spec",), ("spec.activeDeadlineSeconds", "spec.tolerations"), re.compile(r"\]\.image$")),
-    ("", "Secret"): _Fixed(("type",)),
+_SELECTOR: Final = _Immutable(("spec.selector",))
+_ROLE: Final = _Immutable(("roleRef",))
+_IMMUTABLE: Final[Mapping[tuple[str, str], _Immutable]] = {
+    ("", "PersistentVolumeClaim"): _Immutable(("spec",), ("spec.resources", "spec.volumeAttributesClassName")),
+    ("", "Pod"): _Immutable(("spec",), ("spec.activeDeadlineSeconds", "spec.tolerations"), re.compile(r"\]\.image$")),
+    ("", "Secret"): _Immutable(("type",)),
     ("apps", "DaemonSet"): _SELECTOR,
     ("apps", "Deployment"): _SELECTOR,
     ("apps", "ReplicaSet"): _SELECTOR,
-    ("apps", "StatefulSet"): _Fixed(("spec.selector", "spec.serviceName", "spec.volumeClaimTemplates")),
-    ("batch", "Job"): _Fixed(("spec.selector", "spec.completionMode", "spec.podFailurePolicy", "spec.managedBy")),
+    ("apps", "StatefulSet"): _Immutable(("spec.selector", "spec.serviceName", "spec.volumeClaimTemplates")),
+    ("batch", "Job"): _Immutable(("spec.selector", "spec.completionMode", "spec.podFailurePolicy", "spec.managedBy")),
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"): _ROLE,
     ("rbac.authorization.k8s.io", "RoleBinding"): _ROLE,
-    ("scheduling.k8s.io", "PriorityClass"): _Fixed(("value", "preemptionPolicy")),
+    ("scheduling.k8s.io", "PriorityClass"): _Immutable(("value", "preemptionPolicy")),
 }
-_CONTENT: Final = _Fixed(("data", "binaryData", "immutable"))
-_TEMPLATE: Final = _Fixed(("spec.template",))
-_TEMPLATE_OF_SUSPENDED: Final = _Fixed(
+_CONTENT: Final = _Immutable(("data", "binaryData", "immutable"))
+_TEMPLATE: Final = _Immutable(("spec.template",))
+_TEMPLATE_OF_SUSPENDED: Final = _Immutable(
     ("spec.template",),
     (
         "spec.template.metadata",
@@ -51,10 +51,10 @@ _TEMPLATE_OF_SUSPENDED: Final = _Fixed(
     ),
     re.compile(r"\]\.resources\b"),
 )
-_ADDRESS: Final = _Fixed(("spec.clusterIP", "spec.clusterIPs[0]"))
+_ADDRESS: Final = _Immutable(("spec.clusterIP", "spec.clusterIPs[0]"))
 
-# How API servers say it, in the words of their validation; there is no reason or code for it.
-_WORDS: Final = (
+# The validation messages of API servers; there is no reason or code for immutable fields.
+_MESSAGES: Final = (
     "immutable",
     "may not change",
     "may not be changed",
@@ -65,30 +65,30 @@ _WORDS: Final = (
 
 
 def immutable_among(kind: ResourceKind, live: Mapping[str, Any], paths: Iterable[str]) -> tuple[str, ...]:
-    """Those of the paths that cannot be changed in the live object, as far as it is known without asking."""
-    rules = [rule for rule in (_FIXED.get((kind.group, kind.kind)), _conditional(kind, live)) if rule is not None]
-    return tuple(path for path in paths if any(rule.holds(path) for rule in rules))
+    """Those of the paths that are known to be immutable in the live object."""
+    rules = [rule for rule in (_IMMUTABLE.get((kind.group, kind.kind)), _conditional(kind, live)) if rule is not None]
+    return tuple(path for path in paths if any(rule.applies_to(path) for rule in rules))
 
 
 def immutable_causes(error: InvalidError) -> tuple[str, ...]:
-    """The fields that a server refused to change, none if it had other reasons."""
-    causes = [cause for cause in error.causes if any(word in cause.message for word in _WORDS)]
+    """The immutable fields that a server refused to change; empty if it refused for other reasons."""
+    causes = [cause for cause in error.causes if any(word in cause.message for word in _MESSAGES)]
     return tuple(dict.fromkeys(cause.field for cause in causes))
 
 
-def _conditional(kind: ResourceKind, live: Mapping[str, Any]) -> _Fixed | None:
+def _conditional(kind: ResourceKind, live: Mapping[str, Any]) -> _Immutable | None:
     spec = live.get("spec") or {}
     match kind.group, kind.kind:
         case "", "ConfigMap" | "Secret" if live.get("immutable"):
             return _CONTENT
-        # A job that does not run yet may still be told where.
+        # The scheduling fields of a suspended job are mutable.
         case "batch", "Job":
             return _TEMPLATE_OF_SUSPENDED if spec.get("suspend") else _TEMPLATE
-        # An address stays for as long as the type has one.
+        # An address is immutable as long as the type of the service has one.
         case "", "Service" if spec.get("clusterIP"):
             return _ADDRESS
     return None
 
 
-def _is_within(path: str, places: tuple[str, ...]) -> bool:
-    return any(path == place or path.startswith((f"{place}.", f"{place}[")) for place in places)
+def _is_within(path: str, roots: tuple[str, ...]) -> bool:
+    return any(path == root or path.startswith((f"{root}.", f"{root}[")) for root in roots)

@@ -1,4 +1,4 @@
-"""Who set which fields of an object, as the API server keeps account of it."""
+"""Field managers: which manager set which fields of an object, from its managedFields."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -9,14 +9,14 @@ from attrs import frozen
 
 __all__ = ["last_manager_of", "last_writer", "managers_of"]
 
-# A name, or something in brackets: "[name=web]" and "[0]" are elements of a list, "[example.org/a]" a key of a map.
-_STEP: Final = re.compile(r"\[(?P<mark>[^\]]*)\]|(?P<name>[^.\[\]]+)")
+# A name, or brackets: "[name=web]" and "[0]" are elements of a list, "[example.org/a]" is a key of a map.
+_STEP: Final = re.compile(r"\[(?P<bracket>[^\]]*)\]|(?P<name>[^.\[\]]+)")
 _ELEMENT: Final = re.compile(r"[0-9]+|.*=.*", re.DOTALL)
 
 
 @frozen
 class _Step:
-    """One step of a path: a field or a key of a map by its name, or an element of a list by its keys, if it has any."""
+    """One step of a path: a field or map key by name, or a list element by its merge keys, if it has any."""
 
     name: str = ""
     keys: Mapping[str, str] | None = None
@@ -28,15 +28,14 @@ class _Step:
 
 
 def managers_of(path: str, raw: Mapping[str, Any]) -> tuple[str, ...]:
-    """The managers of the field at a path such as "spec.containers[name=x].image", the likeliest to have set it first.
+    """The managers of the field at a path such as "spec.containers[name=x].image", most likely one first.
 
-    Paths are those of `comparing.differences`. First come those that manage the field or something inside of it, then
-    those of a list or map that has the field and is set as a whole, then those that made a map that has it; of those
-    alike, the one that wrote last.
+    Paths are those of `comparison.differences`. The order is: managers of the field or of something inside, managers of
+    an atomic list or map around it, managers that created a map around it; within each group, the last writer first.
 
     Caveats:
-        When a manager changed something last is all that is known, not when it changed the field. Elements of lists
-        that have no keys are not distinguished.
+        managedFields has the time of a manager's last write, not that of its last change of this field. List elements
+        without merge keys are not distinguished.
     """
     wanted = tuple(_steps(path))
     found: list[tuple[int, str, str]] = []
@@ -48,12 +47,12 @@ def managers_of(path: str, raw: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def last_manager_of(path: str, raw: Mapping[str, Any], *, except_for: Collection[str]) -> str | None:
-    """The likeliest of the managers of a field, but for some; None if there is no other."""
+    """The most likely manager of a field, some managers excepted; None if there is no other."""
     return next((manager for manager in managers_of(path, raw) if manager not in except_for), None)
 
 
 def last_writer(raw: Mapping[str, Any], *, except_for: Collection[str]) -> str | None:
-    """The manager, but for some, that wrote anything of the object last, among those that manage something still."""
+    """The manager that wrote the object last, some excepted, among those that still manage a field."""
     found = [(time, manager) for manager, time, _ in _entries(raw) if manager not in except_for]
     return max(found)[1] if found else None
 
@@ -65,16 +64,16 @@ def _entries(raw: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, An
 
 def _steps(path: str) -> Iterator[_Step]:
     for step in _STEP.finditer(path):
-        mark = step["mark"]
-        if mark is None or not _ELEMENT.fullmatch(mark):
-            yield _Step(step["name"] or mark)
+        bracket = step["bracket"]
+        if bracket is None or not _ELEMENT.fullmatch(bracket):
+            yield _Step(step["name"] or bracket)
         else:
-            pairs = (part.partition("=") for part in mark.split(",") if "=" in part)
+            pairs = (part.partition("=") for part in bracket.split(",") if "=" in part)
             yield _Step(keys={key: value for key, _, value in pairs})
 
 
 def _owned(fields: Mapping[str, Any], above: tuple[_Step, ...]) -> Iterator[tuple[tuple[_Step, ...], bool]]:
-    """The paths of what a manager has, and of each whether that is the mere fact that a map or an element is there."""
+    """The paths that a manager owns, each with whether it owns only the existence of the map or element."""
     inside = {name: inner for name, inner in fields.items() if name != "."}
     if not inside:
         yield above, "." in fields
@@ -93,7 +92,7 @@ def _owned_step(name: str) -> _Step:
 
 
 def _closeness(wanted: tuple[_Step, ...], owned: tuple[_Step, ...], made: bool) -> int:
-    """0 if what is owned has nothing to do with what is wanted, else more the closer it is."""
+    """How closely an owned path matches the wanted one: 0 if not at all."""
     shorter = min(len(wanted), len(owned))
     if not shorter or not all(one.may_be(other) for one, other in zip(wanted, owned, strict=False)):
         return 0

@@ -1,4 +1,4 @@
-"""Whose object is this? The rules by which a write is refused before it is tried."""
+"""Ownership rules: which objects may be written, checked before any request."""
 
 from gpuruntime.control.writing.desired_state import OwnershipAnnotations
 from gpuruntime.control.writing.write_errors import BeingDeletedError, ForeignObjectError, StaleOwnerError
@@ -8,17 +8,20 @@ from gpuruntime.meta.owners import controller_of
 __all__ = ["check_ours", "check_writable"]
 
 
-def check_ours(live: KubeObject, owner: KubeObject | None, marks: OwnershipAnnotations, *, adopt: bool = False) -> None:
-    """Pass if the object carries the mark of `owner` and nobody else controls it; without an owner, if nobody does.
+def check_ours(
+    live: KubeObject, owner: KubeObject | None, annotations: OwnershipAnnotations, *, adopt: bool = False
+) -> None:
+    """Check that the object was written for `owner` and no other owner controls it.
 
-    With `adopt`, one without a mark that nobody or the owner controls passes as well. Owner references and labels are
-    what anybody may set or lose: the mark alone says who made an object.
+    Without an owner, check that the object has no controller. With `adopt`, an object without the ownership annotation
+    passes, too, if it has no controller or is controlled by `owner`. The annotation decides, because anyone may set or
+    remove owner references and labels.
 
     Raises:
-        StaleOwnerError: it was made for an earlier object of the owner's group, kind and name, or that controls it.
-        ForeignObjectError: it was not made for the owner, or somebody else controls it.
+        StaleOwnerError: the object was written for, or is controlled by, an earlier object with the owner's name.
+        ForeignObjectError: the object was not written for the owner, or has another controller.
     """
-    found, marked = controller_of(live.metadata), marks.owner_uid(live.metadata)
+    found, recorded = controller_of(live.metadata), annotations.owner_uid(live.metadata)
     if owner is None:
         if found is not None:
             raise ForeignObjectError(live, found, owner)
@@ -26,21 +29,21 @@ def check_ours(live: KubeObject, owner: KubeObject | None, marks: OwnershipAnnot
     uid = owner.metadata.uid
     if found is not None and found.uid != uid and not _names(found, owner):
         raise ForeignObjectError(live, found, owner)
-    if marked == uid:
+    if recorded == uid:
         return
-    if marked and marks.owner_key(live.metadata, owner.kind) == owner.key:
-        raise StaleOwnerError(live, marked, owner)
-    if not marked and found is not None and found.uid != uid:
+    if recorded and annotations.owner_key(live.metadata, owner.kind) == owner.key:
+        raise StaleOwnerError(live, recorded, owner)
+    if not recorded and found is not None and found.uid != uid:
         raise StaleOwnerError(live, found.uid, owner)
-    if marked or not adopt:
-        raise ForeignObjectError(live, found, owner, mark=marks.owner_uid_name, marked=marked)
+    if recorded or not adopt:
+        raise ForeignObjectError(live, found, owner, annotation=annotations.owner_uid_name, recorded=recorded)
 
 
 def check_writable(live: KubeObject) -> None:
-    """Pass unless the object is being deleted.
+    """Check that the object is not being deleted.
 
     Raises:
-        BeingDeletedError: it is.
+        BeingDeletedError: the object is being deleted.
     """
     if live.metadata.deletion_timestamp is not None:
         raise BeingDeletedError(live)

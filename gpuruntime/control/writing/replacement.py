@@ -1,4 +1,4 @@
-"""The object to put in the place of a live one: ours, with what is the server's and others' carried over."""
+"""The body of an update: our desired fields, with those of the server and of others carried over."""
 
 from collections.abc import Mapping
 from copy import deepcopy
@@ -11,7 +11,7 @@ __all__ = ["replacement"]
 Json = dict[str, Any]
 Path = tuple[str, ...]
 
-_CLAIM: Final = tuple(
+_PERSISTENT_VOLUME_CLAIM: Final = tuple(
     ("spec", name)
     for name in (
         "volumeName",
@@ -22,14 +22,14 @@ _CLAIM: Final = tuple(
         "volumeAttributesClassName",
     )
 )
-# What `kubectl rollout restart` leaves in a pod template. To take it back would restart the pods once more.
+# Set by `kubectl rollout restart` in a pod template. Removing it would restart the pods once more.
 _RESTART: Final = ("spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt")
 _POD_LABELS: Final = ("spec", "template", "metadata", "labels")
 _REPLICAS: Final = ("spec", "replicas")
-# Fields that the server or another controller fills in, and that a replacement without them would take away or that
-# the server would refuse to lose. They are carried over unless we desire them.
+# Fields that the server or another controller fills in, and that an update without them would remove or that the
+# server would refuse to remove. They are carried over unless they are desired.
 _CARRIED: Final[Mapping[tuple[str, str], tuple[Path, ...]]] = {
-    ("", "PersistentVolumeClaim"): _CLAIM,
+    ("", "PersistentVolumeClaim"): _PERSISTENT_VOLUME_CLAIM,
     ("", "ServiceAccount"): (("secrets",), ("imagePullSecrets",)),
     ("apps", "DaemonSet"): (_RESTART,),
     ("apps", "Deployment"): (_REPLICAS, _RESTART),
@@ -41,14 +41,15 @@ _WITH_NODE_PORTS: Final = frozenset({"NodePort", "LoadBalancer"})
 _TOKEN: Final = "kubernetes.io/service-account-token"  # noqa: S105  # the type of a Secret
 
 
-def replacement(desired: Json, live: Json, marks: OwnershipAnnotations) -> Json:
+def replacement(desired: Json, live: Json, annotations: OwnershipAnnotations) -> Json:
     """The live object with our fields in it.
 
-    Guarantees: identity, version and status are those of the live object; labels and annotations are ours and those of
-    others, but not those that were ours and are not desired any more; finalizers and owner references are added to;
-    every other field is as desired, but for what the server allocates or another controller fills in, unless we desire
-    it: addresses, ports of nodes, volumes, replicas, selectors and labels of jobs, the time of a restart that somebody
-    asked for. Neither argument is changed.
+    Guarantees:
+        UID, resource version and status are those of the live object. Labels and annotations are ours and those of
+        others, without those of ours that are no longer desired. Finalizers and owner references are only added to.
+        Every other field is as desired, except what the server allocates or another controller fills in, unless it is
+        desired: cluster IPs, node ports, volumes, replicas, selectors and labels of jobs, the restartedAt annotation.
+        Neither argument is modified.
     """
     body = deepcopy({name: value for name, value in desired.items() if name not in {"metadata", "status"}})
     if "status" in live:
@@ -60,15 +61,15 @@ def replacement(desired: Json, live: Json, marks: OwnershipAnnotations) -> Json:
             metadata[name] = _united(metadata.get(name) or [], ours[name], key)
     body["metadata"] = metadata
     for path in SHARED_MAPS:
-        _share(body, path, desired, live, marks)
+        _share(body, path, desired, live, annotations)
     _carry(body, live)
     return body
 
 
-def _share(body: Json, path: Path, desired: Json, live: Json, marks: OwnershipAnnotations) -> None:
+def _share(body: Json, path: Path, desired: Json, live: Json, annotations: OwnershipAnnotations) -> None:
     ours, theirs = inner(desired, path) or {}, inner(live, path) or {}
-    taken_back = marks.ours(live, path)
-    entries = {name: value for name, value in theirs.items() if name not in taken_back} | ours
+    earlier = annotations.ours(live, path)
+    entries = {name: value for name, value in theirs.items() if name not in earlier} | ours
     if inner(desired, path[:-2]) is not None and (entries or theirs):
         _put(body, path, entries)
 
@@ -80,7 +81,7 @@ def _united(theirs: list[Any], ours: list[Any], key: Any) -> list[Any]:
 
 
 def _reference(value: Mapping[str, Any]) -> tuple[str, ...]:
-    # As set_controller has it: one owner is named once, whatever version and UID it had when it was named.
+    # As in set_controller: an owner has one reference, whatever its version and UID were.
     group = str(value.get("apiVersion", "")).rpartition("/")[0]
     return group, str(value.get("kind")), str(value.get("name"))
 
@@ -95,7 +96,7 @@ def _carry(body: Json, live: Json) -> None:
         case "", "Pod":
             _carry_pod(body, live)
         case "batch", "Job":
-            # The server labels the pods of a job, and lets nobody change that.
+            # The server labels the pods of a job, and these labels are immutable.
             if labels := inner(live, _POD_LABELS):
                 _put(body, _POD_LABELS, {**labels, **(inner(body, _POD_LABELS) or {})})
         case "", "Secret" if body.get("type") == _TOKEN:
@@ -137,7 +138,7 @@ def _port(port: Mapping[str, Any]) -> tuple[Any, Any]:
 
 
 def _carry_pod(body: Json, live: Json) -> None:
-    """A pod takes new images, tolerations beside those it has, and a deadline; admission filled in much of the rest."""
+    """A pod accepts new images, additional tolerations and a deadline; the rest is immutable."""
     desired, spec = body.get("spec") or {}, deepcopy(live.get("spec") or {})
     for name in ("containers", "initContainers"):
         images = {container["name"]: container.get("image") for container in desired.get(name) or []}

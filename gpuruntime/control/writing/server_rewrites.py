@@ -1,7 +1,7 @@
-"""What an API server makes of what it is sent: defaults, other spellings, additions of webhooks, whatever they are.
+"""Changes that the API server makes to written objects: defaulting, normalisation, mutating webhooks.
 
-A server does the same to like objects. What it did to a write of ours, in its answer or in a rehearsal, tells its own
-hand from somebody else's in every other object that we desire alike.
+A server changes similar objects in the same way. The changes in its response to one of our writes, or to a dry run,
+explain the same changes in every other object with the same desired fields; anything else is drift.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,14 +20,14 @@ Json = Mapping[str, Any]
 _NOT_COMPARED: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
 _SCALARS: Final = frozenset({str, int, float, bool})
 _ABSENT: Final[Any] = object()
-_KEPT: Final = 8192
+_LRU_SIZE: Final = 8192
 
 
 class Rewrite(NamedTuple):
-    """At `path` there is `live` where `sent` was sent; both in JSON, b"" if there is nothing.
+    """The server turned `sent` into `live` at `path`; both are JSON, b"" if absent.
 
-    `beside` is what was desired beside it, in the same map: what a server fills in often depends on that, as the pull
-    policy does on the image.
+    `beside` are the desired scalars of the same map, on which defaults often depend, as the pull policy does on the
+    image.
     """
 
     path: str
@@ -37,23 +37,23 @@ class Rewrite(NamedTuple):
 
 
 def rewrites(sent: Json, live: Json, desired: Json | None = None) -> Iterator[Rewrite]:
-    """Every place at which a live object is not, to the letter, what was sent; metadata and status aside.
+    """Every exact difference between the sent and the live object, outside of metadata and status.
 
-    `desired` is what we ask for of what was sent; the rest of that was carried over from the live object, such as
-    addresses, and is different for each.
+    `desired` is the part of `sent` that we desire. The rest, such as cluster IPs, was carried over from the live object
+    and is specific to it.
     """
     asked = sent if desired is None else desired
     yield from _maps("", _compared(sent), _compared(live), _compared(asked))
 
 
 class KnownRewrites:
-    """The rewrites that a server was seen to make, at most 8,192 of them, by the kind and namespace of the object."""
+    """The rewrites that the server is known to make, by kind and namespace, in an LRU of 8,192."""
 
     def __init__(self) -> None:
-        self._known: LRU[tuple[ResourceKind, str, Rewrite], bool] = LRU(_KEPT)
+        self._known: LRU[tuple[ResourceKind, str, Rewrite], bool] = LRU(_LRU_SIZE)
 
     def explain(self, kind: ResourceKind, namespace: str, found: Iterable[Rewrite]) -> bool:
-        """Whether all of these are the server's own."""
+        """Whether all of these rewrites are known."""
         return all(self._known.get((kind, namespace, rewrite)) for rewrite in found)
 
     def learn(self, kind: ResourceKind, namespace: str, found: Iterable[Rewrite]) -> None:

@@ -1,4 +1,4 @@
-"""Writing a status only when it says something new."""
+"""Status writes, skipped if the status has not changed."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -21,22 +21,23 @@ W = TypeVar("W", bound=TypedObject | DynamicObject)
 
 
 async def write_status(client: Client, obj: W, new_status: Struct | Mapping[str, Any]) -> W | None:
-    """Give the object that was read this status; the object with it, or None if there was nothing to write.
+    """Write the status of an object; returns the updated object, or None if there was nothing to write.
 
-    What is given back has the status as it was sent and the metadata as it is then, without managed_fields.
+    The returned object has the status as it was sent and the new metadata, without managedFields.
 
     A typed object takes the Struct of its status, a dynamic one a mapping. Build conditions with `set_condition`, which
-    leaves the time of a condition alone while its status is the same.
+    keeps lastTransitionTime while the status of a condition is the same.
 
-    Guarantees: nothing but the status is written, whatever else of the object was changed; a status that differs only
-    in null, "", [] and {} is not written; a change that somebody made since the object was read is never overwritten.
+    Guarantees:
+        Only the status is written, whatever else differs in `obj`. A status that differs only in null, "", [] and {} is
+        not written. A concurrent change of the object is never overwritten.
 
     Raises:
-        ConflictError: the object changed since it was read; read it again and decide again.
+        ConflictError: the object has changed since it was read; read it again.
         NotFoundError: the object is gone.
-        TypeError: the object has no status, or not one of this type.
+        TypeError: the kind has no status, or one of another type.
         ValueError: the object was not read from a server.
-        KubeError: whatever else a request may end with.
+        KubeError: any other error of a request.
     """
     changed = _with_status(obj, new_status)
     before, after = _status_of(obj), _status_of(changed)
@@ -44,15 +45,15 @@ async def write_status(client: Client, obj: W, new_status: Struct | Mapping[str,
         return None
     meta = obj.metadata
     if not meta.resource_version:
-        raise ValueError(f"expected {obj.kind} {obj.key} as it was read, got one without resourceVersion")
-    # An update of the status writes labels, too, for some built-in kinds. The version makes a patch conflict.
+        raise ValueError(f"expected {obj.kind} {obj.key} as read from the server, got one without resourceVersion")
+    # For some built-in kinds an update of the status writes labels, too. With the version, a stale patch conflicts.
     patch = JsonPatch(
         [
             {"op": "replace", "path": "/metadata/resourceVersion", "value": meta.resource_version},
             {"op": "add", "path": "/status", "value": after},
         ]
     )
-    # The caller has the rest already.
+    # The caller already has the rest.
     form = without_managed_fields(metadata_only(obj.kind))
     written = await client.patch(form, meta.name, meta.namespace, patch, subresource="status")
     return _with_metadata(changed, written.metadata)
@@ -88,7 +89,7 @@ def _status_of(obj: TypedObject | DynamicObject) -> dict[str, Any]:
 
 
 def _pruned(value: Any) -> Any:
-    """The value without what is the same when it is absent; None if nothing is left."""
+    """The value without parts that equal absence; None if nothing is left."""
     if isinstance(value, dict):
         kept = {name: inner for name, item in value.items() if (inner := _pruned(item)) is not None}
         return kept or None

@@ -1,4 +1,4 @@
-"""Objects without their history, as answers to writes are read; what kubectl noted stays, to be written again."""
+"""Forms that drop managedFields from responses; kubectl's last-applied annotation stays, to be written again."""
 
 from typing import Any, TypeVar
 
@@ -13,11 +13,11 @@ T = TypeVar("T")
 
 
 @frozen
-class _Lean(OfForm[T]):
+class _Trimmed(OfForm[T]):
     def decode(self, raw: dict[str, Any]) -> T:
         return self.form.decode(self.transform(raw))
 
 
 def without_managed_fields(form: Form[T]) -> Form[T]:
-    """The form without managed_fields."""
-    return _Lean(form, drop_managed_fields)
+    """The form with managedFields dropped."""
+    return _Trimmed(form, drop_history)

@@ -1,4 +1,4 @@
-"""Why a write is not even tried; each says what to do about it."""
+"""Errors of writes that are refused before any request; each message says what to do."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -15,7 +15,7 @@ __all__ = [
 
 
 class WriteRefusedError(Exception):
-    """We did not touch the object; `object` is the state that was seen."""
+    """The object was not modified; `object` is its observed state."""
 
     def __init__(self, obj: KubeObject, message: str) -> None:
         super().__init__(obj, message)
@@ -27,9 +27,9 @@ class WriteRefusedError(Exception):
 
 
 class ForeignObjectError(WriteRefusedError):
-    """The object is somebody else's, or nobody's; `found` is its controller. It stays so until somebody acts.
+    """The object was not written by us or has another controller, `found`. A retry does not help.
 
-    `mark` is the annotation by which our own would be known, and `marked` its value.
+    `annotation` is the ownership annotation, and `recorded` its value on the object.
     """
 
     def __init__(
@@ -38,59 +38,60 @@ class ForeignObjectError(WriteRefusedError):
         found: OwnerReference | None,
         owner: KubeObject | None,
         *,
-        mark: str = "",
-        marked: str = "",
+        annotation: str = "",
+        recorded: str = "",
     ) -> None:
-        expected = f"{owner.kind.kind} {owner.key}" if owner is not None else "nobody"
-        who = "nobody" if found is None else f"{found.kind} {found.name} (uid {found.uid})"
-        is_free = not marked and (found is None or (owner is not None and found.uid == owner.metadata.uid))
-        what = "adopt it, delete it, or use another name" if is_free else "delete it, or use another name"
-        state = f"is controlled by {who}, expected {expected}"
-        if owner is None and found is None:
-            state = "was not written by us"
-        elif owner is not None and mark:
-            state = (
-                f"is controlled by {who} and has {marked or 'nothing'} in its annotation {mark}, expected "
-                f"{owner.metadata.uid} of {expected}"
-            )
-        super().__init__(obj, f"{state}; it is left alone: {what}")
+        expected = f"{owner.kind.kind} {owner.key}" if owner is not None else "no controller"
+        problem = (
+            "has no controller" if found is None else f"is controlled by {found.kind} {found.name} (uid {found.uid})"
+        )
+        if owner is not None and annotation:
+            value = f"is {recorded}" if recorded else "is not set"
+            problem = f"{problem} and its annotation {annotation} {value}, expected {owner.metadata.uid} of {expected}"
+        elif owner is None and found is None:
+            problem = "was not written by us"
+        else:
+            problem = f"{problem}, expected {expected}"
+        is_free = not recorded and (found is None or (owner is not None and found.uid == owner.metadata.uid))
+        advice = "adopt it, delete it, or use another name" if is_free else "delete it, or use another name"
+        super().__init__(obj, f"{problem}; not modified: {advice}")
         self.found: Final = found
 
 
 class StaleOwnerError(WriteRefusedError):
-    """The object belongs to a namesake of the owner that is gone; `uid` is that of the namesake. The garbage collector
-    removes it, if it has its owner reference still. Try again then.
+    """The object belongs to a deleted owner of the same name, with this `uid`. Retry when it is gone.
+
+    The garbage collector deletes it, if it still has its owner reference.
     """
 
     def __init__(self, obj: KubeObject, uid: str, owner: KubeObject) -> None:
         super().__init__(
             obj,
             f"belongs to an earlier {owner.kind.kind} {owner.key.name} (uid {uid}), expected the one with uid "
-            f"{owner.metadata.uid}; it goes with its owner: try again when it is gone",
+            f"{owner.metadata.uid}; the garbage collector deletes it: retry when it is gone",
         )
         self.uid: Final = uid
 
 
 class BeingDeletedError(WriteRefusedError):
-    """The object is on its way out. Try again when it is gone."""
+    """The object is being deleted. Retry when it is gone."""
 
     def __init__(self, obj: KubeObject) -> None:
         holders = ", ".join(obj.metadata.finalizers)
-        waits = f", which waits for {holders}" if holders else ""
+        waits = f", waiting for finalizers {holders}" if holders else ""
         super().__init__(
             obj,
-            f"is being deleted since {obj.metadata.deletion_timestamp}{waits}; it is left alone: "
-            "try again when it is gone",
+            f"has been terminating since {obj.metadata.deletion_timestamp}{waits}; not modified: retry when it is gone",
         )
 
 
 class ImmutableDifferenceError(WriteRefusedError):
-    """The object differs where the API server allows no change; `paths` says where. Trying again does not help."""
+    """The object differs in immutable fields, `paths`. A retry does not help."""
 
     def __init__(self, obj: KubeObject, paths: Iterable[str]) -> None:
         self.paths: Final = tuple(paths)
         super().__init__(
             obj,
-            f"differs in {', '.join(self.paths)}, which cannot be changed after creation; "
-            "delete it so that it is made again, or desire what it has",
+            f"differs in immutable fields: {', '.join(self.paths)}; "
+            "delete it so that it is created again, or desire the current values",
         )

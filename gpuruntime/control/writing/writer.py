@@ -1,4 +1,4 @@
-"""Writes that are safe to repeat: only what differs, only what is ours, never over somebody's change."""
+"""Idempotent writes: only real differences, only our own objects, never over a concurrent change."""
 
 import logging
 from typing import Any, Final, Generic, Literal, TypeVar
@@ -40,9 +40,7 @@ Mode = Literal["replace", "apply"]
 
 @frozen
 class Outcome(Generic[W]):
-    """What `ensure` did, and the object as it is now, without managed_fields as in caches; `differences` are the paths
-    for which it was written.
-    """
+    """The result of `ensure`, the current object (without managedFields, as in caches), and the paths that differed."""
 
     result: Literal["unchanged", "created", "updated"]
     object: W
@@ -53,16 +51,16 @@ class Writer:
     """Brings objects to a desired state.
 
     `field_manager` is a DNS name such as widgets.example.org. It is the field manager of the writes, whatever that of
-    the client is, and the prefix of the annotations that record what was desired last, and for which owner: see
-    `OwnershipAnnotations`. Keep it: under another name what was written before is foreign, labels and annotations that
-    are no longer desired are not removed, and by "apply" the old name goes on to own its fields.
+    the client is, and the prefix of the annotations that record the desired state and its owner: see
+    `OwnershipAnnotations`. Do not change it: under another name, existing objects are foreign, labels and annotations
+    that are no longer desired are not removed, and with "apply" the old name continues to own its fields.
     """
 
     def __init__(self, client: Client, *, field_manager: str) -> None:
         self._client = client
         self._field_manager = field_manager
-        self._marks = OwnershipAnnotations(field_manager)
-        self._wishes = DesiredStateCache(self._marks)
+        self._annotations = OwnershipAnnotations(field_manager)
+        self._desired = DesiredStateCache(self._annotations)
         self._known = KnownRewrites()
 
     async def ensure(
@@ -75,62 +73,63 @@ class Writer:
         adopt: bool = False,
         force: bool = False,
     ) -> Outcome[W]:
-        """Make the object what is desired, with `owner` as its controller.
+        """Create or update an object so that it matches `desired`, with `owner` as its controller.
 
-        `live` is the object as a cache has it, None if it has none; old news leads to an error, never to a wrong write.
-        By "replace" the object is ours entirely, but for its labels and annotations and for what the server and other
-        controllers fill in. By "apply" it is shared with others: a field that another manager set to something else is
-        a ConflictError unless `force` is true, and without an owner it does not matter who controls it.
+        `live` is the cached object, None if the cache has none. A stale `live` leads to an error, never to a wrong
+        write. With mode "replace" the whole object is ours, except labels and annotations of others and fields that
+        the server and other controllers fill in. With mode "apply" the object is shared: a field that another field
+        manager set to a different value is a ConflictError unless `force` is true, and without an owner the controller
+        of the object does not matter.
 
         Guarantees:
-            - Nothing is written unless something was desired otherwise before, or the live object differs. By "replace"
-              it differs if it is not what the server makes of our write, whatever was changed, added or taken away.
-              What a server makes of a write is known from its answers to earlier ones; where that does not tell, it is
-              asked to rehearse this one (a dry run).
-            - What was desired before and is not any more goes, finalizers and owner references excepted; labels and
-              annotations of others stay.
-            - An object that is not ours, or is being deleted, is not touched. Ours is what we wrote for this owner, by
-              the annotation "<field manager>/owner-uid", and nobody else controls; without an owner, what we wrote
-              before and nobody controls. With `adopt`, one that nobody else controls or wrote becomes ours.
+            - A write happens only if the desired state has changed or the live object differs. With "replace", it
+              differs if it is not what the server makes of our write, whatever was changed, added or removed. What the
+              server makes of a write is known from its responses to earlier writes, or else from a dry run.
+            - What is no longer desired is removed, except finalizers and owner references. Labels and annotations of
+              others are kept.
+            - An object that is not ours, or is being deleted, is not modified. An object is ours if we wrote it for
+              this owner, by the annotation "<field manager>/owner-uid", and no other owner controls it; without an
+              owner, if we wrote it and it has no controller. With `adopt`, an object that has neither a controller nor
+              the annotation becomes ours.
 
         Caveats:
-            Where webhooks refuse dry runs, the write is made instead of the rehearsal.
-            By "apply", an object that somebody makes between our look and our write is applied to. Objects are values:
-            a change inside one that was handed over before, which only a mutable field allows, goes unnoticed.
+            If a webhook does not support dry runs, the write itself is made. With "apply", an object that is created
+            concurrently is applied to. Desired objects are treated as values: a change inside of one, which only a
+            mutable field allows, is not noticed.
 
         Raises:
-            ConflictError: the object changed since; read it again and decide again.
-            NotFoundError: the object is gone, or its namespace is.
-            ForeignObjectError, StaleOwnerError, BeingDeletedError: it must not be touched; see there.
-            ImmutableDifferenceError: it differs where nothing can be changed.
-            KubeError: whatever else a request may end with.
-            ValueError: `desired` has no name, `live` is another object, `force` without apply.
+            ConflictError: the object has changed; read it again.
+            NotFoundError: the object or its namespace is gone.
+            ForeignObjectError, StaleOwnerError, BeingDeletedError: the object must not be modified.
+            ImmutableDifferenceError: the object differs in immutable fields.
+            KubeError: any other error of a request.
+            ValueError: `desired` has no name, `live` is another object, or `force` is used with "replace".
         """
         if force and mode != "apply":
-            raise ValueError("force is for mode 'apply': expected that mode, got 'replace'")
+            raise ValueError("force needs mode 'apply', got mode 'replace'")
         if live is not None and (live.kind, live.key) != (desired.kind, desired.key):
             raise ValueError(f"expected {desired.kind} {desired.key} as the live object, got {live.kind} {live.key}")
-        wish = self._wishes.of(desired, owner, mode)
-        body = wish.body
+        state = self._desired.of(desired, owner, mode)
+        body = state.body
         form: Form[W] = without_managed_fields(form_of(desired))
         if live is None and mode == "replace":
             created = await self._create(form, body)
             if created is not None:
-                self._learn(wish, created)
+                self._learn(state, created)
                 return Outcome("created", created)
         if live is None:
             live = await self._read(desired)
         if live is None:
             created = await self._write_new(form, body, mode, force=force)
             if mode == "replace":
-                self._learn(wish, created)
+                self._learn(state, created)
             return Outcome("created", created)
         check_writable(live)
         if mode == "replace" or owner is not None:
-            check_ours(live, owner, self._marks, adopt=adopt)
+            check_ours(live, owner, self._annotations, adopt=adopt)
         if mode == "replace" and owner is None and not adopt:
-            self._check_known(live)
-        return await self._update(form, wish, live, mode, force=force)
+            self._check_written_by_us(live)
+        return await self._update(form, state, live, mode, force=force)
 
     async def remove(
         self,
@@ -140,19 +139,19 @@ class Writer:
         unchanged: bool = False,
         propagation: Propagation | None = None,
     ) -> bool:
-        """Ask for the deletion of this very object; with `unchanged`, only in the state in which it was read.
+        """Delete this object, by UID; with `unchanged`, only at the resource version that was read.
 
-        One that is gone or being deleted is fine; the result is whether a deletion was accepted.
+        An object that is gone or being deleted is no error. Returns whether the server accepted a deletion.
 
         Raises:
-            ConflictError: another object has the name by now, or the object changed.
-            ForeignObjectError, StaleOwnerError: it is not ours.
+            ConflictError: another object has the name now, or the object has changed.
+            ForeignObjectError, StaleOwnerError: the object is not ours.
             ValueError: the object was not read from a server.
         """
-        check_ours(live, owner, self._marks)
+        check_ours(live, owner, self._annotations)
         meta = live.metadata
         if not meta.uid or not meta.resource_version:
-            raise ValueError(f"expected {live.kind} {live.key} as it was read, got one without uid and version")
+            raise ValueError(f"expected {live.kind} {live.key} as read from the server, got one without uid or version")
         if meta.deletion_timestamp is not None:
             return False
         try:
@@ -168,13 +167,13 @@ class Writer:
             return False
         return True
 
-    def _check_known(self, live: KubeObject) -> None:
-        """Refuse an object that nobody controls and that we never wrote: it is somebody's all the same."""
-        if self._marks.hash_name not in live.metadata.annotations:
+    def _check_written_by_us(self, live: KubeObject) -> None:
+        """Refuse an object that we never wrote: even without a controller it is not ours."""
+        if self._annotations.hash_name not in live.metadata.annotations:
             raise ForeignObjectError(live, None, None)
 
     async def _create(self, form: Form[W], body: dict[str, Any]) -> W | None:
-        """The new object, None if there is one already: the cache was behind."""
+        """The new object, None if it already exists because the cache was stale."""
         try:
             return await self._write_new(form, body, "replace", force=False)
         except AlreadyExistsError:
@@ -185,81 +184,81 @@ class Writer:
             return await self._client.apply(body, form, force=force, field_manager=self._field_manager)
         return await self._client.create(body, form, field_manager=self._field_manager)
 
-    async def _update(self, form: Form[W], wish: DesiredState, live: W, mode: Mode, *, force: bool) -> Outcome[W]:
-        if wish.is_fulfilled_by(live):
+    async def _update(self, form: Form[W], state: DesiredState, live: W, mode: Mode, *, force: bool) -> Outcome[W]:
+        if state.is_fulfilled_by(live):
             return Outcome("unchanged", live)
-        before, body = encode(live), wish.body
+        before, body = encode(live), state.body
         found: tuple[str, ...] | None
         if mode == "apply":
             found = differences(body, before, shared=True)
         else:
-            found = await self._differences(form, wish, live, before)
+            found = await self._differences(form, state, live, before)
         if not found:
-            wish.fulfilled = None if found is None else live
+            state.fulfilled = None if found is None else live
             return Outcome("unchanged", live)
         try:
             if mode == "apply":
-                # The UID keeps us from an object that was made under the name since: the server takes it for an
-                # attempt to change the UID.
-                aimed = {**body, "metadata": {**body["metadata"], "uid": live.metadata.uid}}
-                written = await self._client.apply(aimed, form, force=force, field_manager=self._field_manager)
+                # With the UID, an apply to an object that was recreated meanwhile fails: the server sees an attempt to
+                # change the UID.
+                pinned = {**body, "metadata": {**body["metadata"], "uid": live.metadata.uid}}
+                written = await self._client.apply(pinned, form, force=force, field_manager=self._field_manager)
             else:
-                written = await self._put(form, replacement(body, before, self._marks))
+                written = await self._put(form, replacement(body, before, self._annotations))
         except InvalidError as error:
             _raise_refusal(live, error)
             raise
         if mode == "replace":
-            self._learn(wish, written)
+            self._learn(state, written)
         return Outcome("updated", written, differences=found)
 
     async def _differences(
-        self, form: Form[W], wish: DesiredState, live: W, before: dict[str, Any]
+        self, form: Form[W], state: DesiredState, live: W, before: dict[str, Any]
     ) -> tuple[str, ...] | None:
-        """Where an object that is wholly ours is not what the server would make of our write; none if it is.
+        """The paths at which an object that is wholly ours differs from what the server would make of our write.
 
-        None if it has all that we desire, and the server refuses to say more.
+        None if it has everything that we desire and the server refuses the dry run.
         """
-        body, kind, namespace = wish.body, live.kind, live.metadata.namespace
+        body, kind, namespace = state.body, live.kind, live.metadata.namespace
         if metadata_differences(body, before):
-            return self._named(live, body, before)
-        whole = replacement(body, before, self._marks)
+            return self._local_differences(live, body, before)
+        whole = replacement(body, before, self._annotations)
         rewritten = tuple(rewrites(whole, before, body))
         if self._known.explain(kind, namespace, rewritten):
             return ()
         try:
-            answer = await self._rehearse(form, live, whole)
+            result = await self._dry_run(form, live, whole)
         except _REFUSALS as error:
-            named = self._named(live, body, before)
-            if named:
-                return named
-            # A policy that is newer than the object: it would refuse a write, too, and all that we desire is there.
+            local = self._local_differences(live, body, before)
+            if local:
+                return local
+            # A policy newer than the object would refuse the write, too, and the object has everything we desire.
             about = {"object": f"{kind} {live.key}", "error": str(error)}
-            _LOG.warning("an object cannot be compared with what the server makes of it", extra=about)
+            _LOG.warning("dry run refused, object not compared", extra=about)
             return None
-        changed = rewritten if answer is None else tuple(rewrites(encode(answer), before))
+        changed = rewritten if result is None else tuple(rewrites(encode(result), before))
         if not changed:
             self._known.learn(kind, namespace, rewritten)
             return ()
-        return self._named(live, body, before) or tuple(each.path for each in changed)
+        return self._local_differences(live, body, before) or tuple(each.path for each in changed)
 
-    def _named(self, live: W, body: dict[str, Any], before: dict[str, Any]) -> tuple[str, ...]:
-        """The differences as far as they can be told without asking the server.
+    def _local_differences(self, live: W, body: dict[str, Any], before: dict[str, Any]) -> tuple[str, ...]:
+        """The differences that are known without asking the server.
 
         Raises:
-            ImmutableDifferenceError: one of them cannot be changed.
+            ImmutableDifferenceError: one of them is in an immutable field.
         """
-        named = differences(body, before)
-        fixed = immutable_among(live.kind, before, named)
-        if fixed:
-            raise ImmutableDifferenceError(live, fixed)
-        return named
+        found = differences(body, before)
+        immutable = immutable_among(live.kind, before, found)
+        if immutable:
+            raise ImmutableDifferenceError(live, immutable)
+        return found
 
-    async def _rehearse(self, form: Form[W], live: W, whole: dict[str, Any]) -> W | None:
-        """What the server would make of a write; None if that cannot be rehearsed, but only done."""
+    async def _dry_run(self, form: Form[W], live: W, whole: dict[str, Any]) -> W | None:
+        """What the server would make of a write; None if a webhook does not support dry runs."""
         try:
             return await self._put(form, whole, dry_run=True)
         except BadRequestError as error:
-            # A webhook with side effects, which has no other words for it.
+            # A webhook with side effects; only the message says so.
             if "dry run" in error.message:
                 return None
             raise
@@ -270,26 +269,26 @@ class Writer:
     async def _put(self, form: Form[W], whole: dict[str, Any], *, dry_run: bool | None = None) -> W:
         return await self._client.update(form.decode(whole), dry_run=dry_run, field_manager=self._field_manager)
 
-    def _learn(self, wish: DesiredState, written: W) -> None:
-        """Note what the server made of a write."""
+    def _learn(self, state: DesiredState, written: W) -> None:
+        """Record what the server made of a write."""
         after = encode(written)
-        sent = replacement(wish.body, after, self._marks)
-        self._known.learn(written.kind, written.metadata.namespace, rewrites(sent, after, wish.body))
-        wish.fulfilled = written
+        sent = replacement(state.body, after, self._annotations)
+        self._known.learn(written.kind, written.metadata.namespace, rewrites(sent, after, state.body))
+        state.fulfilled = written
 
-    async def _read(self, wanted: W) -> W | None:
-        form: Form[W] = without_managed_fields(form_of(wanted))
+    async def _read(self, desired: W) -> W | None:
+        form: Form[W] = without_managed_fields(form_of(desired))
         try:
-            return await self._client.get(form, wanted.metadata.name, wanted.metadata.namespace)
+            return await self._client.get(form, desired.metadata.name, desired.metadata.namespace)
         except NotFoundError:
             return None
 
 
 def _raise_refusal(live: KubeObject, error: InvalidError) -> None:
-    """Say what the refusal of a write means, if that is known."""
+    """Raise a more specific error for a refused write, if its cause is known."""
     refused = immutable_causes(error)
     if "metadata.uid" in refused:
-        said = f"{live.kind.kind} {live.key} was made again since it was read; read it again"
-        raise ConflictError(Status(409, "Conflict", said), error.request) from error
+        message = f"{live.kind.kind} {live.key} was recreated since it was read; read it again"
+        raise ConflictError(Status(409, "Conflict", message), error.request) from error
     if refused:
         raise ImmutableDifferenceError(live, refused) from error

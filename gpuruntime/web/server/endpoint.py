@@ -14,7 +14,7 @@ from aiohttp import web
 from attrs import frozen
 from multidict import MultiDict
 
-from gpuruntime.control.serving.bad_requests import UNREADABLE, Unreadable
+from gpuruntime.control.serving.bad_requests import ERROR_RESPONSE
 from gpuruntime.meta import EMPTY
 from gpuruntime.service.log_context import current_operation_id, current_request_id
 from gpuruntime.web.auth.access_control import AccessControl, require
@@ -50,10 +50,10 @@ def mount(app: web.Application, routes: Sequence[Route], access: AccessControl) 
         Every response to a write has its operationID, errors included once it is known.
     """
     app.middlewares.append(enveloped)
-    app.on_response_prepare.append(add_request_id)
-    app[UNREADABLE] = Unreadable(bad_request_response)
-    thread = BodyThread()
-    app.on_cleanup.append(thread.close)
+    app.on_response_prepare.append(stamp)
+    app[ERROR_RESPONSE] = unreadable
+    side = SideThread()
+    app.on_cleanup.append(side.close)
     for path, together in groupby(sorted(routes, key=lambda route: route.path), key=lambda route: route.path):
         resource = app.router.add_resource(PREFIX + path)
         methods = ["OPTIONS"]

@@ -75,20 +75,23 @@ def test_the_same_definition_breaks_nothing_also_as_the_server_completes_it() ->
             lambda crd: crd["spec"]["names"].update(plural="widgetry"),
             "breaking: spec.names.plural changes",
         ),
-        (lambda crd: crd["spec"]["names"].pop("shortNames"), "warning: spec.names.shortNames wd is gone"),
+        (lambda crd: crd["spec"]["names"].pop("shortNames"), "warning: spec.names.shortNames wd was removed"),
         (lambda crd: version_of(crd).update(served=False), "breaking: spec.versions[v1].served is no longer served"),
         (
             lambda crd: version_of(crd)["subresources"].pop("status"),
-            "subresources.status is gone",
+            "subresources.status was removed",
         ),
-        (lambda crd: version_of(crd)["subresources"].pop("scale"), "subresources.scale is gone: kubectl scale fails"),
+        (
+            lambda crd: version_of(crd)["subresources"].pop("scale"),
+            "subresources.scale was removed: kubectl",
+        ),
         (
             lambda crd: version_of(crd)["subresources"].update(scale={"specReplicasPath": ".spec.size"}),
-            "subresources.scale changes: programs that scale reach other fields",
+            "subresources.scale changes: clients that scale write other fields",
         ),
         (
             lambda crd: version_of(crd)["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"].pop("low"),
-            "breaking: spec.versions[v1].schema.spec.low is gone",
+            "breaking: spec.versions[v1].schema.spec.low was removed",
         ),
     ],
 )
@@ -121,11 +124,11 @@ def test_a_version_that_was_stored_once_must_stay_until_the_server_forgets_it() 
     (for_clients,) = breaking_changes(both, definition(NewGadget))
     (for_objects,) = breaking_changes(remembered, definition(NewGadget))
 
-    assert "programs that use it fail; stop serving it first" in for_clients.problem
+    assert "clients that use it fail; stop serving it first" in for_clients.problem
     assert "objects may be stored in it" in for_objects.problem
 
 
 def test_a_new_stored_version_is_compared_with_what_was_stored() -> None:
     (found,) = breaking_changes(definition(StoredGadget), definition(Gadget, NewGadget))
 
-    assert str(found) == "breaking: spec.versions[v2].schema.spec.color is gone: stored values are dropped"
+    assert str(found) == "breaking: spec.versions[v2].schema.spec.color was removed: stored values are dropped"

@@ -97,9 +97,9 @@ def test_a_kind_without_declaration_is_refused() -> None:
 @pytest.mark.parametrize(
     ("versions", "problem"),
     [
-        ((), "stored versions are none; expected exactly one"),
-        ((OldGadget,), "stored versions are none; expected exactly one"),
-        ((Gadget, Gadget), "stored versions are Gadget, Gadget; expected exactly one"),
+        ((), "storage versions: none; expected exactly one"),
+        ((OldGadget,), "storage versions: none; expected exactly one"),
+        ((Gadget, Gadget), "storage versions: Gadget, Gadget; expected exactly one"),
         ((Gadget, with_kind(kind_in("v2"))), "two types have the same version"),
         ((Gadget, with_kind(kind_in("v1", group="other.org"))), "expected a version of example.org/v2 Gadget"),
         ((Gadget, with_kind(kind_in("v1", namespaced=False))), "expected a version of example.org/v2 Gadget"),
@@ -140,5 +140,7 @@ def test_a_status_that_a_new_object_must_have_is_refused() -> None:
         spec: GadgetSpec = field(default=GadgetSpec())
         status: GadgetSpec = field(kw_only=True)
 
-    with pytest.raises(DefinitionError, match=r"Impatient\.status: is required, but nobody can create"):
+    with pytest.raises(
+        DefinitionError, match=r"Impatient\.status: is required, but objects are created without"
+    ):
         definition(Impatient)

@@ -27,5 +27,5 @@ def test_names_are_written_as_cel_wants_them(wire: str, name: str, path: str) ->
 
 
 def test_a_name_that_cel_cannot_say_is_refused() -> None:
-    with pytest.raises(DefinitionError, match=r"Widget\.spec: '\$ref' cannot be named in CEL"):
+    with pytest.raises(DefinitionError, match=r"Widget\.spec: '\$ref' is not a valid CEL identifier"):
         absent_field_rule("$ref", "Widget.spec")

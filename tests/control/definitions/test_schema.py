@@ -204,22 +204,22 @@ class Fixed(Struct):
 @pytest.mark.parametrize(
     ("annotation", "default", "problem"),
     [
-        (Tree, Tree(), r"part\.children\[\]: Tree contains itself"),
+        (Tree, Tree(), r"part\.children\[\]: Tree is recursive"),
         (int | None, 3, "may be None and has default 3; None cannot be stored: the default must be None"),
         (Annotated[int, Default(4)], 3, r"Default\(4\) beside the Python default 3; drop one"),
         (tuple[int | None, ...], (), r"part\[\]: may be None, but a list or map cannot hold null"),
         (tuple[Annotated[int, Default(1)], ...], (), "Immutable and Default are rules of fields"),
-        (Union[bool, str], "x", "which no schema can say"),  # noqa: UP007 -- the old spelling
-        (Literal["a", 1], "a", "which no schema can say"),
+        (Union[bool, str], "x", "which a schema cannot express"),  # noqa: UP007 -- the old spelling
+        (Literal["a", 1], "a", "which a schema cannot express"),
         (tuple[Fixed, ...], (), r"part\[\]\.name: Immutable inside a list without keys"),
         (Annotated[Fixed | None, Atomic()], None, r"part\.name: Immutable inside a list without keys or an atomic map"),
-        (Annotated[Any, Immutable()], None, "Immutable stands on a free value"),
-        (Annotated[tuple[Any, ...], Cel("true")], (), "Cel stands on a free value"),
+        (Annotated[Any, Immutable()], None, "Immutable is used on an untyped value"),
+        (Annotated[tuple[Any, ...], Cel("true")], (), "Cel is used on an untyped value"),
         (tuple[str, str], ("a", "b"), r"a list of fixed length; write tuple\[X, \.\.\.\] with Items\(minimum"),
         (tuple[()], (), "a list of fixed length"),
         (FrozenDict[int, str], EMPTY, r"the keys of a map are strings: FrozenDict\[str, X\]"),
-        (list[str], (), r"which no schema can say; expected .* tuple\[X, \.\.\.\]"),
-        (Annotated[tuple[str, ...], MapOf("name")], (), "MapOf stands on a list of string values, .* use SetOf"),
+        (list[str], (), r"which a schema cannot express; expected .* tuple\[X, \.\.\.\]"),
+        (Annotated[tuple[str, ...], MapOf("name")], (), "MapOf is used on a list of string values, .* use SetOf"),
         (Annotated[str, Default("a"), Required()], "", "is Required and has a Default, which fills it in; drop one"),
     ],
 )
@@ -265,7 +265,7 @@ def test_a_class_that_forgot_its_decorator_is_refused() -> None:
     class Forgotten(Struct):
         size: int = 3
 
-    with pytest.raises(DefinitionError, match=r"Forgotten\.size: is no field; decorate .*Forgotten with @frozen"):
+    with pytest.raises(DefinitionError, match=r"Forgotten\.size: is not a field; decorate .*Forgotten with @frozen"):
         schema_of(Forgotten)
 
 
@@ -277,7 +277,7 @@ def test_a_class_inside_that_forgot_its_decorator_is_refused() -> None:
     class Whole(Part):
         name: str = ""
 
-    with pytest.raises(DefinitionError, match=r"Part\.size: is no field; decorate .*Part with @frozen"):
+    with pytest.raises(DefinitionError, match=r"Part\.size: is not a field; decorate .*Part with @frozen"):
         schema_of(Whole)
 
 

@@ -29,8 +29,8 @@ def an_object(required: list[str] | None = None, **properties: Any) -> dict[str,
 BREAKING = [
     (STRING, INTEGER, "spec changes from string to integer: stored values have the wrong type"),
     ({"type": "number"}, INTEGER, "spec changes from number to integer"),
-    (an_object(a=STRING), an_object(), "spec.a is gone: stored values are dropped"),
-    (an_object(a=STRING), an_object(b=STRING), "spec.a is gone: stored values are dropped (renamed to b?"),
+    (an_object(a=STRING), an_object(), "spec.a was removed: stored values are dropped"),
+    (an_object(a=STRING), an_object(b=STRING), "spec.a was removed: stored values are dropped (renamed to b?"),
     (an_object(), an_object(["a"], a=STRING), "spec.a is required now and has no default"),
     (an_object(a=STRING), an_object(["a"], a=STRING), "spec.a is required now and has no default"),
     ({**INTEGER, "minimum": 1}, {**INTEGER, "minimum": 2}, "spec has minimum 2, was 1: stored values may be refused"),
@@ -59,15 +59,15 @@ BREAKING = [
     (an_object(), {**an_object(), "x-kubernetes-embedded-resource": True}, "spec must be a whole object now"),
 ]
 WARNINGS = [
-    (INTEGER, {"type": "number"}, "spec changes from integer to number: programs may meet values of a new type"),
+    (INTEGER, {"type": "number"}, "spec changes from integer to number: clients may get values of a new type"),
     (STRING, {"x-kubernetes-int-or-string": True}, "spec changes from string to int-or-string"),
-    (STRING, {**KEEPING, "nullable": True}, "spec changes from string to free"),
+    (STRING, {**KEEPING, "nullable": True}, "spec changes from string to untyped"),
     ({**STRING, "enum": ["a"]}, {**STRING, "enum": ["a", "b"]}, "spec allows more choices"),
     ({**STRING, "enum": ["a"]}, STRING, "spec allows more choices"),
-    ({**INTEGER, "default": 1}, {**INTEGER, "default": 2}, "spec has default 2, was 1: objects that leave it out"),
-    (an_object(a=STRING), {**an_object(), **KEEPING}, "spec.a is gone: it is kept, but no longer checked"),
+    ({**INTEGER, "default": 1}, {**INTEGER, "default": 2}, "spec has default 2, was 1: the meaning of objects that omit it"),
+    (an_object(a=STRING), {**an_object(), **KEEPING}, "spec.a was removed: stored values are kept, but not validated"),
     ({**an_object(), **KEEPING}, {**an_object(a=STRING), **KEEPING}, "spec.a has a schema now"),
-    (INTEGER, {**INTEGER, "multipleOf": 2}, "spec has another multipleOf, which is not understood"),
+    (INTEGER, {**INTEGER, "multipleOf": 2}, "spec has a changed multipleOf, which is not analysed"),
     (STRING, {**STRING, "x-kubernetes-validations": [{"rule": "self != ''"}]}, "spec has a new rule"),
 ]
 

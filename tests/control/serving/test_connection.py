@@ -1,4 +1,4 @@
-"""How long a connection may take for what it does, in virtual time: both ends are in the loop whose clock jumps."""
+"""Timeouts of a connection, in virtual time: both ends are in the same loop."""
 
 import asyncio
 from contextlib import suppress
@@ -37,15 +37,15 @@ def application() -> web.Application:
     return app
 
 
-async def seconds_until_closed(*said: bytes, every: float = 0.0, reads: bool = True) -> float:
-    """How long a connection lasts that says this, one part after another; `EVER` if it does not end."""
+async def seconds_until_closed(*parts: bytes, every: float = 0.0, reads: bool = True) -> float:
+    """How long a connection lasts that sends these parts one after another; `EVER` if it does not end."""
     loop = asyncio.get_running_loop()
     async with serving(application(), HttpAddress()) as bound:
         reader, writer = await asyncio.open_connection(bound.host, bound.port)
         began = loop.time()
         with suppress(TimeoutError, ConnectionError):
             async with asyncio.timeout(EVER):
-                for part in said:
+                for part in parts:
                     writer.write(part)
                     await asyncio.sleep(every)
                     if writer.transport.is_closing():
@@ -61,7 +61,7 @@ async def seconds_until_closed(*said: bytes, every: float = 0.0, reads: bool = T
 
 
 @pytest.mark.parametrize(
-    ("said", "most"),
+    ("parts", "most"),
     [
         pytest.param((), 10, id="nothing at all"),
         pytest.param((GET[:20],), 10, id="half of the headers"),
@@ -69,25 +69,25 @@ async def seconds_until_closed(*said: bytes, every: float = 0.0, reads: bool = T
         pytest.param((GET, GET[:20]), 75, id="a whole request, and half of the next one"),
     ],
 )
-def test_a_connection_that_says_nothing_more_is_closed(said: tuple[bytes, ...], most: float) -> None:
-    assert run_virtual(seconds_until_closed(*said)) <= most
+def test_a_silent_connection_is_closed(parts: tuple[bytes, ...], most: float) -> None:
+    assert run_virtual(seconds_until_closed(*parts)) <= most
 
 
-def test_headers_that_come_byte_by_byte_get_no_more_time() -> None:
+def test_headers_sent_byte_by_byte_get_no_extra_time() -> None:
     drops = tuple(bytes([byte]) for byte in GET)
 
     assert run_virtual(seconds_until_closed(*drops, every=9.0)) <= 40
 
 
-def test_half_of_the_next_request_is_given_as_long_as_the_first() -> None:
+def test_a_partial_next_request_has_the_same_timeout() -> None:
     assert run_virtual(seconds_until_closed(GET, GET[:20], every=30.0)) <= 30 + 10 + 30
 
 
-def test_an_answer_that_is_not_taken_is_given_up() -> None:
+def test_a_response_that_is_not_received_times_out() -> None:
     assert run_virtual(seconds_until_closed(GET.replace(b"/ ", b"/large ", 1), reads=False)) <= 65
 
 
-def test_a_request_that_takes_long_is_answered() -> None:
+def test_a_long_request_is_answered() -> None:
     async def story() -> bytes:
         async with serving(application(), HttpAddress()) as bound:
             reader, writer = await asyncio.open_connection(bound.host, bound.port)
@@ -99,13 +99,13 @@ def test_a_request_that_takes_long_is_answered() -> None:
     assert run_virtual(story()).startswith(b"HTTP/1.1 200 ")
 
 
-def test_a_body_that_is_not_wanted_is_not_waited_for() -> None:
+def test_an_unread_body_is_not_awaited() -> None:
     head = b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n"
 
     assert run_virtual(seconds_until_closed(head)) <= 5
 
 
-def test_an_answer_to_an_unread_body_says_that_the_connection_closes() -> None:
+def test_the_response_to_an_unread_body_has_connection_close() -> None:
     async def story() -> bytes:
         async with serving(application(), HttpAddress()) as bound:
             reader, writer = await asyncio.open_connection(bound.host, bound.port)
@@ -120,7 +120,7 @@ def test_an_answer_to_an_unread_body_says_that_the_connection_closes() -> None:
 @pytest.mark.parametrize(
     "chunk", [pytest.param(b"1\r\na\r\n", id="tiny"), pytest.param(b"1;" + b"x" * 1000 + b"\r\na\r\n", id="extended")]
 )
-async def test_a_body_that_is_mostly_chunk_headers_is_not_read_to_its_end(chunk: bytes) -> None:
+async def test_a_body_of_mostly_chunk_headers_is_not_read_to_its_end(chunk: bytes) -> None:
     most, sent = 8 * 2**20, 0
     async with serving(application(), HttpAddress()) as bound, asyncio.timeout(30):
         _, writer = await asyncio.open_connection(bound.host, bound.port)
@@ -146,7 +146,7 @@ async def test_a_path_of_very_many_segments_is_refused_before_it_is_routed() -> 
     assert (response.status, reason) == (400, "a path of 5001 segments, expected at most 64")
 
 
-def test_what_is_no_http_is_answered_once_and_the_rest_of_it_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_malformed_http_is_answered_once_and_the_rest_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     errors: list[object] = []
 
     class Counted(web_protocol._ErrInfo):

@@ -12,7 +12,7 @@ ADDRESSES = 4
 
 
 @given(steps=STEPS, total=st.integers(1, 8), per_address=st.integers(1, 8))
-def test_the_limits_hold_and_no_busy_connection_gives_way_whatever_happens(
+def test_the_limits_always_hold_and_no_busy_connection_is_evicted(
     steps: list[Step], total: int, per_address: int
 ) -> None:
     table: ConnectionTable[int] = ConnectionTable(total, per_address)
@@ -26,9 +26,9 @@ def test_the_limits_hold_and_no_busy_connection_gives_way_whatever_happens(
             group, most = (mine, per_address) if len(mine) >= per_address else (list(owners), total)
             if len(group) >= most and set(group) <= busy:
                 with pytest.raises(TableFullError, match="address" if group is mine else "total"):
-                    table.giving_way(address)
+                    table.to_evict(address)
                 continue
-            evicted = table.giving_way(address)
+            evicted = table.to_evict(address)
             if evicted is not None:
                 assert evicted not in busy
                 assert len(mine) >= per_address or len(owners) >= total
@@ -40,10 +40,10 @@ def test_the_limits_hold_and_no_busy_connection_gives_way_whatever_happens(
             chosen = sorted(owners)[choice % len(owners)]
             if act == "busy":
                 busy.add(chosen)
-                table.busy(chosen)
+                table.set_busy(chosen)
             elif act == "wait":
                 busy.discard(chosen)
-                table.waiting(chosen)
+                table.set_idle(chosen)
             else:
                 busy.discard(chosen)
                 del owners[chosen]
@@ -52,46 +52,46 @@ def test_the_limits_hold_and_no_busy_connection_gives_way_whatever_happens(
         assert all([*owners.values()].count(address) <= per_address for address in owners.values())
 
 
-def test_the_one_that_has_waited_longest_gives_way() -> None:
+def test_the_longest_idle_connection_is_evicted() -> None:
     table: ConnectionTable[str] = ConnectionTable(3, 3)
     for name in ("first", "second", "third"):
         table.add(name, "a")
 
-    table.busy("first")
-    table.waiting("first")
+    table.set_busy("first")
+    table.set_idle("first")
 
-    assert table.giving_way("a") == "second"
+    assert table.to_evict("a") == "second"
 
 
-def test_the_address_that_holds_most_gives_way_to_another_one() -> None:
+def test_the_address_with_the_most_connections_is_evicted_for_another_one() -> None:
     table: ConnectionTable[str] = ConnectionTable(4, 3)
     table.add("the only one of b", "b")
     for name in ("first", "second", "third"):
         table.add(name, "a")
 
-    assert table.giving_way("c") == "first"
+    assert table.to_evict("c") == "first"
 
 
-def test_an_address_that_has_all_it_may_leaves_the_others_alone() -> None:
+def test_an_address_at_its_limit_does_not_affect_others() -> None:
     table: ConnectionTable[str] = ConnectionTable(4, 2)
     table.add("of b", "b")
     for name in ("first", "second"):
         table.add(name, "a")
-        table.busy(name)
+        table.set_busy(name)
 
     with pytest.raises(TableFullError, match="address"):
-        table.giving_way("a")
-    assert table.giving_way("b") is None
+        table.to_evict("a")
+    assert table.to_evict("b") is None
 
 
-def test_a_connection_may_be_lost_more_than_once() -> None:
+def test_a_connection_may_be_removed_more_than_once() -> None:
     table: ConnectionTable[str] = ConnectionTable(1, 1)
     table.add("one", "a")
 
     table.remove("one")
     table.remove("one")
-    table.busy("one")
-    table.waiting("one")
+    table.set_busy("one")
+    table.set_idle("one")
 
     assert len(table) == 0
-    assert table.giving_way("a") is None
+    assert table.to_evict("a") is None

@@ -6,12 +6,12 @@ from gpuruntime.control.serving.limits import HttpLimits, address_group, connect
 @pytest.mark.parametrize(
     ("open_files", "connections"), [(1, 1), (64, 32), (256, 128), (1024, 768), (20_000, 10_000), (2**30, 10_000)]
 )
-def test_descriptors_are_kept_back_for_everything_but_callers(open_files: int, connections: int) -> None:
+def test_descriptors_are_reserved_for_other_uses(open_files: int, connections: int) -> None:
     assert connection_counts(HttpLimits(), open_files)[0] == connections
     assert connection_counts(HttpLimits(connections=10_000), open_files)[0] == connections
 
 
-def test_one_address_gets_three_quarters_unless_it_is_said_otherwise() -> None:
+def test_one_address_gets_three_quarters_by_default() -> None:
     assert connection_counts(HttpLimits(), 256) == (128, 96)
     assert connection_counts(HttpLimits(per_address=10_000), 256) == (128, 128)
     assert connection_counts(HttpLimits(connections=1), 256) == (1, 1)
@@ -34,5 +34,5 @@ def test_a_limit_below_one_is_refused(name: str) -> None:
         ("no address", "no address"),
     ],
 )
-def test_a_host_with_many_addresses_of_version_6_counts_as_one(host: str, group: str) -> None:
+def test_the_addresses_of_an_ipv6_host_count_as_one(host: str, group: str) -> None:
     assert address_group(host) == group

@@ -1,4 +1,4 @@
-"""Who is let in, who gives way, and what those hear for whom there is no room."""
+"""Which connections are accepted, evicted and refused."""
 
 import asyncio
 import logging
@@ -12,8 +12,8 @@ from aiohttp import web
 from attrs import frozen
 from prometheus_client import CollectorRegistry
 
-from gpuruntime.control.serving.bad_requests import UNREADABLE, Unreadable
-from gpuruntime.control.serving.connection_counters import ConnectionCollector
+from gpuruntime.control.metrics.connections import ConnectionCollector
+from gpuruntime.control.serving.bad_requests import ERROR_RESPONSE
 from gpuruntime.control.serving.limits import HttpLimits
 from gpuruntime.control.serving.site import HttpAddress, HttpSite, ListenError, serving
 from gpuruntime.testing.cluster.certificates import Authority
@@ -36,7 +36,7 @@ class Served:
         return reader, writer
 
     async def occupy(self, caller: str = "127.0.0.1") -> Streams:
-        """A connection with a request that takes long."""
+        """A connection with a long request."""
         streams = await self.connect(LONG, caller=caller)
         await self.began.acquire()
         return streams
@@ -57,7 +57,7 @@ async def serving_site(limits: HttpLimits, tls: ssl.SSLContext | None = None) ->
     app = web.Application()
     app.router.add_get("/", hello)
     app.router.add_get("/long", long)
-    app[UNREADABLE] = Unreadable(lambda status, reason: web.json_response({"error": reason}, status=status))
+    app[ERROR_RESPONSE] = lambda status, reason: web.json_response({"error": reason}, status=status)
     site = HttpSite(app, HttpAddress(), limits=limits, tls=tls, drain=0.1)
     running = asyncio.create_task(site.run())
     await site.listening()
@@ -70,13 +70,13 @@ async def serving_site(limits: HttpLimits, tls: ssl.SSLContext | None = None) ->
 
 
 async def emptied(served: Served) -> None:
-    """Returns when no connection is open."""
-    while served.site.connections.now:  # noqa: ASYNC110 - nothing announces that the other end has closed
+    """Wait until no connection is open."""
+    while served.site.connections.current:  # noqa: ASYNC110 - there is no event for the close of the other end
         await asyncio.sleep(0)
 
 
 async def ended(streams: Streams) -> bytes:
-    """All that comes on a connection until it is closed."""
+    """All data of a connection until it is closed."""
     said = b""
     with suppress(ConnectionError):
         said = await streams[0].read()
@@ -84,25 +84,23 @@ async def ended(streams: Streams) -> bytes:
     return said
 
 
-async def test_a_connection_that_waits_gives_way_to_a_new_one_and_a_busy_one_does_not() -> None:
+async def test_an_idle_connection_is_evicted_for_a_new_one_and_a_busy_one_is_not() -> None:
     async with serving_site(HttpLimits(connections=2, per_address=2)) as served:
         busy = await served.occupy()
         waiting = await served.connect(GET)
         await waiting[0].readuntil(b"hello")
 
-        newcomer = await served.connect(GET)
+        new = await served.connect(GET)
 
-        assert (await newcomer[0].readuntil(b"hello")).startswith(b"HTTP/1.1 200 ")
+        assert (await new[0].readuntil(b"hello")).startswith(b"HTTP/1.1 200 ")
         assert await ended(waiting) == b""
         assert not busy[0].at_eof()
         assert served.site.connections.evicted == 1
-        for _, writer in (busy, newcomer):
+        for _, writer in (busy, new):
             writer.close()
 
 
-async def test_an_address_that_has_all_it_may_is_refused_in_the_words_of_the_application_and_others_are_served() -> (
-    None
-):
+async def test_an_address_at_its_limit_gets_the_error_response_and_others_are_served() -> None:
     async with serving_site(HttpLimits(connections=3, per_address=2)) as served:
         taken = [await served.occupy() for _ in range(2)]
 
@@ -118,7 +116,7 @@ async def test_an_address_that_has_all_it_may_is_refused_in_the_words_of_the_app
             writer.close()
 
 
-def test_a_reader_that_does_not_take_its_answer_gives_way_after_a_while() -> None:
+def test_a_client_that_does_not_receive_its_response_is_evicted_after_a_while() -> None:
     async def large(_request: web.Request) -> web.Response:
         return web.Response(body=bytes(16 * 2**20))
 
@@ -141,7 +139,7 @@ def test_a_reader_that_does_not_take_its_answer_gives_way_after_a_while() -> Non
     assert run_virtual(story()) == [b"503", b"404"]
 
 
-async def test_of_many_that_come_at_once_the_last_one_is_served_and_the_others_are_closed() -> None:
+async def test_of_many_simultaneous_connections_the_last_is_served_and_the_others_are_closed() -> None:
     async with serving_site(HttpLimits(connections=1)) as served:
         callers = await asyncio.gather(*(served.connect() for _ in range(20)))
         await asyncio.gather(*(ended(caller) for caller in callers[:-1]))
@@ -149,11 +147,11 @@ async def test_of_many_that_come_at_once_the_last_one_is_served_and_the_others_a
         callers[-1][1].write(GET)
 
         assert (await callers[-1][0].readuntil(b"hello")).startswith(b"HTTP/1.1 200 ")
-        assert (served.site.connections.evicted, served.site.connections.now) == (19, 1)
+        assert (served.site.connections.evicted, served.site.connections.current) == (19, 1)
         callers[-1][1].close()
 
 
-async def test_the_place_of_a_connection_that_ends_is_free_again() -> None:
+async def test_a_closed_connection_frees_its_slot() -> None:
     async with serving_site(HttpLimits(connections=1)) as served:
         for _ in range(3):
             _, writer = await served.occupy()
@@ -163,7 +161,7 @@ async def test_the_place_of_a_connection_that_ends_is_free_again() -> None:
         assert served.site.connections.evicted == 0
 
 
-async def test_a_handshake_that_does_not_end_is_given_up_and_counted(tmp_path: Path) -> None:
+async def test_a_handshake_that_times_out_is_closed_and_counted(tmp_path: Path) -> None:
     limits = HttpLimits(handshake_seconds=0.05)
     async with serving_site(limits, tls=server_tls(tmp_path)) as served:
         assert await ended(await served.connect()) == b""
@@ -172,7 +170,7 @@ async def test_a_handshake_that_does_not_end_is_given_up_and_counted(tmp_path: P
         assert served.site.connections.timeouts["handshake"] == 1
 
 
-async def test_a_handshake_gives_way_to_a_new_caller(tmp_path: Path) -> None:
+async def test_a_handshake_is_evicted_for_a_new_client(tmp_path: Path) -> None:
     async with serving_site(HttpLimits(connections=1), tls=server_tls(tmp_path)) as served:
         silent = await served.connect()
         trusting = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
@@ -185,7 +183,7 @@ async def test_a_handshake_gives_way_to_a_new_caller(tmp_path: Path) -> None:
         writer.close()
 
 
-async def test_what_speaks_no_tls_leaves_nothing_behind(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_client_without_tls_leaves_nothing_behind(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     async with serving_site(HttpLimits(), tls=server_tls(tmp_path)) as served:
         await ended(await served.connect(GET))
@@ -194,7 +192,7 @@ async def test_what_speaks_no_tls_leaves_nothing_behind(tmp_path: Path, caplog: 
     assert [record.getMessage() for record in caplog.records] == []
 
 
-async def test_a_site_shows_what_became_of_its_connections() -> None:
+async def test_a_site_exports_its_connection_counters() -> None:
     registry = CollectorRegistry()
     async with serving_site(HttpLimits(connections=2, head_seconds=0.05)) as served:
         ConnectionCollector(registry, [served.site])
@@ -207,7 +205,7 @@ async def test_a_site_shows_what_became_of_its_connections() -> None:
         assert registry.get_sample_value("gpuruntime_http_connections_timed_out_total", head) == 1
 
 
-async def test_a_name_that_stands_for_several_addresses_is_listened_on() -> None:
+async def test_a_host_name_with_several_addresses_is_listened_on() -> None:
     site = HttpSite(web.Application(), HttpAddress("localhost"))
     running = asyncio.create_task(site.run())
     await site.listening()

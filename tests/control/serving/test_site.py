@@ -7,7 +7,7 @@ from aiohttp import ClientSession, web
 from gpuruntime.control.serving.site import HttpAddress, HttpSite, ListenError, serving
 
 
-async def test_nothing_listens_when_the_block_is_left_though_a_client_stays() -> None:
+async def test_nothing_listens_after_the_block_even_if_a_client_stays() -> None:
     async with serving(web.Application(), HttpAddress()) as bound:
         _, writer = await asyncio.open_connection(bound.host, bound.port)
 
@@ -16,7 +16,7 @@ async def test_nothing_listens_when_the_block_is_left_though_a_client_stays() ->
     writer.close()
 
 
-async def test_a_long_request_is_refused_in_the_words_of_the_application() -> None:
+async def test_a_long_path_gets_the_response_of_the_application() -> None:
     app = web.Application()
     async with (
         serving(app, HttpAddress()) as bound,
@@ -28,7 +28,7 @@ async def test_a_long_request_is_refused_in_the_words_of_the_application() -> No
     assert status == 404
 
 
-async def test_a_handler_whose_client_went_away_is_cancelled() -> None:
+async def test_a_handler_whose_client_disconnects_is_cancelled() -> None:
     began, ended = asyncio.Event(), asyncio.Event()
 
     async def wait_for_long(_request: web.Request) -> web.Response:
@@ -60,7 +60,7 @@ async def test_an_address_in_use_is_an_error_that_leaves_nothing_behind() -> Non
             await serving(web.Application(), HttpAddress(port=port)).__aenter__()
 
 
-async def test_a_site_tells_where_it_listens_only_while_it_does() -> None:
+async def test_a_site_has_a_bound_address_only_while_it_listens() -> None:
     site = HttpSite(web.Application(), HttpAddress())
     task = asyncio.create_task(site.run())
     await site.listening()
@@ -70,12 +70,12 @@ async def test_a_site_tells_where_it_listens_only_while_it_does() -> None:
     await asyncio.wait([task])
 
     assert bound.port > 0
-    with pytest.raises(RuntimeError, match="is not served now"):
+    with pytest.raises(RuntimeError, match="is not listening"):
         _ = site.bound
 
 
 @pytest.mark.parametrize(("host", "url"), [("::1", "http://[::1]:80"), ("127.0.0.1", "http://127.0.0.1:80")])
-def test_addresses_read_as_urls(host: str, url: str) -> None:
+def test_addresses_as_urls(host: str, url: str) -> None:
     assert HttpAddress(host, 80).url == url
 
 
@@ -83,11 +83,11 @@ def test_addresses_read_as_urls(host: str, url: str) -> None:
     ("host", "only_here"),
     [("127.0.0.1", True), ("127.8.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("a.b", False)],
 )
-def test_an_address_tells_whether_others_can_reach_it(host: str, only_here: bool) -> None:
+def test_an_address_knows_whether_it_is_loopback(host: str, only_here: bool) -> None:
     assert HttpAddress(host).is_loopback is only_here
 
 
-async def test_a_request_whose_body_is_on_its_way_is_answered_after_the_end() -> None:
+async def test_a_request_whose_body_is_still_being_received_is_answered_during_shutdown() -> None:
     async def echo(request: web.Request) -> web.Response:
         return web.Response(text=await request.text())
 

@@ -1,4 +1,4 @@
-"""What admission adds to our writes is the server's: it stays, costs no write, and tells nothing about other edits."""
+"""Additions of admission belong to the server: they stay, cause no write, and do not hide other edits."""
 
 import uuid
 from collections.abc import AsyncIterator, Iterator
@@ -56,13 +56,13 @@ def policy(kube_cluster: ClusterAccess, kube_namespace: str) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("policy")
-async def test_what_admission_adds_stays_and_costs_no_write_also_after_a_start(
+async def test_additions_of_admission_stay_and_cause_no_write_even_after_a_restart(
     client: Client, kube_cluster: ClusterAccess, kube_namespace: str, kube_audit: AuditLog
 ) -> None:
     admin, owner = kube_cluster.admin(), await make_owner(client, kube_namespace)
     number = 0
     while True:
-        # A policy is in force a moment after it was made; there is no event to await.
+        # A policy takes effect a moment after its creation; there is no event to await.
         number += 1
         desired = child("deployment", kube_namespace, f"d-{number}")
         created = (await Writer(client, field_manager=MANAGER).ensure(desired, owner, live=None)).object
@@ -81,7 +81,7 @@ async def test_what_admission_adds_stays_and_costs_no_write_also_after_a_start(
     assert encode(mended.object)["spec"] == encode(created)["spec"]
 
 
-async def test_an_object_that_has_all_that_we_desire_is_unchanged_where_the_server_refuses_to_rehearse_a_write(
+async def test_an_object_that_has_all_desired_fields_is_unchanged_if_the_server_refuses_the_dry_run(
     client: Client, kube_cluster: ClusterAccess, kube_namespace: str, kube_account: AccountFactory
 ) -> None:
     owner, desired = await make_owner(client, kube_namespace), child("deployment", kube_namespace)

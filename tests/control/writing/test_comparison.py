@@ -72,7 +72,7 @@ CONTAINER = "spec.template.spec.containers[name=web]"
         (config(name="x", uid="1", resourceVersion="1"), config(name="x", uid="2", generation=4)),
     ],
 )
-def test_the_same_in_other_words_is_no_difference(desired: dict[str, Any], live: dict[str, Any]) -> None:
+def test_equivalent_notations_are_no_difference(desired: dict[str, Any], live: dict[str, Any]) -> None:
     assert differences(desired, live) == ()
 
 
@@ -135,9 +135,7 @@ def test_the_same_in_other_words_is_no_difference(desired: dict[str, Any], live:
         (of_kind("x/v1", "Widget", spec=1), of_kind("x/v1", "Widget", spec={"a": 1}), "spec"),
     ],
 )
-def test_a_difference_has_a_path_that_people_understand(
-    desired: dict[str, Any], live: dict[str, Any], path: str
-) -> None:
+def test_a_difference_has_a_readable_path(desired: dict[str, Any], live: dict[str, Any], path: str) -> None:
     assert differences(desired, live)[0] == path
 
 
@@ -157,7 +155,7 @@ def test_a_pod_may_have_what_admission_adds_but_no_foreign_containers() -> None:
     assert edited == ("spec.containers[name=evil]", "spec.tolerations[0]")
 
 
-def test_a_shared_object_may_have_entries_of_others_but_not_others_values() -> None:
+def test_a_shared_object_may_have_entries_of_others_but_no_changed_values() -> None:
     desired = deployment(image="a", env=[{"name": "A", "value": "1"}])
     live = deepcopy(desired)
     containers = live["spec"]["template"]["spec"]["containers"]
@@ -183,7 +181,7 @@ def test_an_object_does_not_differ_from_itself(body: Any, api_version: str, shar
 
 
 @pytest.mark.parametrize("name", sorted(NAMESPACED))
-def test_every_field_that_somebody_overwrites_is_noticed_unless_it_is_left_to_the_server(name: str) -> None:
+def test_every_overwritten_field_is_a_difference_unless_it_is_left_to_the_server(name: str) -> None:
     desired = encode(child(name, "a"))
     for number in range(len(members(desired))):
         live = deepcopy(desired)
@@ -192,8 +190,8 @@ def test_every_field_that_somebody_overwrites_is_noticed_unless_it_is_left_to_th
 
         found = differences(desired, live)
 
-        # An empty map accepts what others put into it; an empty selector of peers is everybody and an empty rule is
-        # everything, and must stay so.
+        # An empty map accepts entries of others. An empty peer selector or rule matches everything, and must
+        # stay empty.
         ours = not is_hollow(before) or key in SELECTORS_OF_PEERS or isinstance(key, int)
         assert bool(found) == (ours and key not in LEFT_TO_SERVER), (key, before)
 
@@ -210,7 +208,7 @@ IDENTITY = {"apiVersion", "kind", "name", "namespace"}
 
 
 def members(body: dict[str, Any]) -> list[tuple[Any, Any]]:
-    """Every holder and key in an object, but for what says which object it is."""
+    """Every container and key in an object, except its identity."""
     return [place for place in _members(body) if place[0] is not body["metadata"] or place[1] not in IDENTITY][2:]
 
 

@@ -1,4 +1,4 @@
-"""DesiredStateCache: the same one is worked out once, another one always anew."""
+"""The cache of desired states: an unchanged desired object is encoded once."""
 
 from typing import Any
 
@@ -19,11 +19,11 @@ def config(name: str = "x", value: str = "v", **metadata: Any) -> ConfigMap:
     return decode(ConfigMap, {"metadata": {"name": name, "namespace": "a", **metadata}, "data": {"k": value}})
 
 
-def test_the_same_object_for_the_same_owner_is_the_same_wish() -> None:
-    wishes, desired, owner = DesiredStateCache(OWNERSHIP), config(), config("owner", uid="u", resourceVersion="1")
+def test_the_same_object_for_the_same_owner_is_cached() -> None:
+    cache, desired, owner = DesiredStateCache(OWNERSHIP), config(), config("owner", uid="u", resourceVersion="1")
 
-    first = wishes.of(desired, owner, "replace")
-    second = wishes.of(desired, evolve(owner, metadata=evolve(owner.metadata, resource_version="2")), "replace")
+    first = cache.of(desired, owner, "replace")
+    second = cache.of(desired, evolve(owner, metadata=evolve(owner.metadata, resource_version="2")), "replace")
 
     assert first is second
     assert first.body == OWNERSHIP.put_on(desired_body(desired, owner), owner)
@@ -39,27 +39,27 @@ def test_the_same_object_for_the_same_owner_is_the_same_wish() -> None:
         pytest.param(None, config("owner", uid="u"), "apply", id="another mode"),
     ],
 )
-def test_another_wish_for_an_object_is_worked_out_and_not_yet_fulfilled(
+def test_a_changed_desired_state_is_encoded_again_and_not_fulfilled_yet(
     desired: ConfigMap | None, owner: ConfigMap | None, mode: str
 ) -> None:
-    wishes, before = DesiredStateCache(OWNERSHIP), config()
-    known = wishes.of(before, config("owner", uid="u"), "replace")
+    cache, before = DesiredStateCache(OWNERSHIP), config()
+    known = cache.of(before, config("owner", uid="u"), "replace")
     known.fulfilled = before
 
-    wish = wishes.of(desired or before, owner, mode)
+    state = cache.of(desired or before, owner, mode)
 
-    assert wish.fulfilled is None
-    assert wish.body == OWNERSHIP.put_on(desired_body(desired or before, owner), owner)
+    assert state.fulfilled is None
+    assert state.body == OWNERSHIP.put_on(desired_body(desired or before, owner), owner)
 
 
-def test_no_more_than_a_limit_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "_KEPT", 2)
-    wishes, objects = DesiredStateCache(OWNERSHIP), [config(str(number)) for number in range(3)]
+def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "_CACHE_SIZE", 2)
+    cache, objects = DesiredStateCache(OWNERSHIP), [config(str(number)) for number in range(3)]
 
-    first = [wishes.of(each, None, "replace") for each in objects]
+    first = [cache.of(each, None, "replace") for each in objects]
 
-    assert wishes.of(objects[2], None, "replace") is first[2]
-    assert wishes.of(objects[0], None, "replace") is not first[0]
+    assert cache.of(objects[2], None, "replace") is first[2]
+    assert cache.of(objects[0], None, "replace") is not first[0]
 
 
 @pytest.mark.parametrize(
@@ -75,13 +75,13 @@ def test_no_more_than_a_limit_is_remembered(monkeypatch: pytest.MonkeyPatch) -> 
         ({}, {}, False),
     ],
 )
-def test_an_object_of_the_same_generation_and_metadata_fulfils_a_wish_as_before(
+def test_an_object_of_the_same_generation_and_metadata_is_still_fulfilled(
     before: dict[str, Any], after: dict[str, Any], expected: bool
 ) -> None:
-    wish = DesiredStateCache(OWNERSHIP).of(config(), None, "replace")
-    assert not wish.is_fulfilled_by(config(**{"uid": "u", **after}))
+    state = DesiredStateCache(OWNERSHIP).of(config(), None, "replace")
+    assert not state.is_fulfilled_by(config(**{"uid": "u", **after}))
 
-    wish.fulfilled = config(**{"uid": "u", **before})
+    state.fulfilled = config(**{"uid": "u", **before})
 
-    assert wish.is_fulfilled_by(config(**{"uid": "u", **after})) is expected
-    assert wish.is_fulfilled_by(wish.fulfilled)
+    assert state.is_fulfilled_by(config(**{"uid": "u", **after})) is expected
+    assert state.is_fulfilled_by(state.fulfilled)

@@ -1,4 +1,4 @@
-"""The wire form of what is desired, and the marks by which it is known again."""
+"""The JSON of desired objects, and their ownership annotations."""
 
 from typing import Any
 
@@ -26,12 +26,12 @@ def config(**metadata: Any) -> ConfigMap:
     return decode(ConfigMap, {"metadata": {"name": "x", "namespace": "a", **metadata}, "data": {"k": "v"}})
 
 
-def marked(obj: ConfigMap) -> dict[str, Any]:
+def annotated(obj: ConfigMap) -> dict[str, Any]:
     return OWNERSHIP.put_on(desired_body(obj, None))
 
 
 def hash_of(obj: ConfigMap) -> str:
-    return str(marked(obj)["metadata"]["annotations"][HASH])
+    return str(annotated(obj)["metadata"]["annotations"][HASH])
 
 
 def test_identity_version_and_status_are_not_desired() -> None:
@@ -55,7 +55,7 @@ def test_the_owner_becomes_the_controller() -> None:
     assert body["metadata"]["ownerReferences"] == [{**reference, "controller": True, "blockOwnerDeletion": True}]
 
 
-def test_texts_of_a_secret_are_written_as_the_data_that_the_server_keeps() -> None:
+def test_the_string_data_of_a_secret_is_written_as_data() -> None:
     secret = Secret(
         metadata=ObjectMeta(name="x", namespace="a"),
         data=FrozenDict({"a": "YQ==", "b": "old"}),
@@ -68,7 +68,7 @@ def test_texts_of_a_secret_are_written_as_the_data_that_the_server_keeps() -> No
     assert "stringData" not in body
 
 
-def test_the_hash_is_that_of_what_is_desired_and_of_nothing_else() -> None:
+def test_the_hash_covers_the_desired_state_and_nothing_else() -> None:
     same = [config(), config(uid="u", resourceVersion="7"), evolve(config(), metadata=config().metadata)]
     others = [config(labels={"a": "b"}), config(annotations={"a": "b"}), evolve(config(), data=FrozenDict())]
 
@@ -76,7 +76,7 @@ def test_the_hash_is_that_of_what_is_desired_and_of_nothing_else() -> None:
     assert len({hash_of(obj) for obj in (*same, *others)}) == 1 + len(others)
 
 
-def test_the_hash_stays_the_same_so_that_a_new_version_of_the_library_rewrites_nothing() -> None:
+def test_the_hash_is_stable_across_versions_of_the_library() -> None:
     assert hash_of(config()) == "a124b41c19479f21"
 
 
@@ -87,7 +87,7 @@ def test_the_order_of_fields_does_not_matter_to_the_hash(names: list[str]) -> No
     assert hash_of(config(labels=labels)) == hash_of(config(labels={"a": "", "b": "", "c": "", "d": ""}))
 
 
-def test_the_marks_name_our_entries_and_leave_the_given_body_alone() -> None:
+def test_the_annotations_name_our_entries_and_do_not_modify_the_given_body() -> None:
     body = desired_body(config(labels={"b": "", "a": ""}, annotations={"x/y": "z"}), None)
 
     result = OWNERSHIP.put_on(body)
@@ -99,7 +99,7 @@ def test_the_marks_name_our_entries_and_leave_the_given_body_alone() -> None:
     }
     assert OWNERSHIP.ours(result, ("metadata", "labels")) == {"a", "b"}
     assert OWNERSHIP.ours(result, ("metadata", "annotations")) == {"x/y", HASH, KEYS, OWNER, OWNER_UID}
-    assert KEYS not in marked(config())["metadata"]["annotations"]
+    assert KEYS not in annotated(config())["metadata"]["annotations"]
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_the_marks_name_our_entries_and_leave_the_given_body_alone() -> None:
         ),
     ],
 )
-def test_the_marks_say_for_whom_an_object_was_written_and_the_hash_does_not(owner: KubeObject, text: str) -> None:
+def test_the_annotations_name_the_owner_and_the_hash_ignores_it(owner: KubeObject, text: str) -> None:
     body = OWNERSHIP.put_on(desired_body(config(), owner), owner)
 
     meta = decode(ConfigMap, body).metadata
@@ -124,14 +124,14 @@ def test_the_marks_say_for_whom_an_object_was_written_and_the_hash_does_not(owne
 
 
 @given(st.text(max_size=20) | st.sampled_from(["[]", "1", '{"metadata.labels": 1}', '{"metadata.labels": [{}]}']))
-def test_marks_that_somebody_broke_are_no_marks(text: str) -> None:
+def test_corrupted_annotations_are_ignored(text: str) -> None:
     live = {"metadata": {"annotations": {KEYS: text}}}
 
     assert OWNERSHIP.ours(live, ("metadata", "labels")) == frozenset()
     assert OWNERSHIP.ours({}, ("metadata", "labels")) == frozenset()
 
 
-def test_a_name_is_needed_and_a_manager_is_a_dns_name() -> None:
+def test_a_name_is_required_and_a_field_manager_is_a_dns_name() -> None:
     assert config().key == ObjectKey("a", "x")
     with pytest.raises(ValueError, match="expected a name for the desired v1 ConfigMap"):
         desired_body(config(name=""), None)

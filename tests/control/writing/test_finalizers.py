@@ -1,4 +1,4 @@
-"""Finalizers on a real API server, with others that edit the list, too."""
+"""Finalizers on a real API server, with concurrent edits of the list."""
 
 from collections.abc import AsyncIterator
 
@@ -35,7 +35,7 @@ async def obj(client: Client, kube_namespace: str) -> AsyncIterator[ConfigMap]:
         pass
 
 
-async def test_adding_and_removing_leave_the_finalizers_of_others_alone(client: Client, obj: ConfigMap) -> None:
+async def test_adding_and_removing_keep_the_finalizers_of_others(client: Client, obj: ConfigMap) -> None:
     first = await add_finalizer(client, obj, THEIRS)
     both = await add_finalizer(client, first, OURS)
     left = await remove_finalizer(client, both, THEIRS)
@@ -48,7 +48,7 @@ async def test_adding_and_removing_leave_the_finalizers_of_others_alone(client: 
     assert none.metadata.finalizers == ()
 
 
-async def test_what_is_done_already_is_not_written_again(
+async def test_a_change_that_is_already_done_is_not_written(
     client: Client, obj: ConfigMap, kube_namespace: str, kube_audit: AuditLog
 ) -> None:
     held = await add_finalizer(client, obj, OURS)
@@ -62,7 +62,7 @@ async def test_what_is_done_already_is_not_written_again(
     assert our_writes(seen, kube_namespace) == []
 
 
-async def test_a_list_that_somebody_changed_since_is_a_conflict_and_stays_as_it_is(
+async def test_a_concurrent_change_of_the_list_is_a_conflict_and_is_kept(
     client: Client, obj: ConfigMap, kube_namespace: str
 ) -> None:
     theirs = await add_finalizer(client, obj, THEIRS)
@@ -87,19 +87,19 @@ async def test_a_change_elsewhere_in_the_object_is_no_conflict(client: Client, o
     assert (held.immutable, held.metadata.finalizers) == (True, (OURS,))
 
 
-async def test_an_object_that_was_made_again_under_the_name_is_a_conflict(client: Client, obj: ConfigMap) -> None:
+async def test_a_recreated_object_is_a_conflict(client: Client, obj: ConfigMap) -> None:
     namesake = evolve(obj, metadata=evolve(obj.metadata, uid="another"))
 
     with pytest.raises(ConflictError):
         await add_finalizer(client, namesake, OURS)
 
 
-async def test_a_name_that_breaks_the_rules_is_invalid_and_no_conflict(client: Client, obj: ConfigMap) -> None:
+async def test_an_invalid_name_is_invalid_and_no_conflict(client: Client, obj: ConfigMap) -> None:
     with pytest.raises(InvalidError, match=r"not a test!"):
         await add_finalizer(client, obj, "not a test!")
 
 
-async def test_metadata_alone_will_do(client: Client, obj: ConfigMap) -> None:
+async def test_a_metadata_only_object_is_enough(client: Client, obj: ConfigMap) -> None:
     partial = await client.get(metadata_only(ConfigMap.KIND), obj.key.name, obj.key.namespace)
 
     held = await add_finalizer(client, partial, OURS)
@@ -107,7 +107,7 @@ async def test_metadata_alone_will_do(client: Client, obj: ConfigMap) -> None:
     assert held.metadata.finalizers == (OURS,)
 
 
-async def test_an_object_that_is_going_takes_no_finalizer_and_is_gone_with_its_last_one(
+async def test_an_object_that_is_being_deleted_accepts_no_finalizer_and_is_gone_with_its_last_one(
     client: Client, obj: ConfigMap, kube_namespace: str
 ) -> None:
     await add_finalizer(client, obj, OURS)
@@ -124,7 +124,7 @@ async def test_an_object_that_is_going_takes_no_finalizer_and_is_gone_with_its_l
         await client.get(ConfigMap, "obj", kube_namespace)
 
 
-async def test_work_begins_with_the_finalizer_and_the_object_goes_only_after_a_cleanup_that_succeeds(
+async def test_apply_runs_with_the_finalizer_and_the_object_is_deleted_only_after_a_successful_cleanup(
     client: Client, obj: ConfigMap, kube_namespace: str
 ) -> None:
     story: list[str] = []
@@ -156,7 +156,7 @@ async def test_work_begins_with_the_finalizer_and_the_object_goes_only_after_a_c
         await client.get(ConfigMap, "obj", kube_namespace)
 
 
-async def test_an_object_that_is_going_without_our_finalizer_is_left_alone(
+async def test_an_object_that_is_being_deleted_without_our_finalizer_is_ignored(
     client: Client, obj: ConfigMap, kube_namespace: str
 ) -> None:
     await add_finalizer(client, obj, THEIRS)
@@ -164,10 +164,10 @@ async def test_an_object_that_is_going_without_our_finalizer_is_left_alone(
     going = await client.get(ConfigMap, "obj", kube_namespace)
     called: list[ConfigMap] = []
 
-    async def note(seen: ConfigMap) -> None:
+    async def record(seen: ConfigMap) -> None:
         called.append(seen)
 
-    await with_finalizer(client, going, OURS, apply=note, cleanup=note)
+    await with_finalizer(client, going, OURS, apply=record, cleanup=record)
 
     assert called == []
     assert await client.get(ConfigMap, "obj", kube_namespace) == going

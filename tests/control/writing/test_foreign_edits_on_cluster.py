@@ -1,4 +1,4 @@
-"""Somebody else edits our children: repaired but for what others may have there, and then no more writes."""
+"""Drift: foreign edits of our children are reverted, except where others may add fields, and then no more writes."""
 
 import itertools
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -21,14 +21,14 @@ from tests.control.writing_scenes import MANAGER, ensure_as_a_controller_does, m
 Path = tuple[str | int, ...]
 MISSING = "(missing)"
 NUMBERS = itertools.count()
-# What a server allocates and others set, where we desire nothing.
+# Fields that the server allocates or others set, where nothing is desired.
 ALLOCATED = {"nodePort", "healthCheckNodePort", "ipFamilyPolicy", "replicas", "volumeName", "volumeMode"}
 
 WEB: Path = ("spec", "template", "spec", "containers", 0)
 SIDE: Path = ("spec", "template", "spec", "containers", 1)
 POD: Path = ("spec", "template", "spec")
 
-# What we leave out of the spec, or leave to the server, but do not let anybody put in or change.
+# Fields that we omit or leave to the server, but that others must not add or change.
 INTRUDERS: list[tuple[str, Path, Any]] = [
     ("deployment", (*POD, "containers", "-"), {"name": "evil", "image": "evil"}),
     ("deployment", (*POD, "initContainers", "-"), {"name": "evil", "image": "evil"}),
@@ -95,7 +95,7 @@ INTRUDERS: list[tuple[str, Path, Any]] = [
     ("service-account", ("imagePullSecrets", "-"), {"name": "evil"}),
 ]
 
-# What others may add for good.
+# Fields that others may add.
 RESIDENTS: list[tuple[str, Path, Any]] = [
     *((name, ("metadata", "labels", "guest"), "x") for name in NAMESPACED),
     *((name, ("metadata", "annotations", "guest.example.org/x"), "x") for name in NAMESPACED),
@@ -113,7 +113,7 @@ async def client(kube_cluster: ClusterAccess) -> AsyncIterator[Client]:
 
 
 @pytest.mark.parametrize(("name", "path", "value"), INTRUDERS)
-async def test_an_intruder_is_removed_and_then_nothing_is_written(
+async def test_a_foreign_addition_is_removed_and_then_nothing_is_written(
     name: str, path: Path, value: Any, client: Client, kube_cluster: ClusterAccess, kube_namespace: str
 ) -> None:
     desired, owner = child(name, kube_namespace), await make_owner(client, kube_namespace)
@@ -128,7 +128,7 @@ async def test_an_intruder_is_removed_and_then_nothing_is_written(
 
 
 @pytest.mark.parametrize(("name", "path", "value"), RESIDENTS)
-async def test_a_resident_stays_also_when_the_object_is_replaced(
+async def test_a_permitted_addition_stays_even_when_the_object_is_updated(
     name: str, path: Path, value: Any, client: Client, kube_cluster: ClusterAccess, kube_namespace: str
 ) -> None:
     desired, owner = child(name, kube_namespace), await make_owner(client, kube_namespace)
@@ -139,7 +139,7 @@ async def test_a_resident_stays_also_when_the_object_is_replaced(
     first = await ensure_as_a_controller_does(client, desired, owner)
     second = await ensure_as_a_controller_does(client, relabelled, owner)
     if path == ("metadata", "finalizers"):
-        # Nobody else would, and the namespace could not go.
+        # Otherwise the namespace could not be deleted.
         edit(kube_cluster.admin(), desired.kind.path(kube_namespace, name), path, [])
 
     assert (first.result, second.result) == ("unchanged", "updated")
@@ -150,7 +150,7 @@ async def test_a_resident_stays_also_when_the_object_is_replaced(
 @pytest.mark.parametrize("name", [name for name in NAMESPACED if name not in {"pod", "job"}])
 @settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
-async def test_a_random_edit_is_repaired_to_the_letter(
+async def test_a_random_edit_is_reverted_exactly(
     name: str, data: st.DataObject, client: Client, kube_cluster: ClusterAccess, kube_namespace: str
 ) -> None:
     admin, place = kube_cluster.admin(), f"{name}-{next(NUMBERS)}"
@@ -158,7 +158,7 @@ async def test_a_random_edit_is_repaired_to_the_letter(
     desired = child(name, kube_namespace, place)
     created = await Writer(client, field_manager=MANAGER).ensure(desired, owner, live=None)
     before, wanted = content(encode(created.object)), content(encode(desired))
-    # Without the mark of its owner an object is not ours any more.
+    # Without the annotation of its owner an object is no longer ours.
     editable = {path for path in leaves(before) if path[-1] != f"{MANAGER}/owner-uid"}
     path = data.draw(st.sampled_from(sorted(editable, key=str)), label="path")
     value = data.draw(replacement_of(look(before, path)), label="value")
@@ -179,7 +179,7 @@ async def test_a_random_edit_is_repaired_to_the_letter(
 
 
 def edit(admin: AdminClient, address: str, path: Path, value: Any) -> Any:
-    """Set the value at a path, add it to a list ("-") or take it away (MISSING), whatever happens meanwhile."""
+    """Set the value at a path, append it to a list ("-") or remove it (MISSING); retried on conflicts."""
     body = admin.get(address)
     del body["metadata"]["resourceVersion"]
     *parents, last = path
@@ -196,7 +196,7 @@ def edit(admin: AdminClient, address: str, path: Path, value: Any) -> Any:
 
 
 def content(body: Mapping[str, Any]) -> dict[str, Any]:
-    """What people and controllers desire of an object; not what the server counts and reports."""
+    """The fields of an object that users and controllers set, without those that the server maintains."""
     copy = deepcopy({name: value for name, value in body.items() if name != "status"})
     metadata = copy["metadata"]
     copy["metadata"] = {name: metadata.get(name) or {} for name in ("labels", "annotations", "finalizers")}

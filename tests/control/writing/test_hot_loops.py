@@ -1,4 +1,4 @@
-"""Which writes are held back, and what is said about it: in virtual time, on a server that takes everything."""
+"""Which writes are held back, and the messages: in virtual time, on a server that accepts everything."""
 
 import asyncio
 import logging
@@ -10,7 +10,8 @@ from attrs import define, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuruntime.control.writing.hot_loops import FightSettings, HotLoopError, HotLoopGuard
+from gpuruntime.control.writing.hot_loops import HotLoopError, HotLoopGuard, HotLoopSettings
+from gpuruntime.kube.answers import Answer
 from gpuruntime.kube.errors import ConflictError, KubeError, NotFoundError, Status
 from gpuruntime.kube.transport.request import Request
 from gpuruntime.kube.transport.response import Response
@@ -30,11 +31,11 @@ def deployment(replicas: int = 3, version: str = "1", **status: Any) -> dict[str
 
 @define
 class World:
-    """A server that accepts every write, shows `live` to whoever reads, and is guarded."""
+    """A guarded server that accepts every write and returns `live` to every read."""
 
     live: dict[str, Any] | KubeError = field(factory=lambda: deployment(1))
     refusal: KubeError | None = None
-    settings: FightSettings = field(factory=FightSettings)
+    settings: HotLoopSettings = field(factory=HotLoopSettings)
     asked: list[str] = field(factory=list)
     guard: HotLoopGuard = field(init=False)
 
@@ -57,8 +58,8 @@ class World:
     async def write(self, body: Any, method: str = "PUT", path: str = PATH, **options: Any) -> Response:
         return await self.guard.send(Request(method, path, body=orjson.dumps(body), **options))
 
-    async def fight(self, body: Any, method: str = "PUT", path: str = PATH) -> HotLoopError:
-        """The error after as many equal writes as are let through."""
+    async def loop(self, body: Any, method: str = "PUT", path: str = PATH) -> HotLoopError:
+        """The error after the allowed number of identical writes."""
         for _ in range(self.settings.writes):
             await self.write(body, method, path)
         with pytest.raises(HotLoopError) as caught:
@@ -74,27 +75,27 @@ def managed(raw: dict[str, Any], *entries: tuple[str, Any]) -> dict[str, Any]:
 REPLICAS: dict[str, Any] = {"f:spec": {"f:replicas": {}}}
 
 
-def test_the_sixth_equal_write_is_held_and_names_the_field_and_the_other_manager(
+def test_the_sixth_identical_write_is_held_back_and_names_the_field_and_the_other_manager(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     world = World(managed(deployment(1), (US, REPLICAS), (THEM, REPLICAS)))
 
     with caplog.at_level(logging.WARNING):
-        error = run_virtual(world.fight(deployment(3)))
+        error = run_virtual(world.loop(deployment(3)))
 
     assert str(error) == (
         f"PUT {PATH} was made 5 times within 60 s with the same content, held back for 30 s:"
-        " changed back were spec.replicas (set by autoscaler)"
+        " reverted fields: spec.replicas (set by autoscaler)"
     )
     assert error.retry_after == 30
     assert world.asked == ["PUT"] * 5 + ["GET"]
-    assert [record.getMessage() for record in caplog.records] == ["a write is undone again and again, held back"]
+    assert [record.getMessage() for record in caplog.records] == ["hot loop detected, write held back"]
 
 
-def test_while_a_write_is_held_the_server_is_left_alone_and_afterwards_it_passes() -> None:
+def test_a_held_back_write_makes_no_request_and_passes_after_the_pause() -> None:
     async def story() -> tuple[list[str], float]:
         world = World()
-        first = await world.fight(deployment())
+        first = await world.loop(deployment())
         await asyncio.sleep(10)
         with pytest.raises(HotLoopError) as caught:
             await world.write(deployment())
@@ -106,7 +107,7 @@ def test_while_a_write_is_held_the_server_is_left_alone_and_afterwards_it_passes
     assert run_virtual(story()) == (["PUT"] * 5 + ["GET", "PUT"], 20)
 
 
-def test_writes_held_at_the_same_time_lead_to_one_read() -> None:
+def test_concurrent_writes_that_are_held_back_lead_to_one_read() -> None:
     async def story() -> list[str]:
         world = World()
         for _ in range(5):
@@ -118,7 +119,7 @@ def test_writes_held_at_the_same_time_lead_to_one_read() -> None:
     assert run_virtual(story()).count("GET") == 1
 
 
-def test_what_differs_in_every_write_does_not_make_it_another_one() -> None:
+def test_bookkeeping_fields_do_not_make_a_write_a_different_one() -> None:
     def carried(number: int) -> dict[str, Any]:
         body = deployment(version=str(number), observedGeneration=number)
         body["metadata"] |= {"generation": number, "annotations": {"deployment.kubernetes.io/revision": str(number)}}
@@ -134,7 +135,7 @@ def test_what_differs_in_every_write_does_not_make_it_another_one() -> None:
     run_virtual(story())
 
 
-def test_in_replacements_of_the_status_the_status_counts_and_nothing_else() -> None:
+def test_updates_of_the_status_are_compared_by_status_only() -> None:
     async def story() -> None:
         world = World()
         for number in range(20):
@@ -148,7 +149,7 @@ def test_in_replacements_of_the_status_the_status_counts_and_nothing_else() -> N
 
 
 @given(st.lists(st.integers(0, 3), max_size=40))
-def test_of_any_writes_exactly_those_beyond_the_fifth_of_their_content_are_held(contents: list[int]) -> None:
+def test_exactly_the_writes_beyond_the_fifth_of_their_content_are_held_back(contents: list[int]) -> None:
     async def story() -> list[bool]:
         world, held = World(), list[bool]()
         for replicas in contents:
@@ -165,7 +166,7 @@ def test_of_any_writes_exactly_those_beyond_the_fifth_of_their_content_are_held(
 
 
 @pytest.mark.parametrize("path", [PATH, f"{PATH}/status"])
-def test_in_patches_everything_counts(path: str) -> None:
+def test_patches_are_compared_as_a_whole(path: str) -> None:
     async def story() -> None:
         world = World()
         for number in range(20):
@@ -175,7 +176,7 @@ def test_in_patches_everything_counts(path: str) -> None:
     run_virtual(story())
 
 
-def test_writes_that_are_rare_enough_pass_for_ever() -> None:
+def test_infrequent_writes_always_pass() -> None:
     async def story() -> int:
         world = World()
         for _ in range(50):
@@ -196,7 +197,7 @@ def test_writes_that_are_rare_enough_pass_for_ever() -> None:
     ],
     ids=["generated name", "review", "dry run", "deletion"],
 )
-def test_what_may_well_be_repeated_passes(method: str, body: Any, options: dict[str, Any]) -> None:
+def test_repeatable_requests_pass(method: str, body: Any, options: dict[str, Any]) -> None:
     async def story() -> int:
         world = World()
         for _ in range(20):
@@ -208,16 +209,16 @@ def test_what_may_well_be_repeated_passes(method: str, body: Any, options: dict[
     assert run_virtual(story()) == 22
 
 
-def test_an_object_of_ours_that_is_deleted_again_and_again_is_noticed() -> None:
+def test_repeated_creates_of_a_deleted_object_are_held_back() -> None:
     world = World()
 
-    error = run_virtual(world.fight(deployment(), "POST", PATH.removesuffix("/web")))
+    error = run_virtual(world.loop(deployment(), "POST", PATH.removesuffix("/web")))
 
     assert str(error).startswith("POST /apis/apps/v1/namespaces/a/deployments was made 5 times within 60 s")
     assert "GET" not in world.asked
 
 
-def test_equal_writes_to_different_objects_are_no_fight() -> None:
+def test_identical_writes_to_different_objects_are_no_hot_loop() -> None:
     async def story() -> None:
         world = World()
         for number in range(50):
@@ -226,7 +227,7 @@ def test_equal_writes_to_different_objects_are_no_fight() -> None:
     run_virtual(story())
 
 
-def test_a_write_that_is_refused_does_not_count() -> None:
+def test_a_failed_write_does_not_count() -> None:
     async def story() -> None:
         world = World(refusal=ConflictError(Status(409)))
         for _ in range(20):
@@ -244,45 +245,59 @@ def test_a_write_that_is_refused_does_not_count() -> None:
             {"spec": {"replicas": 3}},
             "PATCH",
             PATH,
-            "changed back were spec.replicas (set by autoscaler)",
+            "reverted fields: spec.replicas (set by autoscaler)",
         ),
         (
             managed(deployment(3, readyReplicas=1), (THEM, {"f:status": {"f:readyReplicas": {}}})),
             deployment(3, readyReplicas=2),
             "PUT",
             f"{PATH}/status",
-            "changed back were status.readyReplicas (set by autoscaler)",
+            "reverted fields: status.readyReplicas (set by autoscaler)",
         ),
         (
             {"metadata": {"name": "m"}, "data": {"ours": "2", "theirs": "3"}},
             {"data": {"ours": "1"}},
             "PATCH",
             "/api/v1/namespaces/a/configmaps/m",
-            "held back for 30 s: changed back were data.ours (set by nobody known)",
+            "held back for 30 s: reverted fields: data.ours (set by unknown)",
         ),
-        (deployment(1), deployment(3), "PUT", PATH, "changed back were spec.replicas (set by nobody known)"),
+        (deployment(1), deployment(3), "PUT", PATH, "reverted fields: spec.replicas (set by unknown)"),
         (deployment(3), deployment(3), "PUT", PATH, "nothing differs on the server now, so the controller does not"),
-        (deployment(1), [{"op": "remove", "path": "/x"}], "PATCH", PATH, "because it is a JSON patch"),
+        (deployment(1), [{"op": "remove", "path": "/x"}], "PATCH", PATH, "because the write is a JSON patch"),
         (
             NotFoundError(Status(404, "NotFound")),
             deployment(3),
             "PUT",
             PATH,
-            "because it cannot be read (404 NotFound)",
+            "because the object cannot be read (404 NotFound)",
         ),
     ],
-    ids=["patch", "status", "data", "nobody", "ourselves", "json patch", "gone"],
+    ids=["patch", "status", "data", "unknown", "stale cache", "json patch", "gone"],
 )
-def test_a_fight_is_explained_as_far_as_the_server_knows(
+def test_a_hot_loop_is_explained_as_far_as_the_server_knows(
     live: Any, body: Any, method: str, path: str, explanation: str
 ) -> None:
-    error = run_virtual(World(live).fight(body, method, path))
+    error = run_virtual(World(live).loop(body, method, path))
 
     assert explanation in str(error)
     assert "theirs" not in str(error)
 
 
-def test_of_many_fields_some_are_named_and_the_others_counted() -> None:
+def test_a_field_manager_that_wrote_through_the_guard_is_not_reported_as_the_other_writer() -> None:
+    writer = "widgets.example.org"
+    world = World(managed(deployment(1), (US, {}), (writer, REPLICAS)))
+
+    async def story() -> HotLoopError:
+        await world.write(deployment(1), params={"fieldManager": writer})
+        return await world.loop(deployment(3))
+
+    error = run_virtual(story())
+
+    assert f"set by {writer}" not in str(error)
+    assert f"spec.replicas (set under {writer}, another field manager of this program" in str(error)
+
+
+def test_the_first_of_many_fields_are_named_and_the_rest_counted() -> None:
     desired: dict[str, Any] = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -290,14 +305,14 @@ def test_of_many_fields_some_are_named_and_the_others_counted() -> None:
         "data": {f"k{n}": "1" for n in range(8)},
     }
 
-    error = run_virtual(World({**desired, "data": dict.fromkeys(desired["data"], "2")}).fight(desired))
+    error = run_virtual(World({**desired, "data": dict.fromkeys(desired["data"], "2")}).loop(desired))
 
-    assert str(error).endswith("data.k4 (set by nobody known) and 3 more")
+    assert str(error).endswith("data.k4 (set by unknown) and 3 more")
 
 
-def test_only_so_many_writes_are_remembered() -> None:
+def test_the_tracked_writes_are_bounded() -> None:
     async def story() -> int:
-        world = World(settings=FightSettings(memory=100))
+        world = World(settings=HotLoopSettings(memory=100))
         for number in range(1000):
             await world.write(deployment(number))
         return len(world.guard._history)

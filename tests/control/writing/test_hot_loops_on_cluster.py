@@ -1,4 +1,4 @@
-"""Two writers who undo each other on a real API server."""
+"""Two writers that revert each other on a real API server."""
 
 import asyncio
 from typing import Any
@@ -33,14 +33,14 @@ def deployment() -> dict[str, Any]:
 
 @frozen
 class Writers:
-    """Us, with a guard, and somebody else, about one Deployment."""
+    """Our guarded writer and another one, for one Deployment."""
 
     guard: HotLoopGuard
     admin: AdminClient
     path: str
 
     async def write(self, replicas: int, image: str) -> None:
-        """Read the object, put our fields in it, write it; after a conflict once more from the start."""
+        """Read the object, set our fields, update it; after a conflict, once more from the start."""
         while True:
             body = await asyncio.to_thread(self.admin.get, self.path)
             body["spec"]["replicas"] = replicas
@@ -51,13 +51,13 @@ class Writers:
                 continue
             return
 
-    async def undo(self) -> None:
+    async def revert(self) -> None:
         container = {"name": "web", "image": "example.org/web:1"}
         spec = {"replicas": 0, "template": {"spec": {"containers": [container]}}}
         await asyncio.to_thread(self.admin.merge, f"{self.path}?fieldManager={THEM}", {"spec": spec})
 
 
-async def test_a_fight_over_fields_is_stopped_and_the_fields_and_the_other_are_named(
+async def test_a_hot_loop_is_stopped_and_names_the_fields_and_the_other_manager(
     kube_cluster: ClusterAccess, kube_namespace: str
 ) -> None:
     collection = f"/apis/apps/v1/namespaces/{kube_namespace}/deployments"
@@ -68,7 +68,7 @@ async def test_a_fight_over_fields_is_stopped_and_the_fields_and_the_other_are_n
 
         for _ in range(5):
             await writers.write(1, "example.org/web:2")
-            await writers.undo()
+            await writers.revert()
         with pytest.raises(HotLoopError) as caught:
             await writers.write(1, "example.org/web:2")
         held = admin.get(writers.path)["spec"]["replicas"]
@@ -79,7 +79,7 @@ async def test_a_fight_over_fields_is_stopped_and_the_fields_and_the_other_are_n
         assert (held, caught.value.retry_after) == (0, 30)
 
 
-async def test_a_deleter_of_an_object_with_a_name_is_noticed(kube_cluster: ClusterAccess, kube_namespace: str) -> None:
+async def test_repeated_deletions_are_a_hot_loop(kube_cluster: ClusterAccess, kube_namespace: str) -> None:
     collection = f"/api/v1/namespaces/{kube_namespace}/configmaps"
     admin = kube_cluster.admin()
     async with open_transport(kube_cluster) as transport:

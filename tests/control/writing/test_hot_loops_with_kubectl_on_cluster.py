@@ -1,11 +1,11 @@
-"""Somebody with kubectl undoes what a controller writes: who is named for it, and for which field."""
+"""kubectl reverts writes of a controller: which field manager is reported, and for which field."""
 
 import asyncio
 from typing import Any
 
 import pytest
 
-from gpuruntime.control.writing.hot_loops import FightSettings, HotLoopError, HotLoopGuard
+from gpuruntime.control.writing.hot_loops import HotLoopError, HotLoopGuard, HotLoopSettings
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.kube.client import Client
@@ -15,7 +15,7 @@ from gpuruntime.testing import ClusterAccess
 from tests.control.scenes import open_transport
 from tests.control.writing_scenes import MANAGER, ensure_as_a_controller_does, make_owner
 
-# The name that a manager has, beside that of its Writer.
+# The field manager of the process, besides that of its Writer.
 PROCESS = "widget-operator"
 PAGE = ("configmap", "page")
 WEB = ("deployment", "web")
@@ -53,7 +53,7 @@ def desired(kind: str, namespace: str) -> TypedObject:
 
 
 async def write(client: Client, child: TypedObject, owner: ConfigMap) -> str:
-    """What a write is held back with; empty if it is made."""
+    """The message of a write that was held back; empty if it was made."""
     try:
         await ensure_as_a_controller_does(client, child, owner, adopt=True)
     except HotLoopError as error:
@@ -61,24 +61,24 @@ async def write(client: Client, child: TypedObject, owner: ConfigMap) -> str:
     return ""
 
 
-async def fought(
-    access: ClusterAccess, namespace: str, kind: str, undo: tuple[str, ...], given: str | None = None
+async def hot_loop(
+    access: ClusterAccess, namespace: str, kind: str, revert: tuple[str, ...], given: str | None = None
 ) -> str:
-    """What the guard says about the second write that kubectl undoes."""
+    """The message of the guard for the second write that kubectl reverts."""
     async with open_transport(access) as transport:
-        guard = HotLoopGuard(transport, PROCESS, FightSettings(writes=1))
+        guard = HotLoopGuard(transport, PROCESS, HotLoopSettings(writes=1))
         client = Client(guard, field_manager=PROCESS)
         owner, child = await make_owner(client, namespace), desired(kind, namespace)
         await client.create(child, field_manager=MANAGER)
 
-        await asyncio.to_thread(access.kubectl, "-n", namespace, *undo, input_text=given)
+        await asyncio.to_thread(access.kubectl, "-n", namespace, *revert, input_text=given)
         assert not await write(client, child, owner)
-        await asyncio.to_thread(access.kubectl, "-n", namespace, *undo, input_text=given)
+        await asyncio.to_thread(access.kubectl, "-n", namespace, *revert, input_text=given)
         return await write(client, child, owner)
 
 
 @pytest.mark.parametrize(
-    ("object_", "undo", "named"),
+    ("object_", "revert", "named"),
     [
         (PAGE, ("edit",), "data.text (set by kubectl-edit)"),
         (PAGE, ("patch", "--type=merge", "-p", MERGE), "data.text (set by kubectl-patch)"),
@@ -94,7 +94,7 @@ async def fought(
         (
             PAGE,
             ("patch", "--type=merge", "-p", '{"data": {"text": null}, "metadata": {"labels": {"x": "y"}}}'),
-            "data.text (removed, most likely by kubectl-patch, which wrote the object last)",
+            "data.text (removed, most likely by kubectl-patch, the last writer of the object)",
         ),
         (
             PAGE,
@@ -104,38 +104,38 @@ async def fought(
         (
             PAGE,
             ("patch", "-p", MERGE, f"--field-manager={PROCESS}"),
-            f"data.text (set under {PROCESS}, which is a field manager of this program too: look for a second contro",
+            f"data.text (set under {PROCESS}, another field manager of this program: look for a second controller",
         ),
     ],
     ids=lambda value: " ".join(value[:2]) if isinstance(value, tuple) else None,
 )
-async def test_the_other_is_named_and_never_we_ourselves(
+async def test_the_other_field_manager_is_reported_and_never_our_own(
     kube_cluster: ClusterAccess,
     kube_namespace: str,
     monkeypatch: pytest.MonkeyPatch,
     object_: tuple[str, str],
-    undo: tuple[str, ...],
+    revert: tuple[str, ...],
     named: str,
 ) -> None:
     monkeypatch.setenv("KUBE_EDITOR", EDIT)
-    place = 2 if undo[0] == "set" else 1
-    command = (*undo[:place], *object_, *undo[place:])
+    place = 2 if revert[0] == "set" else 1
+    command = (*revert[:place], *object_, *revert[place:])
 
-    said = await fought(kube_cluster, kube_namespace, object_[0], command)
+    said = await hot_loop(kube_cluster, kube_namespace, object_[0], command)
 
     assert named in said
     assert f"set by {MANAGER}" not in said
     assert f"set by {PROCESS}" not in said
 
 
-async def test_what_is_removed_in_an_editor_is_not_said_to_be_set_by_us(
+async def test_a_field_removed_in_an_editor_is_not_reported_as_set_by_us(
     kube_cluster: ClusterAccess, kube_namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KUBE_EDITOR", EDIT_AWAY)
 
-    said = await fought(kube_cluster, kube_namespace, "configmap", ("edit", *PAGE))
+    said = await hot_loop(kube_cluster, kube_namespace, "configmap", ("edit", *PAGE))
 
-    assert "data.text (set by nobody known)" in said
+    assert "data.text (set by unknown)" in said
 
 
 @pytest.mark.parametrize(
@@ -147,10 +147,10 @@ async def test_what_is_removed_in_an_editor_is_not_said_to_be_set_by_us(
     ],
     ids=["apply", "server-side", "replace"],
 )
-async def test_whoever_applies_another_state_is_named(
+async def test_the_field_manager_of_an_apply_is_reported(
     kube_cluster: ClusterAccess, kube_namespace: str, apply: tuple[str, ...], name: str
 ) -> None:
-    said = await fought(kube_cluster, kube_namespace, "configmap", (*apply, "-f", "-"), str(THEIRS))
+    said = await hot_loop(kube_cluster, kube_namespace, "configmap", (*apply, "-f", "-"), str(THEIRS))
 
     assert f"data.text (set by {name})" in said
     assert f"by {MANAGER}" not in said

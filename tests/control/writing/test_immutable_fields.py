@@ -1,4 +1,4 @@
-"""Fields that cannot change: we know them, and a real API server agrees."""
+"""The known immutable fields are those of a real API server."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -48,7 +48,7 @@ CHANGES: list[tuple[str, tuple[str | int, ...], Any, str]] = [
 
 
 @pytest.mark.parametrize(("name", "place", "value", "path"), CHANGES)
-async def test_a_difference_that_cannot_be_written_is_named_and_not_tried(
+async def test_a_difference_in_an_immutable_field_is_reported_without_a_write(
     name: str,
     place: tuple[str | int, ...],
     value: Any,
@@ -66,18 +66,18 @@ async def test_a_difference_that_cannot_be_written_is_named_and_not_tried(
 
     assert path in caught.value.paths
     assert path in str(caught.value)
-    assert "delete it so that it is made again" in str(caught.value)
+    assert "delete it so that it is created again" in str(caught.value)
     assert our_writes(seen, kube_namespace) == []
 
 
 @pytest.mark.parametrize(("name", "place", "value", "path"), CHANGES)
-async def test_the_server_agrees_that_it_cannot_be_changed(
+async def test_the_server_refuses_changes_of_immutable_fields(
     name: str, place: tuple[str | int, ...], value: Any, path: str, client: Client, kube_namespace: str
 ) -> None:
     created = await client.create(child(name, kube_namespace))
 
     with pytest.raises(InvalidError) as caught:
-        await rehearse_change(client, created, place, value)
+        await dry_run_change(client, created, place, value)
 
     fields = [cause.field.partition("[")[0] for cause in caught.value.causes]
     assert any(path.startswith(field) or field.startswith(path) for field in fields)
@@ -104,7 +104,7 @@ async def test_the_server_agrees_that_it_cannot_be_changed(
         ("deployment", ("spec", "template", "metadata", "labels", "new"), "x"),
     ],
 )
-async def test_what_can_be_changed_is_changed_once(
+async def test_a_mutable_field_is_written_once(
     name: str, place: tuple[str | int, ...], value: Any, client: Client, kube_namespace: str
 ) -> None:
     writer, owner = Writer(client, field_manager=MANAGER), await make_owner(client, kube_namespace)
@@ -117,18 +117,18 @@ async def test_what_can_be_changed_is_changed_once(
     assert (first.result, second.result) == ("updated", "unchanged")
 
 
-async def test_content_that_was_declared_immutable_is(client: Client, kube_namespace: str) -> None:
+async def test_the_data_of_an_immutable_config_map_is_immutable(client: Client, kube_namespace: str) -> None:
     writer, desired = (
         Writer(client, field_manager=MANAGER),
         changed(child("config-map", kube_namespace), ("immutable",), True),
     )
     live = (await writer.ensure(desired, None, live=None)).object
 
-    with pytest.raises(ImmutableDifferenceError, match=r"differs in data\.a, "):
+    with pytest.raises(ImmutableDifferenceError, match=r"differs in immutable fields: data\.a; "):
         await writer.ensure(changed(desired, ("data", "a"), "2"), None, live=live)
 
 
-async def test_a_refusal_that_nobody_foresaw_is_named_by_the_server(client: Client, kube_namespace: str) -> None:
+async def test_an_unknown_immutable_field_is_reported_from_the_response(client: Client, kube_namespace: str) -> None:
     writer, metadata = Writer(client, field_manager=MANAGER), {"name": "quota", "namespace": kube_namespace}
     desired = decode(ResourceQuota, {"metadata": metadata, "spec": {"hard": {"pods": 1}, "scopes": ["BestEffort"]}})
     await writer.ensure(desired, None, live=None)
@@ -141,7 +141,7 @@ async def test_a_refusal_that_nobody_foresaw_is_named_by_the_server(client: Clie
     assert isinstance(caught.value.__cause__, InvalidError)
 
 
-async def test_an_object_that_breaks_other_rules_is_invalid(client: Client, kube_namespace: str) -> None:
+async def test_other_validation_errors_are_invalid_errors(client: Client, kube_namespace: str) -> None:
     desired = child("deployment", kube_namespace)
     await Writer(client, field_manager=MANAGER).ensure(desired, None, live=None)
 
@@ -149,7 +149,7 @@ async def test_an_object_that_breaks_other_rules_is_invalid(client: Client, kube
         await ensure_as_a_controller_does(client, changed(desired, ("spec", "replicas"), -1), None)
 
 
-def test_paths_are_told_apart_by_whole_names() -> None:
+def test_paths_are_matched_by_whole_names() -> None:
     paths = ("spec.selector", "spec.selector.matchLabels", "spec.selectors", "spec.replicas")
 
     assert immutable_among(Deployment.KIND, {}, paths) == ("spec.selector", "spec.selector.matchLabels")
@@ -159,7 +159,7 @@ def test_paths_are_told_apart_by_whole_names() -> None:
     assert immutable_among(priority_class("x").kind, {}, ("value", "description")) == ("value",)
 
 
-def test_a_cause_that_is_about_something_else_is_not_taken_for_it() -> None:
+def test_other_causes_are_not_taken_for_immutable_fields() -> None:
     causes = (Cause("FieldValueInvalid", "spec.a", "must be positive"), Cause("", "spec.b", "field is immutable"))
 
     assert immutable_causes(InvalidError(Status(422, causes=causes))) == ("spec.b",)
@@ -174,8 +174,8 @@ def mutable_child(name: str, namespace: str) -> TypedObject:
     return child(name, namespace)
 
 
-async def rehearse_change(client: Client, obj: TypedObject, place: tuple[str | int, ...], value: Any) -> None:
-    """Ask the server for the change, without making it, in spite of controllers that write, too."""
+async def dry_run_change(client: Client, obj: TypedObject, place: tuple[str | int, ...], value: Any) -> None:
+    """Dry run a change; retried on conflicts with controllers that write concurrently."""
     while True:
         live: TypedObject = await client.get(form_of(obj), obj.key.name, obj.key.namespace)
         try:

@@ -1,4 +1,4 @@
-"""Who is named for which field."""
+"""Which field manager is reported for which field."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ ARGUMENTS: Json = {"f:spec": {"f:containers": {CONTAINER: {"f:args": {}}}}}
         ("", REPLICAS, False),
     ],
 )
-def test_a_manager_is_named_if_it_set_the_field_something_in_it_or_all_around_it(
+def test_managers_of_the_field_of_its_parts_and_of_atomic_parents_are_found(
     path: str, fields: dict[str, Any], theirs: bool
 ) -> None:
     found = last_manager_of(path, managed(("other", "01", fields)), except_for={"us"})
@@ -60,7 +60,7 @@ def test_a_manager_is_named_if_it_set_the_field_something_in_it_or_all_around_it
     assert found == ("other" if theirs else None)
 
 
-def test_of_several_the_last_is_named_and_never_the_one_excepted() -> None:
+def test_the_last_writer_comes_first_and_excepted_managers_never() -> None:
     raw = managed(("old", "02", REPLICAS), ("new", "10", REPLICAS), ("us", "20", REPLICAS), ("labeller", "30", LABELS))
 
     assert last_manager_of("spec.replicas", raw, except_for={"us"}) == "new"
@@ -68,25 +68,25 @@ def test_of_several_the_last_is_named_and_never_the_one_excepted() -> None:
     assert last_manager_of("spec.replicas", managed(("us", "01", REPLICAS)), except_for={"us"}) is None
 
 
-def test_whoever_made_a_map_is_not_named_for_what_others_put_into_it() -> None:
+def test_the_creator_of_a_map_does_not_manage_the_entries_of_others() -> None:
     raw = managed(("maker", "30", LABELS), ("other", "01", {"f:metadata": {"f:labels": {"f:role": {}}}}))
 
     assert last_manager_of("metadata.labels.role", raw, except_for={"us"}) == "other"
 
 
 @pytest.mark.parametrize("raw", [{}, {"metadata": None}, {"metadata": {}}, {"metadata": {"managedFields": None}}])
-def test_an_object_without_an_account_names_nobody(raw: dict[str, Any]) -> None:
+def test_an_object_without_managed_fields_has_no_managers(raw: dict[str, Any]) -> None:
     assert last_manager_of("spec.replicas", raw, except_for={"us"}) is None
 
 
 NAMES = st.text("abc", min_size=1, max_size=3)
 
 
-@given(path=st.lists(NAMES, min_size=1, max_size=5), marks=st.lists(st.booleans(), min_size=5, max_size=5))
-def test_every_field_finds_its_own_manager(path: list[str], marks: list[bool]) -> None:
+@given(path=st.lists(NAMES, min_size=1, max_size=5), is_element=st.lists(st.booleans(), min_size=5, max_size=5))
+def test_every_field_finds_its_own_manager(path: list[str], is_element: list[bool]) -> None:
     fields: dict[str, Any] = {}
-    for step, is_list in reversed(list(zip(path, marks, strict=False))):
+    for step, is_list in reversed(list(zip(path, is_element, strict=False))):
         fields = {f"f:{step}": {'k:{"name":"x"}': fields} if is_list else fields}
-    text = ".".join(f"{step}[name=x]" if is_list else step for step, is_list in zip(path, marks, strict=False))
+    text = ".".join(f"{step}[name=x]" if is_list else step for step, is_list in zip(path, is_element, strict=False))
 
     assert last_manager_of(text, managed(("other", "01", fields)), except_for={"us"}) == "other"

@@ -1,4 +1,4 @@
-"""Whose objects may be touched, and the words with which others are refused."""
+"""Which objects may be written, and the errors for all others."""
 
 from typing import Any
 
@@ -46,43 +46,43 @@ def made_for(uid: str, owner: str = "configmaps/owner", **metadata: Any) -> Conf
     ],
 )
 @pytest.mark.parametrize("adopt", [True, False])
-def test_what_we_made_for_the_owner_is_ours_whatever_it_lost(live: ConfigMap, adopt: bool) -> None:
+def test_an_object_written_for_the_owner_is_ours_whatever_it_lost(live: ConfigMap, adopt: bool) -> None:
     check_ours(live, OWNER, OWNERSHIP, adopt=adopt)
 
 
-def test_what_nobody_else_controls_may_be_adopted() -> None:
+def test_an_object_without_another_controller_may_be_adopted() -> None:
     for live in (config(), owned_by(), owned_by(apiVersion="v2"), owned_by(controller=False)):
         check_ours(live, OWNER, OWNERSHIP, adopt=True)
 
 
-def test_without_an_owner_what_nobody_controls_may_be_touched() -> None:
+def test_without_an_owner_an_object_without_a_controller_may_be_written() -> None:
     for live in (config(), owned_by(controller=False)):
         check_ours(live, None, OWNERSHIP)
 
 
 @pytest.mark.parametrize(
-    ("live", "who"),
+    ("live", "state"),
     [
-        (config(), "nobody"),
-        (owned_by(controller=False), "nobody"),
-        (owned_by(), "ConfigMap owner (uid u1)"),
-        (config("x", labels={"app": "owner"}), "nobody"),
+        (config(), "has no controller"),
+        (owned_by(controller=False), "has no controller"),
+        (owned_by(), "is controlled by ConfigMap owner (uid u1)"),
+        (config("x", labels={"app": "owner"}), "has no controller"),
     ],
 )
-def test_an_object_without_the_mark_is_not_ours_whoever_it_names(live: ConfigMap, who: str) -> None:
+def test_an_object_without_the_annotation_is_not_ours(live: ConfigMap, state: str) -> None:
     with pytest.raises(ForeignObjectError) as caught:
         check_ours(live, OWNER, OWNERSHIP)
 
     assert str(caught.value) == (
-        f"ConfigMap a/x is controlled by {who} and has nothing in its annotation tests.example.org/owner-uid, expected "
-        "u1 of ConfigMap a/owner; it is left alone: adopt it, delete it, or use another name"
+        f"ConfigMap a/x {state} and its annotation tests.example.org/owner-uid is not set, expected u1 of ConfigMap "
+        "a/owner; not modified: adopt it, delete it, or use another name"
     )
 
 
 @pytest.mark.parametrize("live", [made_for("u2", "configmaps/other"), made_for("u2", ""), made_for("u2", "pods/owner")])
 @pytest.mark.parametrize("adopt", [True, False])
-def test_an_object_with_the_mark_of_another_owner_is_not_ours(live: ConfigMap, adopt: bool) -> None:
-    with pytest.raises(ForeignObjectError, match=r"has u2 in its annotation .* it is left alone: delete it, or use"):
+def test_an_object_with_the_annotation_of_another_owner_is_not_ours(live: ConfigMap, adopt: bool) -> None:
+    with pytest.raises(ForeignObjectError, match=r"annotation .* is u2, .* not modified: delete it, or use"):
         check_ours(live, OWNER, OWNERSHIP, adopt=adopt)
 
 
@@ -92,15 +92,15 @@ def test_an_object_with_the_mark_of_another_owner_is_not_ours(live: ConfigMap, a
 )
 @pytest.mark.parametrize("adopt", [True, False])
 def test_an_object_of_another_controller_is_not_ours(changes: dict[str, str], adopt: bool) -> None:
-    marked = made_for("u1", ownerReferences=[{**REFERENCE, **changes}])
+    annotated = made_for("u1", ownerReferences=[{**REFERENCE, **changes}])
 
-    for live in (owned_by(**changes), marked):
-        with pytest.raises(ForeignObjectError, match=r"\(uid u2\), expected ConfigMap a/owner; it is left alone"):
+    for live in (owned_by(**changes), annotated):
+        with pytest.raises(ForeignObjectError, match=r"\(uid u2\), expected ConfigMap a/owner; not modified"):
             check_ours(live, OWNER, OWNERSHIP, adopt=adopt)
 
 
 def test_an_object_with_an_owner_is_not_ours_where_we_expect_none() -> None:
-    with pytest.raises(ForeignObjectError, match=r"controlled by ConfigMap owner .* expected nobody") as caught:
+    with pytest.raises(ForeignObjectError, match=r"controlled by ConfigMap owner .* expected no controller") as caught:
         check_ours(owned_by(), None, OWNERSHIP)
 
     assert caught.value.found is not None
@@ -115,18 +115,18 @@ def test_an_object_of_an_earlier_owner_of_the_name_is_stale(live: ConfigMap, ado
 
     assert caught.value.uid == "u0"
     assert str(caught.value) == (
-        "ConfigMap a/x belongs to an earlier ConfigMap owner (uid u0), expected the one with uid u1; it goes with its "
-        "owner: try again when it is gone"
+        "ConfigMap a/x belongs to an earlier ConfigMap owner (uid u0), expected the one with uid u1; the garbage "
+        "collector deletes it: retry when it is gone"
     )
 
 
-def test_an_object_that_is_going_is_left_alone() -> None:
+def test_an_object_that_is_being_deleted_is_not_written() -> None:
     check_writable(config(finalizers=["f"]))
     with pytest.raises(BeingDeletedError) as held:
         check_writable(config(deletionTimestamp="2026-01-01T00:00:00Z", finalizers=["f", "g"]))
     with pytest.raises(BeingDeletedError) as free:
         check_writable(config(deletionTimestamp="2026-01-01T00:00:00Z"))
 
-    since = "ConfigMap a/x is being deleted since 2026-01-01T00:00:00Z"
-    assert str(held.value) == f"{since}, which waits for f, g; it is left alone: try again when it is gone"
-    assert str(free.value) == f"{since}; it is left alone: try again when it is gone"
+    since = "ConfigMap a/x has been terminating since 2026-01-01T00:00:00Z"
+    assert str(held.value) == f"{since}, waiting for finalizers f, g; not modified: retry when it is gone"
+    assert str(free.value) == f"{since}; not modified: retry when it is gone"

@@ -1,4 +1,4 @@
-"""What a replacement takes from the desired object, and what from the live one."""
+"""Which fields of an update come from the desired object, and which from the live one."""
 
 from copy import deepcopy
 from typing import Any
@@ -61,7 +61,7 @@ def replaced(desired: dict[str, Any], live: dict[str, Any]) -> dict[str, Any]:
           "tolerations": [{"key": "t"}, {"key": "k"}]}),
     ],
 )  # fmt: skip
-def test_what_the_server_allocates_is_carried_over_unless_we_desire_it(
+def test_allocated_fields_are_carried_over_unless_they_are_desired(
     kind: str, desired: dict[str, Any], live: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     result = replaced(body(kind, spec=desired), body(kind, spec=live))
@@ -69,7 +69,7 @@ def test_what_the_server_allocates_is_carried_over_unless_we_desire_it(
     assert result["spec"] == expected
 
 
-def test_tokens_rules_and_secrets_that_controllers_fill_in_are_carried_over() -> None:
+def test_fields_filled_in_by_controllers_are_carried_over() -> None:
     token = {"type": "kubernetes.io/service-account-token"}
     account = replaced(body("ServiceAccount"), body("ServiceAccount", secrets=[{"name": "t"}]))
     secret = replaced(body("Secret", **token), body("Secret", **token, data={"token": "x"}))
@@ -96,7 +96,7 @@ def test_identity_version_and_status_are_those_of_the_live_object() -> None:
     }
 
 
-def test_entries_of_others_stay_and_those_that_were_ours_go() -> None:
+def test_entries_of_others_stay_and_our_earlier_entries_are_removed() -> None:
     live = body("Deployment", spec={"template": {"metadata": {"annotations": {RESTARTED: "1", "theirs": "1"}}}})
     live["metadata"] |= {
         "labels": {"theirs": "1", "was-ours": "1", "ours": "old"},
@@ -117,7 +117,7 @@ def test_entries_of_others_stay_and_those_that_were_ours_go() -> None:
     assert result["spec"] == {"template": {"spec": {}, "metadata": {"annotations": {RESTARTED: "1"}}}}
 
 
-def test_an_owner_is_named_once_whatever_it_was_named_before() -> None:
+def test_an_owner_has_a_single_reference_whatever_its_earlier_uid() -> None:
     live, desired = body("ConfigMap"), body("ConfigMap")
     live["metadata"]["ownerReferences"] = [{"apiVersion": "g/v1", "kind": "A", "name": "a", "uid": "old"}]
     desired["metadata"]["ownerReferences"] = [{"apiVersion": "g/v2", "kind": "A", "name": "a", "uid": "new"}]

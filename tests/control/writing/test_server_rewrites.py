@@ -1,4 +1,4 @@
-"""What a server makes of a write, place by place, and knowing its hand again."""
+"""Changes that the server makes to a write, and how known ones are recognised."""
 
 from copy import deepcopy
 from typing import Any
@@ -45,7 +45,7 @@ def sample() -> dict[str, Any]:
         (lambda spec: spec.update(securityContext={}), ["spec.securityContext"]),
     ],
 )
-def test_every_change_has_its_place(edit: Any, paths: list[str]) -> None:
+def test_every_change_has_a_path(edit: Any, paths: list[str]) -> None:
     live = sample()
     edit(live["spec"])
 
@@ -59,13 +59,13 @@ def test_metadata_and_status_are_not_compared() -> None:
 
 
 @given(BODIES, BODIES)
-def test_nothing_is_found_exactly_if_two_objects_are_the_same_to_the_letter(sent: Any, live: Any) -> None:
+def test_there_are_no_rewrites_exactly_if_two_objects_are_identical(sent: Any, live: Any) -> None:
     assert list(rewrites(sent, deepcopy(sent))) == []
     assert (not list(rewrites(sent, live))) == (letters(sent) == letters(live))
 
 
 @given(BODIES, BODIES, BODIES)
-def test_what_a_server_did_once_explains_the_same_again_and_nothing_else(sent: Any, live: Any, other: Any) -> None:
+def test_a_known_rewrite_explains_the_same_rewrite_and_nothing_else(sent: Any, live: Any, other: Any) -> None:
     known = KnownRewrites()
     known.learn(Deployment.KIND, "a", rewrites(sent, live))
 
@@ -77,7 +77,7 @@ def test_what_a_server_did_once_explains_the_same_again_and_nothing_else(sent: A
         assert set(rewrites(sent, other)) <= set(rewrites(sent, live))
 
 
-def test_a_default_is_known_by_what_it_stands_beside() -> None:
+def test_a_default_is_known_together_with_the_fields_beside_it() -> None:
     known, filled_in = KnownRewrites(), {"spec": {"image": "a:latest", "pull": "Always"}}
     known.learn(Deployment.KIND, "a", rewrites({"spec": {"image": "a:latest"}}, filled_in))
 
@@ -86,7 +86,7 @@ def test_a_default_is_known_by_what_it_stands_beside() -> None:
     assert not known.explain(Deployment.KIND, "a", edited)
 
 
-def test_what_was_carried_over_is_not_what_a_default_stands_beside() -> None:
+def test_carried_over_fields_do_not_count_as_fields_beside_a_default() -> None:
     desired = {"spec": {"type": "ClusterIP"}}
 
     def found(address: str) -> list[Rewrite]:
@@ -96,8 +96,8 @@ def test_what_was_carried_over_is_not_what_a_default_stands_beside() -> None:
     assert found("10.0.0.1") == found("10.0.0.2")
 
 
-def test_no_more_than_a_limit_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "_KEPT", 2)
+def test_the_known_rewrites_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "_LRU_SIZE", 2)
     known = KnownRewrites()
     found = [Rewrite(f"spec.{number}", b"", b"", b"1") for number in range(3)]
 
@@ -107,7 +107,7 @@ def test_no_more_than_a_limit_is_remembered(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def letters(value: Any) -> Any:
-    """The value, with types that Python takes for equal kept apart."""
+    """The value, with a distinction between types that Python treats as equal."""
     if isinstance(value, dict):
         return {name: letters(inner) for name, inner in value.items()}
     if isinstance(value, list):

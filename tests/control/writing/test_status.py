@@ -31,23 +31,23 @@ async def client(kube_cluster: ClusterAccess) -> AsyncIterator[Client]:
 
 
 @pytest.fixture
-async def claim(client: Client, kube_namespace: str) -> PersistentVolumeClaim:
-    """A claim of no class, of which no controller writes the status once it is pending."""
+async def pvc(client: Client, kube_namespace: str) -> PersistentVolumeClaim:
+    """A PersistentVolumeClaim without a class: no controller writes its status once it is pending."""
     made = child("claim", kube_namespace)
     assert isinstance(made, PersistentVolumeClaim)
     await client.create(made)
     return await client.get(PersistentVolumeClaim, "claim", kube_namespace)
 
 
-def with_condition(claim: PersistentVolumeClaim, condition: Condition, now: datetime) -> PersistentVolumeClaimStatus:
-    return evolve(claim.status, conditions=set_condition(claim.status.conditions, condition, now))
+def with_condition(pvc: PersistentVolumeClaim, condition: Condition, now: datetime) -> PersistentVolumeClaimStatus:
+    return evolve(pvc.status, conditions=set_condition(pvc.status.conditions, condition, now))
 
 
-async def test_a_status_is_written_once_and_not_again_while_it_says_the_same(
-    client: Client, claim: PersistentVolumeClaim, kube_namespace: str, kube_audit: AuditLog
+async def test_an_unchanged_status_is_written_once(
+    client: Client, pvc: PersistentVolumeClaim, kube_namespace: str, kube_audit: AuditLog
 ) -> None:
     with kube_audit.recording() as seen:
-        written = await write_status(client, claim, with_condition(claim, READY, EARLIER))
+        written = await write_status(client, pvc, with_condition(pvc, READY, EARLIER))
         assert written is not None
         again = await write_status(client, written, with_condition(written, READY, LATER))
 
@@ -56,40 +56,40 @@ async def test_a_status_is_written_once_and_not_again_while_it_says_the_same(
     assert our_writes(seen, kube_namespace) == [("patch", "persistentvolumeclaims")]
 
 
-async def test_nothing_but_the_status_is_written(client: Client, claim: PersistentVolumeClaim) -> None:
-    relabelled = evolve(claim, metadata=evolve(claim.metadata, labels=FrozenDict({"new": "x"})))
+async def test_nothing_but_the_status_is_written(client: Client, pvc: PersistentVolumeClaim) -> None:
+    relabelled = evolve(pvc, metadata=evolve(pvc.metadata, labels=FrozenDict({"new": "x"})))
 
-    written = await write_status(client, relabelled, with_condition(claim, READY, EARLIER))
+    written = await write_status(client, relabelled, with_condition(pvc, READY, EARLIER))
 
     assert written is not None
-    assert written.metadata.labels == claim.metadata.labels
+    assert written.metadata.labels == pvc.metadata.labels
     assert len(written.status.conditions) == 1
 
 
-async def test_a_change_that_somebody_made_since_is_a_conflict(
-    client: Client, claim: PersistentVolumeClaim, kube_namespace: str
+async def test_a_concurrent_change_is_a_conflict(
+    client: Client, pvc: PersistentVolumeClaim, kube_namespace: str
 ) -> None:
-    newer = await write_status(client, claim, with_condition(claim, READY, EARLIER))
+    newer = await write_status(client, pvc, with_condition(pvc, READY, EARLIER))
 
     with pytest.raises(ConflictError):
-        await write_status(client, claim, with_condition(claim, evolve(READY, status="False"), LATER))
+        await write_status(client, pvc, with_condition(pvc, evolve(READY, status="False"), LATER))
 
     found = await client.get(PersistentVolumeClaim, "claim", kube_namespace)
     assert newer is not None
     assert found.metadata.resource_version == newer.metadata.resource_version
 
 
-async def test_an_object_that_is_gone_is_not_found(client: Client, claim: PersistentVolumeClaim) -> None:
-    gone = evolve(claim, metadata=evolve(claim.metadata, name="gone"))
+async def test_an_object_that_is_gone_is_not_found(client: Client, pvc: PersistentVolumeClaim) -> None:
+    gone = evolve(pvc, metadata=evolve(pvc.metadata, name="gone"))
 
     with pytest.raises(NotFoundError):
-        await write_status(client, gone, with_condition(claim, READY, EARLIER))
+        await write_status(client, gone, with_condition(pvc, READY, EARLIER))
 
 
 async def test_a_dynamic_object_takes_a_mapping(
-    client: Client, claim: PersistentVolumeClaim, kube_namespace: str
+    client: Client, pvc: PersistentVolumeClaim, kube_namespace: str
 ) -> None:
-    obj = await client.get(dynamic(claim.kind), "claim", kube_namespace)
+    obj = await client.get(dynamic(pvc.kind), "claim", kube_namespace)
 
     written = await write_status(client, obj, {"phase": "Pending", "capacity": {"storage": "1Gi"}})
     assert written is not None
@@ -99,7 +99,7 @@ async def test_a_dynamic_object_takes_a_mapping(
     assert again is None
 
 
-async def test_null_and_empty_values_say_nothing_new(client: Client, kube_namespace: str, kube_audit: AuditLog) -> None:
+async def test_null_and_empty_values_are_no_change(client: Client, kube_namespace: str, kube_audit: AuditLog) -> None:
     obj = decode(
         Namespace,
         {"metadata": {"name": kube_namespace, "resourceVersion": "1"}, "status": {"conditions": [], "other": None}},
@@ -112,8 +112,8 @@ async def test_null_and_empty_values_say_nothing_new(client: Client, kube_namesp
     assert our_writes(seen, kube_namespace) == []
 
 
-async def test_a_status_of_the_wrong_type_or_of_an_object_from_nowhere_is_refused(
-    client: Client, claim: PersistentVolumeClaim, kube_namespace: str
+async def test_a_status_of_the_wrong_type_or_of_an_unread_object_is_refused(
+    client: Client, pvc: PersistentVolumeClaim, kube_namespace: str
 ) -> None:
     without = await make_owner(client, kube_namespace)
     obj = await client.get(dynamic(ConfigMap.KIND), "owner", kube_namespace)
@@ -123,8 +123,8 @@ async def test_a_status_of_the_wrong_type_or_of_an_object_from_nowhere_is_refuse
     with pytest.raises(TypeError, match="expected a mapping as status"):
         await write_status(client, obj, NamespaceStatus())
     with pytest.raises(TypeError, match="expected the status type"):
-        await write_status(client, claim, {"phase": "Pending"})
+        await write_status(client, pvc, {"phase": "Pending"})
     with pytest.raises(TypeError, match="PersistentVolumeClaimStatus, got NamespaceStatus"):
-        await write_status(client, claim, NamespaceStatus())
-    with pytest.raises(ValueError, match="as it was read"):
+        await write_status(client, pvc, NamespaceStatus())
+    with pytest.raises(ValueError, match="as read from the server"):
         await write_status(client, decode(Namespace, {"metadata": {}}), NamespaceStatus(phase="Active"))

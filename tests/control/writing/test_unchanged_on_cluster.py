@@ -1,4 +1,4 @@
-"""The second pass over an unchanged object writes nothing, whatever a real API server made of the first."""
+"""A second reconcile of an unchanged object makes no writes, with the defaulting of a real API server."""
 
 import uuid
 from collections.abc import AsyncIterator

@@ -60,7 +60,7 @@ async def test_a_missing_child_is_created_with_its_owner_and_a_hash(
     assert our_writes(seen, kube_namespace) == [("create", "configmaps")]
 
 
-async def test_a_cache_that_does_not_know_the_child_yet_leads_to_a_live_read_and_no_second_write(
+async def test_a_stale_cache_leads_to_a_live_read_and_no_second_write(
     writer: Writer, owner: ConfigMap, kube_namespace: str, kube_audit: AuditLog
 ) -> None:
     created = await writer.ensure(config(kube_namespace, a="1"), owner, live=None)
@@ -74,7 +74,7 @@ async def test_a_cache_that_does_not_know_the_child_yet_leads_to_a_live_read_and
     assert [verb for verb, _ in our_writes(seen, kube_namespace)] == ["create", "create", "update"]
 
 
-async def test_an_update_says_what_differed_and_takes_back_what_is_not_desired_any_more(
+async def test_an_update_returns_the_differences_and_removes_what_is_no_longer_desired(
     writer: Writer, owner: ConfigMap, kube_namespace: str
 ) -> None:
     rich = config(kube_namespace, a="1", b="2")
@@ -103,7 +103,7 @@ async def test_a_removed_field_is_noticed_by_the_hash_alone(
     assert outcome.object.spec.cluster_ip == created.object.spec.cluster_ip
 
 
-async def test_old_news_about_a_child_leads_to_a_conflict_and_no_write(
+async def test_a_stale_child_leads_to_a_conflict_and_no_write(
     writer: Writer, client: Client, owner: ConfigMap, kube_namespace: str
 ) -> None:
     old = (await writer.ensure(config(kube_namespace, a="1"), owner, live=None)).object
@@ -115,7 +115,7 @@ async def test_old_news_about_a_child_leads_to_a_conflict_and_no_write(
     assert await client.get(ConfigMap, "child", kube_namespace) == new
 
 
-async def test_a_child_that_is_gone_in_spite_of_the_cache_is_not_found(
+async def test_a_cached_child_that_is_gone_is_not_found(
     writer: Writer, client: Client, owner: ConfigMap, kube_namespace: str
 ) -> None:
     old = (await writer.ensure(config(kube_namespace, a="1"), owner, live=None)).object
@@ -126,28 +126,28 @@ async def test_a_child_that_is_gone_in_spite_of_the_cache_is_not_found(
 
 
 @pytest.mark.parametrize("mode", ["replace", "apply"])
-async def test_an_object_of_another_owner_is_refused_by_name_and_not_touched(
+async def test_an_object_of_another_owner_is_refused_and_not_modified(
     mode: Any, writer: Writer, client: Client, owner: ConfigMap, kube_namespace: str
 ) -> None:
     other = await make_owner(client, kube_namespace, "other")
     theirs = await client.create(owned(config(kube_namespace, a="theirs"), other))
 
-    with pytest.raises(ForeignObjectError, match=r"ConfigMap .*/child is controlled by ConfigMap other .* left alone"):
+    with pytest.raises(ForeignObjectError, match=r"child is controlled by ConfigMap other .* not modified"):
         await writer.ensure(config(kube_namespace, a="1"), owner, live=None, mode=mode, adopt=True)
     with pytest.raises(ForeignObjectError):
         await writer.remove(theirs, owner)
-    with pytest.raises(ForeignObjectError, match="expected nobody"):
+    with pytest.raises(ForeignObjectError, match="expected no controller"):
         await writer.ensure(config(kube_namespace, a="1"), None, live=theirs)
 
     assert await client.get(ConfigMap, "child", kube_namespace) == theirs
 
 
-async def test_without_an_owner_an_object_that_we_never_wrote_is_refused_unless_it_is_to_be_adopted(
+async def test_without_an_owner_an_object_that_we_never_wrote_is_refused_unless_adopted(
     writer: Writer, client: Client, kube_namespace: str
 ) -> None:
     stray = await client.create(config(kube_namespace, a="theirs"))
 
-    with pytest.raises(ForeignObjectError, match=r"was not written by us; it is left alone: adopt it"):
+    with pytest.raises(ForeignObjectError, match=r"was not written by us; not modified: adopt it"):
         await writer.ensure(config(kube_namespace, b="ours"), None, live=stray)
     adopted = await writer.ensure(config(kube_namespace, b="ours"), None, live=stray, adopt=True)
     again = await writer.ensure(config(kube_namespace, b="ours"), None, live=adopted.object)
@@ -155,13 +155,14 @@ async def test_without_an_owner_an_object_that_we_never_wrote_is_refused_unless_
     assert (adopted.result, again.result) == ("updated", "unchanged")
 
 
-async def test_an_object_of_nobody_is_refused_unless_it_is_to_be_adopted(
+async def test_an_object_without_a_controller_is_refused_unless_adopted(
     writer: Writer, client: Client, owner: ConfigMap, kube_namespace: str
 ) -> None:
     stray = await client.create(config(kube_namespace, a="1"))
 
     with pytest.raises(
-        ForeignObjectError, match=r"controlled by nobody and has nothing .* of ConfigMap .*/owner; .* adopt it"
+        ForeignObjectError,
+        match=r"has no controller .* is not set, .* of ConfigMap .*/owner; .* adopt it",
     ):
         await writer.ensure(config(kube_namespace, a="1"), owner, live=stray)
     outcome = await writer.ensure(config(kube_namespace, a="1"), owner, live=stray, adopt=True)
@@ -171,18 +172,18 @@ async def test_an_object_of_nobody_is_refused_unless_it_is_to_be_adopted(
     assert (await writer.ensure(config(kube_namespace, a="1"), owner, live=outcome.object)).result == "unchanged"
 
 
-async def test_a_child_of_an_earlier_owner_of_the_name_is_stale_and_not_touched(
+async def test_a_child_of_an_earlier_owner_of_the_name_is_stale_and_not_modified(
     writer: Writer, owner: ConfigMap, kube_namespace: str
 ) -> None:
-    # The owner is not deleted, so that the garbage collector does not take the child away under the test.
+    # The owner is not deleted, so that the garbage collector does not delete the child during the test.
     child = (await writer.ensure(config(kube_namespace, a="1"), owner, live=None)).object
     again = evolve(owner, metadata=evolve(owner.metadata, uid="the-uid-of-the-next-one"))
 
-    with pytest.raises(StaleOwnerError, match=r"an earlier ConfigMap owner .* goes with its owner: try again"):
+    with pytest.raises(StaleOwnerError, match=r"an earlier ConfigMap owner .* garbage collector deletes it: retry"):
         await writer.ensure(config(kube_namespace, a="2"), again, live=child, adopt=True)
 
 
-async def test_a_child_that_is_being_deleted_is_left_alone(
+async def test_a_child_that_is_being_deleted_is_not_modified(
     writer: Writer, client: Client, owner: ConfigMap, kube_namespace: str
 ) -> None:
     held = config(kube_namespace, a="1")
@@ -191,7 +192,7 @@ async def test_a_child_that_is_being_deleted_is_left_alone(
     first = await writer.remove(child, owner)
     going = await client.get(ConfigMap, "child", kube_namespace)
 
-    with pytest.raises(BeingDeletedError, match=r"is being deleted since .* waits for tests.example.org/hold"):
+    with pytest.raises(BeingDeletedError, match=r"terminating since .* waiting for finalizers tests.example.org/hold"):
         await writer.ensure(held, owner, live=going)
     second = await writer.remove(going, owner)
     await client.update(evolve(going, metadata=evolve(going.metadata, finalizers=())))
@@ -199,7 +200,7 @@ async def test_a_child_that_is_being_deleted_is_left_alone(
     assert (first, second) == (True, False)
 
 
-async def test_only_the_very_object_is_removed_and_a_missing_one_is_fine(
+async def test_only_the_object_with_the_uid_is_removed_and_a_missing_one_is_no_error(
     writer: Writer, client: Client, owner: ConfigMap, kube_namespace: str
 ) -> None:
     child = (await writer.ensure(config(kube_namespace, a="1"), owner, live=None)).object
@@ -216,7 +217,7 @@ async def test_only_the_very_object_is_removed_and_a_missing_one_is_fine(
     assert await writer.remove(newer, owner) is False
 
 
-async def test_a_shared_object_is_applied_beside_others_and_conflicts_name_the_field(
+async def test_apply_keeps_fields_of_others_and_a_conflict_names_the_field(
     writer: Writer, client: Client, kube_namespace: str
 ) -> None:
     theirs = await client.apply(config(kube_namespace, a="theirs", b="theirs"), field_manager="them")
@@ -231,7 +232,7 @@ async def test_a_shared_object_is_applied_beside_others_and_conflicts_name_the_f
     assert forced.object.data == {"a": "ours", "b": "theirs"}
 
 
-async def test_apply_never_reaches_an_object_that_was_made_under_the_name_since(
+async def test_apply_never_modifies_an_object_that_was_recreated_meanwhile(
     writer: Writer, client: Client, kube_namespace: str
 ) -> None:
     old = (await writer.ensure(config(kube_namespace, a="1"), None, live=None, mode="apply")).object
@@ -244,7 +245,7 @@ async def test_apply_never_reaches_an_object_that_was_made_under_the_name_since(
     assert await client.get(ConfigMap, "child", kube_namespace) == new
 
 
-async def test_what_makes_no_sense_is_refused_before_anything_is_sent(
+async def test_invalid_arguments_are_refused_before_any_request(
     client: Client, writer: Writer, owner: ConfigMap, kube_namespace: str
 ) -> None:
     elsewhere = config("elsewhere", a="1")
@@ -255,9 +256,9 @@ async def test_what_makes_no_sense_is_refused_before_anything_is_sent(
         await writer.ensure(config(kube_namespace, a="1"), owner, live=elsewhere)
     with pytest.raises(ValueError, match="expected a name"):
         await writer.ensure(ConfigMap(metadata=ObjectMeta(namespace=kube_namespace)), owner, live=None)
-    with pytest.raises(ValueError, match="force is for mode 'apply'"):
+    with pytest.raises(ValueError, match="force needs mode 'apply'"):
         await writer.ensure(config(kube_namespace, a="1"), owner, live=None, force=True)
-    with pytest.raises(ValueError, match="as it was read"):
+    with pytest.raises(ValueError, match="as read from the server"):
         await writer.remove(config(kube_namespace), None)
     with pytest.raises(ValueError, match="expected a DNS name"):
         Writer(client, field_manager="No Such Name")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from gpuruntime.control.serving.bad_requests import UNREADABLE
+from gpuruntime.control.serving.bad_requests import ERROR_RESPONSE
 from gpuruntime.control.serving.site import HttpAddress, serving
 from gpuruntime.web.auth.access_control import Access, AccessControl
 from gpuruntime.web.server.endpoint import mount
@@ -84,13 +84,13 @@ async def test_a_connection_over_the_limit_gets_an_error_in_the_envelope() -> No
     app = web.Application()
     mount(app, Widgets().routes(), AccessControl(Access.DEVELOPMENT))
 
-    answer = app[UNREADABLE].answer(503, "all connections are in use")
+    answer = app[ERROR_RESPONSE](503, "all connections are in use")
 
     assert isinstance(answer.body, bytes)
     assert json.loads(answer.body)["error"] == {"code": "service_unavailable", "message": "all connections are in use"}
 
 
-async def test_an_application_without_an_own_response_sends_the_default_of_aiohttp() -> None:
+async def test_an_application_without_a_format_of_its_own_answers_in_plain_text() -> None:
     status, headers, _ = await answer_to(b"no request at all\r\n\r\n", web.Application())
 
     assert (status, headers["content-type"]) == (400, "text/plain; charset=utf-8")
