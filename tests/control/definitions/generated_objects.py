@@ -1,4 +1,4 @@
-"""Hypothesis strategies for the JSON that a structural schema describes, and for JSON that misses it narrowly."""
+"""Hypothesis strategies for valid and almost valid JSON of a structural schema."""
 
 import base64
 import copy
@@ -43,7 +43,7 @@ WRONG = st.one_of(
 
 
 def valid(schema: dict[str, Any], *, embedded: bool = True) -> Strategy:
-    """Values that every rule of the schema allows, CEL aside; without `embedded` no Kubernetes objects inside."""
+    """Valid values of the schema, CEL rules ignored; without `embedded`, no embedded Kubernetes objects."""
     values: Strategy
     if "enum" in schema:
         return st.sampled_from(schema["enum"])
@@ -118,7 +118,7 @@ def _objects(schema: dict[str, Any], *, embedded: bool) -> Strategy:
 
 
 def damaged(schema: dict[str, Any]) -> Strategy:
-    """A valid value with one thing about it changed, which may well be valid again."""
+    """A valid value with one change, which may be valid or not."""
     return _damaged(valid(schema, embedded=False))
 
 

@@ -1,4 +1,4 @@
-"""A definition on the cluster of the test run, for as long as a test needs it."""
+"""A definition installed on the test cluster for the duration of a test."""
 
 import time
 import uuid
@@ -15,7 +15,7 @@ CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 @frozen
 class Installed:
-    """A kind that the server knows, and a namespace for its objects."""
+    """An installed kind, and a namespace for its objects."""
 
     admin: AdminClient
     api_version: str
@@ -23,11 +23,11 @@ class Installed:
     path: str
 
     def body(self, wire: dict[str, Any]) -> dict[str, Any]:
-        """The wire form of an object, of this kind and with a name that the server makes up."""
+        """The JSON of an object of this kind, with a generated name."""
         return {**wire, "apiVersion": self.api_version, "kind": self.kind, "metadata": {"generateName": "generated-"}}
 
     def rehearse(self, wire: dict[str, Any]) -> Any:
-        """What a strict create would store; nothing is."""
+        """The result of a strict create as a dry run."""
         return self.admin.create(f"{self.path}?fieldValidation=Strict&dryRun=All", self.body(wire))
 
     def store(self, wire: dict[str, Any]) -> Any:
@@ -61,7 +61,7 @@ def installed(access: ClusterAccess, definition: dict[str, Any], namespace: str)
 
 
 def eventually(condition: Callable[[], bool]) -> None:
-    """Return once the condition holds; the test fails if it does not in half a minute."""
+    """Wait until the condition holds, for at most half a minute."""
     deadline = time.monotonic() + 30
     while not condition():
         assert time.monotonic() < deadline
@@ -87,7 +87,7 @@ def without_cel(value: Any) -> Any:
 
 
 def same(expected: Any, found: Any) -> bool:
-    """Whether two JSON values are equal, a float being equal to every text of it: Go writes 1e+17 without exponent."""
+    """Whether two JSON values are equal, whatever the notation of floats: Go writes 1e+17 without exponent."""
     if isinstance(expected, dict) and isinstance(found, dict):
         return expected.keys() == found.keys() and all(same(expected[key], found[key]) for key in expected)
     if isinstance(expected, list) and isinstance(found, list):

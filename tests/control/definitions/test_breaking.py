@@ -54,7 +54,7 @@ def problems(change: Callable[[dict[str, Any]], Any]) -> list[str]:
     return [str(breakage) for breakage in breaking_changes(definition(Widget), new)]
 
 
-def test_the_same_definition_breaks_nothing_also_as_the_server_completes_it() -> None:
+def test_an_unchanged_definition_breaks_nothing_even_as_completed_by_the_server() -> None:
     served = copy.deepcopy(definition(Widget))
     served["spec"]["conversion"] = {"strategy": "None"}
     served["status"] = {"storedVersions": ["v1"], "conditions": []}
@@ -107,17 +107,17 @@ def test_a_new_status_subresource_is_breaking() -> None:
 
     (found,) = breaking_changes(without, definition(Widget))
 
-    assert str(found).endswith("subresources.status is new: a status written with the rest of the object is ignored")
+    assert str(found).endswith("subresources.status is new: a status written with the whole object is ignored")
 
 
-def test_a_version_that_may_be_stored_must_stay() -> None:
+def test_a_version_with_stored_objects_must_stay() -> None:
     (found, *_) = breaking_changes(definition(StoredGadget), definition(NewGadget))
 
     assert (found.severity, found.path) == ("breaking", "spec.versions[v1]")
     assert "objects may be stored in it" in found.problem
 
 
-def test_a_version_that_was_stored_once_must_stay_until_the_server_forgets_it() -> None:
+def test_a_former_storage_version_must_stay_until_it_leaves_stored_versions() -> None:
     both = definition(Gadget, NewGadget)
     remembered = {**both, "status": {"storedVersions": ["v1", "v2"]}}
 
@@ -128,7 +128,7 @@ def test_a_version_that_was_stored_once_must_stay_until_the_server_forgets_it() 
     assert "objects may be stored in it" in for_objects.problem
 
 
-def test_a_new_stored_version_is_compared_with_what_was_stored() -> None:
+def test_a_new_storage_version_is_compared_with_the_old_one() -> None:
     (found,) = breaking_changes(definition(StoredGadget), definition(Gadget, NewGadget))
 
     assert str(found) == "breaking: spec.versions[v2].schema.spec.color was removed: stored values are dropped"

@@ -13,7 +13,7 @@ SPEC = schema_of(WidgetSpec)
 
 
 def fields_of(value: Any) -> Any:
-    """Every field with its value, whether it was on the wire or not."""
+    """Every field with its value, on the wire or not."""
     if isinstance(value, Struct):
         known = [attribute.name for attribute in attrs.fields(type(value)) if attribute.name != "extra"]
         return {name: fields_of(getattr(value, name)) for name in known}
@@ -37,13 +37,13 @@ def test_the_servers_defaults_are_those_of_python(spec: dict[str, Any]) -> None:
 
 
 @given(valid(SPEC))
-def test_completing_twice_changes_nothing(spec: dict[str, Any]) -> None:
+def test_defaulting_is_idempotent(spec: dict[str, Any]) -> None:
     once = completed(spec, SPEC)
 
     assert completed(once, SPEC) == once
 
 
-def test_nulls_count_as_absent_and_parents_of_defaults_are_made() -> None:
+def test_nulls_count_as_absent_and_parents_of_defaults_are_created() -> None:
     spec: dict[str, Any] = {
         "size": 1,
         "name": None,

@@ -33,7 +33,7 @@ class OldGadget(TypedObject):
     spec: GadgetSpec
 
 
-def test_a_definition_says_what_the_kind_declares() -> None:
+def test_a_definition_has_what_the_kind_declares() -> None:
     crd = definition(Widget)
 
     version = crd["spec"]["versions"][0]
@@ -58,7 +58,7 @@ def test_a_definition_says_what_the_kind_declares() -> None:
     ]
 
 
-def test_a_definition_is_the_same_every_time_and_fits_the_builtin_type() -> None:
+def test_a_definition_is_deterministic_and_decodes_to_the_builtin_type() -> None:
     crd = definition(Widget)
 
     assert crd == definition(Widget)
@@ -110,7 +110,7 @@ def test_a_kind_without_declaration_is_refused() -> None:
         ),
     ],
 )
-def test_what_is_not_one_kind_is_refused(versions: tuple[type[TypedObject], ...], problem: str) -> None:
+def test_types_of_different_kinds_are_refused(versions: tuple[type[TypedObject], ...], problem: str) -> None:
     with pytest.raises(DefinitionError, match=problem):
         definition(*versions)
 
@@ -132,7 +132,7 @@ def test_a_scaled_field_needs_the_range_that_the_server_allows() -> None:
     assert scale["labelSelectorPath"] == ".status.selector"
 
 
-def test_a_status_that_a_new_object_must_have_is_refused() -> None:
+def test_a_required_status_is_refused() -> None:
     @frozen
     class Impatient(TypedObject):
         KIND = kind_in("v1")
@@ -140,7 +140,5 @@ def test_a_status_that_a_new_object_must_have_is_refused() -> None:
         spec: GadgetSpec = field(default=GadgetSpec())
         status: GadgetSpec = field(kw_only=True)
 
-    with pytest.raises(
-        DefinitionError, match=r"Impatient\.status: is required, but objects are created without"
-    ):
+    with pytest.raises(DefinitionError, match=r"Impatient\.status: is required, but objects are created without"):
         definition(Impatient)

@@ -62,7 +62,7 @@ def formatted(kube_cluster: ClusterAccess) -> Iterator[Installed]:
 @example(name="dateTime", text="2020-01-01t00:00:00zt")
 @example(name="byte", text="")
 @example(name="k8sLongName", text="a." * 127)
-def test_a_format_means_what_it_means_to_the_server(formatted: Installed, name: str, text: str) -> None:
+def test_a_format_has_the_meaning_of_the_server(formatted: Installed, name: str, text: str) -> None:
     wire = {"spec": {name: text}}
 
     try:
@@ -74,5 +74,5 @@ def test_a_format_means_what_it_means_to_the_server(formatted: Installed, name: 
     assert bool(violations(wire, Formatted)) == bool(answer), answer
 
 
-def test_every_format_that_is_checked_was_compared() -> None:
+def test_every_supported_format_is_compared() -> None:
     assert {schema["format"] for schema in FIELDS.values()} == set(FORMATS)

@@ -4,7 +4,7 @@ from gpuruntime.control.definitions.failures import DefinitionError
 from gpuruntime.control.definitions.immutability import absent_field_rule, present_field_rule
 
 
-def test_a_field_that_is_always_there_has_the_plain_rule() -> None:
+def test_a_field_that_is_always_present_has_the_plain_rule() -> None:
     assert present_field_rule("size") == {"rule": "self == oldSelf", "message": "size is immutable"}
 
 
@@ -17,7 +17,7 @@ def test_a_field_that_is_always_there_has_the_plain_rule() -> None:
         ("a__b", "a__underscores__b", ".a__b"),
     ],
 )
-def test_names_are_written_as_cel_wants_them(wire: str, name: str, path: str) -> None:
+def test_names_are_escaped_for_cel(wire: str, name: str, path: str) -> None:
     rule = absent_field_rule(wire, "Widget.spec")
 
     assert rule["rule"] == (
@@ -26,6 +26,6 @@ def test_names_are_written_as_cel_wants_them(wire: str, name: str, path: str) ->
     assert rule["fieldPath"] == path
 
 
-def test_a_name_that_cel_cannot_say_is_refused() -> None:
+def test_a_name_that_is_invalid_in_cel_is_refused() -> None:
     with pytest.raises(DefinitionError, match=r"Widget\.spec: '\$ref' is not a valid CEL identifier"):
         absent_field_rule("$ref", "Widget.spec")

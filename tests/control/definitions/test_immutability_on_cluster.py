@@ -16,7 +16,7 @@ def widgets(kube_cluster: ClusterAccess) -> Iterator[Installed]:
 
 
 def changed(widgets: Installed, spec: dict[str, Any], patch: dict[str, Any]) -> str:
-    """What the server says to a change of a stored object: nothing, if it is allowed."""
+    """The server's error for a change of a stored object; empty if it is allowed."""
     stored = widgets.store({"spec": {"size": 3, "name": "x", **spec}})
     try:
         widgets.admin.merge(f"{widgets.path}/{stored['metadata']['name']}", {"spec": patch})

@@ -90,11 +90,11 @@ def test_a_rule_that_does_not_fit_is_refused(schema: dict[str, Any], rules: list
         added(schema, *rules)
 
 
-def test_a_format_keeps_lists_out_because_the_server_does_not() -> None:
+def test_a_format_refuses_lists_because_the_server_does_not() -> None:
     assert added(STRING, Format("date-time")) == {"format": "date-time", "minItems": 1, "maxItems": 0}
 
 
-def test_a_positive_whole_quantity_has_a_minimum_where_numbers_are_allowed() -> None:
+def test_a_positive_quantity_has_a_minimum_where_numbers_are_allowed() -> None:
     assert added(EITHER, QuantityRule(positive=True))["minimum"] == 1
     assert "minimum" not in added(STRING, QuantityRule(positive=True))
     assert "minimum" not in added(EITHER, QuantityRule())

@@ -27,7 +27,7 @@ from gpuruntime.control.definitions.patterns import PatternError, compiled
         (r"^\$$", "$", True),
     ],
 )
-def test_an_expression_means_what_it_means_to_the_server(regex: str, text: str, matches: bool) -> None:
+def test_a_pattern_has_the_meaning_of_the_server(regex: str, text: str, matches: bool) -> None:
     assert (compiled(regex).search(text) is not None) is matches
 
 
@@ -52,6 +52,6 @@ def test_an_expression_means_what_it_means_to_the_server(regex: str, text: str, 
         *(r"[[:alpha:]]", "[--/]", r"[\S]", r"\u0041", "(", "[a", "a**"),
     ],
 )
-def test_what_only_one_side_knows_is_refused(regex: str) -> None:
+def test_syntax_that_is_not_shared_is_refused(regex: str) -> None:
     with pytest.raises(PatternError):
         compiled(regex)

@@ -16,7 +16,7 @@ from tests.control.definitions.installed import Installed, installed
 
 @frozen
 class MatchSpec(Struct):
-    """The server's own engine as an oracle: CEL matches with the same one as patterns of a schema."""
+    """The server's regular expression engine as an oracle: CEL uses the same one as patterns of a schema."""
 
     RULES: ClassVar[tuple[Cel, ...]] = (Cel("self.text.matches(self.regex)", message="no match"),)
 

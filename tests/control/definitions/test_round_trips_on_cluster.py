@@ -25,7 +25,7 @@ def widgets(kube_cluster: ClusterAccess) -> Iterator[Installed]:
 
 @settings(max_examples=100, phases=UNSHRUNK)
 @given(spec=valid(PARTS["spec"]), status=valid(PARTS["status"]))
-def test_what_the_server_stores_is_what_the_types_say(widgets: Installed, spec: Any, status: Any) -> None:
+def test_the_server_stores_objects_as_the_types_describe_them(widgets: Installed, spec: Any, status: Any) -> None:
     widget = decode(Widget, {"metadata": {}, "spec": spec, "status": status})
 
     stored = widgets.store(encode(widget) | {"status": status})

@@ -99,7 +99,7 @@ def test_every_type_has_its_schema() -> None:
     }
 
 
-def test_a_python_default_is_the_default_of_the_server_where_absent_would_mean_something_else() -> None:
+def test_a_python_default_is_the_server_default_unless_absence_means_the_same() -> None:
     @frozen
     class Defaults(Struct):
         given: Annotated[int, Default(8)]
@@ -145,7 +145,7 @@ def test_a_kind_has_the_fields_of_every_object_and_its_status_no_default() -> No
     assert schema["required"] == ["spec"]
 
 
-def test_metadata_of_a_template_is_described_and_absent_where_it_is_not_given() -> None:
+def test_metadata_of_a_template_has_a_schema_and_no_default() -> None:
     @frozen
     class Templated(Struct):
         template: PodTemplateSpec = field(default=PodTemplateSpec())
@@ -172,7 +172,7 @@ def test_objects_inside_objects_are_embedded_resources() -> None:
     assert properties["anything"]["type"] == "object"
 
 
-def test_rules_of_a_class_and_of_a_field_that_has_it_are_both_there() -> None:
+def test_rules_of_a_class_and_of_its_field_are_combined() -> None:
     @frozen
     class Ruled(Struct):
         RULES: ClassVar[tuple[Cel, ...]] = (Cel("self.a > 0", message="a is positive"),)
@@ -223,7 +223,7 @@ class Fixed(Struct):
         (Annotated[str, Default("a"), Required()], "", "is Required and has a Default, which fills it in; drop one"),
     ],
 )
-def test_what_no_definition_can_say_is_refused_by_name(annotation: Any, default: Any, problem: str) -> None:
+def test_a_type_without_a_schema_is_refused_by_field(annotation: Any, default: Any, problem: str) -> None:
     @frozen
     class Holder(Struct):
         part: annotation = default
@@ -253,7 +253,7 @@ def test_items_with_keys_may_have_immutable_fields() -> None:
     assert items["properties"]["name"]["x-kubernetes-validations"][0]["rule"] == "self == oldSelf"
 
 
-def test_somebody_elses_annotations_are_left_alone() -> None:
+def test_foreign_annotations_are_ignored() -> None:
     @frozen
     class Noted(Struct):
         size: Annotated[int, "a note", Range(minimum=1)]
@@ -261,7 +261,7 @@ def test_somebody_elses_annotations_are_left_alone() -> None:
     assert properties_of(Noted)["size"] == {"type": "integer", "format": "int64", "minimum": 1}
 
 
-def test_a_class_that_forgot_its_decorator_is_refused() -> None:
+def test_a_class_without_its_decorator_is_refused() -> None:
     class Forgotten(Struct):
         size: int = 3
 
@@ -269,7 +269,7 @@ def test_a_class_that_forgot_its_decorator_is_refused() -> None:
         schema_of(Forgotten)
 
 
-def test_a_class_inside_that_forgot_its_decorator_is_refused() -> None:
+def test_a_nested_class_without_its_decorator_is_refused() -> None:
     class Part(Struct):
         size: int = 3
 
@@ -305,7 +305,7 @@ def test_a_field_may_be_required_of_writers_and_not_of_readers() -> None:
     assert decode(Noted, {}) == Noted()
 
 
-def test_conditions_have_the_schema_of_every_other_controller_and_are_a_map_by_type() -> None:
+def test_conditions_have_the_usual_schema_and_are_a_map_by_type() -> None:
     @frozen
     class Status(Struct):
         conditions: tuple[Condition, ...] = ()
@@ -343,7 +343,7 @@ def test_conditions_have_the_schema_of_every_other_controller_and_are_a_map_by_t
     }
 
 
-def test_a_typed_schema_says_of_what_type_each_part_is() -> None:
+def test_a_typed_schema_has_the_type_of_each_part() -> None:
     @frozen
     class Outer(Struct):
         one: Inner = Inner()

@@ -25,11 +25,11 @@ class Part(Struct):
 
 
 @given(valid(schema_of(WidgetSpec)))
-def test_what_the_rules_allow_breaks_none(spec: dict[str, Any]) -> None:
+def test_a_valid_value_has_no_violations(spec: dict[str, Any]) -> None:
     assert violations({"spec": spec}, Widget) == ()
 
 
-def test_all_faults_are_told_at_once_with_their_paths() -> None:
+def test_all_violations_are_returned_at_once_with_their_paths() -> None:
     wire_form = {
         "metadata": {"name": "x"},
         "spec": {
@@ -59,7 +59,7 @@ def test_all_faults_are_told_at_once_with_their_paths() -> None:
     ]
 
 
-def test_an_object_is_checked_like_its_wire_form() -> None:
+def test_an_object_is_validated_like_its_json() -> None:
     spec = WidgetSpec(size=0, name="x", ports=(Port(1, "a"), Port(1, "b")))
     widget = Widget(metadata=ObjectMeta(name="x"), spec=spec)
 
@@ -72,7 +72,7 @@ def test_an_object_is_checked_like_its_wire_form() -> None:
     ]
 
 
-def test_what_is_not_an_object_is_a_fault_of_the_value_itself() -> None:
+def test_a_value_that_is_not_an_object_is_a_violation() -> None:
     faults = violations([], Widget)  # type: ignore[arg-type]  # what a stranger may send
 
     assert faults == (Violation("", "type", "a list of 0", "an object"),)
@@ -95,13 +95,13 @@ def test_secrets_are_not_quoted() -> None:
     }
 
 
-def test_long_values_are_cut_and_large_numbers_not_written_out() -> None:
+def test_long_values_are_truncated_and_large_numbers_not_written_out() -> None:
     found = violations({"spec": {"size": 10**30, "name": "x" * 500}}, Widget)
 
     assert [violation.found for violation in found] == ["an integer beyond 64 bits", '"' + "x" * 79 + "..."]
 
 
-def test_large_numbers_in_a_set_are_told_like_others() -> None:
+def test_large_numbers_in_a_set_are_reported_like_others() -> None:
     found = violations({"spec": {"size": 1, "name": "x", "tags": [10**30, 10**30]}}, Widget)
 
     told = [(violation.path, violation.rule) for violation in found]
