@@ -157,9 +157,9 @@ def test_the_spec_of_an_operation_is_immutable(product: ClusterAccess, kube_name
 def test_kubectl_explains_the_unit_template(product: ClusterAccess) -> None:
     text = " ".join(explain(product, "gpuunit.spec.template").split())
 
-    assert "What runs inside the unit: command, arguments, environment, ports, readiness." in text
-    assert "a later one may refer to an earlier one" in text
-    assert "A unit with ports has a Service of type ClusterIP with exactly these" in text
+    assert "Template of the unit's container: command, arguments, environment, ports and readiness." in text
+    assert "a later one may refer to earlier ones" in text
+    assert "An active unit with ports has a Service of type ClusterIP with exactly these ports" in text
 
 
 @pytest.mark.parametrize("kind", ["gpuunit", "stockpool", "operation"])

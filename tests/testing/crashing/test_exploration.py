@@ -33,7 +33,7 @@ from tests.testing.crashing.toy_operators import (
 )
 
 # A flaw is found when the timeout expires.
-IMPATIENT = children_scenario(timeout=8.0)
+SHORT = children_scenario(timeout=8.0)
 
 
 def failed(report: Report) -> list[str]:
@@ -84,7 +84,7 @@ async def test_a_flaw_is_found_by_the_plan_for_it(
 ) -> None:
     plans = only(found_by, *(["undisturbed"] if found_by != "undisturbed" else []))
 
-    report = await explore(IMPATIENT, operator, kube_cluster, tmp_path, plans=plans, max_parallel=2, environ={})
+    report = await explore(SHORT, operator, kube_cluster, tmp_path, plans=plans, max_parallel=2, environ={})
 
     assert failed(report) == [found_by]
     assert said in str(report)
@@ -97,7 +97,7 @@ async def test_a_short_violation_of_the_invariant_is_found(kube_cluster: Cluster
         count = sum(secret.metadata.name.startswith("spare") for secret in moment.world.list(Secret))
         return f"{count} spare child" if count else None
 
-    scenario = evolve(IMPATIENT, invariant=too_many)
+    scenario = evolve(SHORT, invariant=too_many)
 
     report = await explore(
         scenario, toy(TemporarySurplus), kube_cluster, tmp_path, plans=only("undisturbed"), environ={}
@@ -158,8 +158,8 @@ async def test_an_operator_that_exits_or_does_nothing_in_the_reference_run_canno
     async def do_nothing(_stage: Stage) -> None:
         pass
 
-    scenario = evolve(IMPATIENT, timeout=1.0)
-    nothing_to_do = evolve(IMPATIENT, act=do_nothing, settled=lambda _: True)
+    scenario = evolve(SHORT, timeout=1.0)
+    nothing_to_do = evolve(SHORT, act=do_nothing, settled=lambda _: True)
 
     with pytest.raises(UnusableScenarioError, match="exited in the reference run: RuntimeError: no licence"):
         await explore(scenario, fail, kube_cluster, tmp_path, environ={})
