@@ -1,4 +1,4 @@
-"""Calls in an order that cannot work, and values that make no sense: refused at once, with what to do."""
+"""Calls in an order that cannot work, and invalid values: refused at once, with what to do."""
 
 import asyncio
 import math
@@ -110,7 +110,7 @@ def test_a_second_run_is_refused_with_what_to_do_and_harms_the_first_one_nothing
 
     assert beside == "the manager 'late' was started before: await that run, or stop it"
     assert unharmed
-    assert after == "the manager 'late' was started before: make another one to run again"
+    assert after == "the manager 'late' was started before: create another one to run again"
 
 
 def test_a_manager_that_is_stopped_before_it_runs_returns_at_once() -> None:
@@ -153,7 +153,7 @@ def test_a_controller_and_a_cache_run_once_at_a_time() -> None:
     controller, cache, informer = run_virtual(story())
 
     assert controller == "controller 'x' runs already: one run at a time; cancel that one first"
-    assert cache == "the cache was started before: a manager runs its own; make another cache to run again"
+    assert cache == "the cache was started before: a manager runs its own; create another cache to run again"
     assert informer == "the informer of v1 ConfigMap was started before: its cache runs it"
 
 
@@ -175,8 +175,8 @@ def test_a_source_feeds_one_controller() -> None:
 
     added, beside, fed = run_virtual(story())
 
-    assert added == "controllers 'one' and 'two' have one source: make one for each of them"
-    assert "a source of controller 'b' feeds another controller: make one for each" in beside
+    assert added == "controllers 'one' and 'two' have one source: create one for each of them"
+    assert "a source of controller 'b' is used by another one: create one for each" in beside
     assert fed == ""
 
 
@@ -197,10 +197,8 @@ def test_work_that_cannot_run_is_refused() -> None:
 
     group, plain_work = run_virtual(story())
 
-    assert group == "work 'x': expected a group, one of http, serving, always, leader, got 'leaders'"
-    assert (
-        plain_work == "plain: expected a function that returns a coroutine, got one that returned None: make it async"
-    )
+    assert group == "runnable 'x': expected a group of http, front, always, leader, got 'leaders'"
+    assert plain_work == "plain: expected a function that gives a coroutine, got one that gave None: make it async"
 
 
 @pytest.mark.parametrize(
@@ -217,7 +215,7 @@ def test_work_that_cannot_run_is_refused() -> None:
         (lambda: ControllerOptions(concurrency=True), "expected a whole number of at least 1, got True"),
         (
             lambda: ControllerOptions(reconcile_timeout=0),
-            "ControllerOptions.seconds: expected finite seconds above 0, got 0",
+            "ControllerOptions.reconcile_timeout: expected finite seconds above 0, got 0",
         ),
         (lambda: ControllerOptions(reconcile_timeout=math.nan), "expected finite seconds above 0, got nan"),
         (lambda: ControllerOptions(grace=-1), "ControllerOptions.grace: expected finite seconds of at least 0, got -1"),
@@ -228,20 +226,21 @@ def test_work_that_cannot_run_is_refused() -> None:
             lambda: ManagerOptions("x", grace=untyped("5")),
             "ManagerOptions.grace: expected finite seconds of at least 0, got '5'",
         ),
-        (lambda: RateLimiter(base=math.nan), "RateLimiter needs 0 < base <= cap, both finite: got base=nan"),
-        (lambda: RateLimiter(base=-1), "RateLimiter needs 0 < base <= cap"),
-        (lambda: RateLimiter(jitter=math.nan), "expected 0 to 1, got nan"),
-        (lambda: HotLoopSettings(writes=0), "HotLoopSettings.writes: expected a whole number of at least 1, got 0"),
+        (lambda: RateLimiter(base=math.nan), "RateLimiter: expected 0 < base <= cap, both finite, got base=nan"),
+        (lambda: RateLimiter(base=-1), "RateLimiter: expected 0 < base <= cap"),
+        (lambda: RateLimiter(jitter=math.nan), "expected a share of the delay, 0 to 1, got nan"),
+        (lambda: FightSettings(writes=0), "FightSettings.writes: expected a whole number of at least 1, got 0"),
         (lambda: Timer(math.nan, list), "Timer.seconds: expected finite seconds above 0, got nan"),
         (lambda: Election("NS_", "name"), "Election.namespace: expected the name of a namespace, lower-case letters"),
         (lambda: Election("", "name"), "Election.namespace: expected the name of a namespace"),
         (lambda: Election("ns", "Name"), "Election.name: expected the name of a Lease, lower-case letters"),
         (lambda: Election("a.b", "name"), "such as 'widgets-system', got 'a.b'"),
-        (lambda: Election("ns", "name", identity=""), "Election.identity: expected a name of this process's own"),
+        (
+            lambda: Election("ns", "name", identity=""),
+            "Election.identity: expected a name that is unique to this process",
+        ),
         (lambda: HttpAddress(port=70_000), "HttpAddress.port: expected a port from 0 to 65535, got 70000"),
     ],
 )
-def test_numbers_and_names_that_make_no_sense_are_refused_where_they_are_given(
-    construct: Callable[[], object], said: str
-) -> None:
+def test_invalid_numbers_and_names_are_refused_where_they_are_given(construct: Callable[[], object], said: str) -> None:
     assert said in refusal(construct)

@@ -1,4 +1,4 @@
-"""What a kubelet would say of pods, said by a test, on a node that nobody plays."""
+"""Pod statuses as a kubelet would write them, written by a test, on a node without a simulated kubelet."""
 
 import uuid
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ RUNNING = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
 
 @pytest.fixture
 def silent_node(product: ClusterAccess) -> Iterator[str]:
-    """The product of the GPUs of a node that nobody plays."""
+    """The GPU product of a node without a simulated kubelet."""
     name = f"silent-{uuid.uuid4().hex[:8]}"
     # Pods of other tests, which ask for no product, would never run here.
     shape = NodeShape(name, product=name, taints={"tests.example.org/silent": "PreferNoSchedule"})

@@ -71,5 +71,5 @@ def test_a_refusal_is_a_failure_and_a_server_in_trouble_is_something_to_wait_for
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_an_error_that_says_nothing_about_the_unit_is_not_told(error: KubeError) -> None:
+def test_an_error_that_says_nothing_about_the_unit_is_not_in_its_status(error: KubeError) -> None:
     assert child_sync_error(error, "Deployment", "SyncFailed", is_living=is_living) is None

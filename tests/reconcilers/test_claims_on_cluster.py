@@ -150,7 +150,7 @@ async def test_a_claim_whose_release_a_policy_refuses_is_released_when_the_polic
     async with AsyncExitStack() as policy, looking_at(world.access, Event, world.stock) as events:
         await policy.enter_async_context(refusing_units(world, world.stock, "hands off"))
         async with world.product(timing=IMPATIENT, refused_seconds=1.0):
-            await events.until(lambda store: any(map(_tells_of_a_refusal, store.list().items)))
+            await events.until(lambda store: any(map(_refusal_is_recorded, store.list().items)))
             held = (await world.units(world.stock))[name]
             await policy.aclose()
             await observer.until(key, "it is free", lambda unit: claim_of(unit.metadata) is None)
@@ -183,7 +183,7 @@ async def test_a_unit_that_was_taken_over_is_not_handed_out_again_though_its_cla
 
 
 def made_by_hand(world: ServiceWorld, stock: GPUUnit, **named: str) -> None:
-    """An active unit that names a stock unit, as somebody applies it with kubectl."""
+    """An active unit that names a stock unit, as a user applies it with kubectl."""
     body = {
         "apiVersion": "runtime.lokiwager.io/v1alpha1",
         "kind": "GPUUnit",
@@ -250,5 +250,5 @@ async def test_a_unit_that_names_a_stock_unit_in_part_has_no_part_in_it(
     assert made.object.metadata.annotations[SOURCE_STOCK_NAME] == name
 
 
-def _tells_of_a_refusal(event: Event) -> bool:
+def _refusal_is_recorded(event: Event) -> bool:
     return event.reason == "ClaimEndRefused" and "hands off" in (event.note or "")

@@ -31,10 +31,10 @@ def change(before: dict[str, Any] | None, after: dict[str, Any] | None) -> Chang
     ],
     ids=["unchanged", "written by a reconciler", "edited by hand", "wiped"],
 )
-def test_a_status_that_changed_without_a_new_time_is_somebody_else_s(after: dict[str, Any], expected: bool) -> None:
+def test_a_status_that_changed_without_a_new_time_is_foreign(after: dict[str, Any], expected: bool) -> None:
     assert status_touched(change(OURS, after)) is expected
 
 
-def test_an_object_that_comes_or_goes_has_nobody_s_status() -> None:
+def test_an_object_that_is_added_or_deleted_has_no_foreign_status() -> None:
     assert not status_touched(change(None, OURS))
     assert not status_touched(change(OURS, None))

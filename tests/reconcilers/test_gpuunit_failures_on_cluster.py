@@ -1,4 +1,4 @@
-"""Why a unit is not ready, told by its status alone, on a real control plane; and that it recovers.
+"""The status says why a unit is not ready, on a real control plane; and that it recovers.
 
 kwok plays nodes on which everything goes well. What a kubelet would say of pods that do not start is written into their
 status here, on a node that nobody plays.
@@ -53,7 +53,7 @@ BACK_OFF = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 40s r
     ],
     ids=["image pull", "crash loop", "out of memory", "missing secret"],
 )
-async def test_a_container_that_does_not_start_is_told_with_its_words_until_it_does(
+async def test_a_container_that_does_not_start_is_in_the_status_until_it_does(
     state: dict[str, Any],
     reason: str,
     words: str,
@@ -138,7 +138,7 @@ async def test_a_quota_that_leaves_no_room_is_named_until_there_is_room(
     assert await world.writes_of_a_second_pass() == []
 
 
-async def test_a_pod_that_admission_refuses_is_told_with_the_server_s_words(
+async def test_a_pod_that_admission_refuses_is_in_the_status_with_the_servers_message(
     world: UnitWorld, observer: Observer, kube_namespace: str
 ) -> None:
     admin = world.access.admin()
@@ -231,12 +231,12 @@ async def test_what_the_last_template_left_behind_is_not_held_against_this_one(
 
 
 def play(admin: AdminClient, node: str, player: str | None) -> None:
-    """Have kwok play a node, or nobody any more."""
+    """Let kwok simulate the kubelet of a node, or no longer."""
     admin.merge(f"/api/v1/nodes/{node}", {"metadata": {"annotations": {"kwok.x-k8s.io/node": player}}})
 
 
 def say_of_node(admin: AdminClient, node: str, ready: str, reason: str) -> None:
-    """Write the status of a node as a kubelet does, or whoever gives it up."""
+    """Write the status of a node as a kubelet does, or the node lifecycle controller."""
     path = f"/api/v1/nodes/{node}"
     condition = {"type": "Ready", "status": ready, "reason": reason, "message": f"said by a test: {reason}"}
     others = [known for known in admin.get(path)["status"]["conditions"] if known["type"] != "Ready"]

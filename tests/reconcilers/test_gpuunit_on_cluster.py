@@ -86,7 +86,7 @@ async def test_a_service_comes_and_goes_with_the_ports(
     assert await world.writes_of_a_second_pass() == []
 
 
-async def test_a_service_that_somebody_deletes_is_made_again(
+async def test_a_service_that_is_deleted_is_created_again(
     world: UnitWorld, observer: Observer, kube_namespace: str
 ) -> None:
     admin = world.access.admin()
@@ -111,7 +111,7 @@ async def test_a_service_that_somebody_deletes_is_made_again(
     ],
     ids=lambda drift: " ".join(drift[:2]),
 )
-async def test_a_deployment_that_somebody_changes_is_repaired(
+async def test_a_deployment_that_is_changed_is_repaired(
     drift: tuple[str, ...], world: UnitWorld, observer: Observer, kube_namespace: str
 ) -> None:
     admin = world.access.admin()
@@ -130,7 +130,7 @@ async def test_a_deployment_that_somebody_changes_is_repaired(
     assert await world.writes_of_a_second_pass() == []
 
 
-async def test_a_deployment_that_somebody_deletes_is_made_again(
+async def test_a_deployment_that_is_deleted_is_created_again(
     world: UnitWorld, observer: Observer, kube_namespace: str
 ) -> None:
     admin = world.access.admin()

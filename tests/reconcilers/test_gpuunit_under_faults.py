@@ -33,11 +33,11 @@ class Phases:
 
 @pytest.fixture
 async def observer(product: ClusterAccess, kube_namespace: str) -> AsyncIterator[Observer]:
-    async with looking_on(product, kube_namespace) as somebody:
-        yield somebody
+    async with looking_on(product, kube_namespace) as another_client:
+        yield another_client
 
 
-async def test_a_server_that_fails_is_told_as_what_the_unit_waits_for(
+async def test_a_failing_server_is_what_the_unit_waits_for(
     product: ClusterAccess, kube_namespace: str, observer: Observer, tmp_path: Path
 ) -> None:
     phases = Phases()

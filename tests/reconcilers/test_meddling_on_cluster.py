@@ -18,9 +18,7 @@ POOLS = UNITS.replace("gpuunits", "stockpools")
 
 
 @pytest.mark.parametrize("status", [None, {"phase": "Failed", "conditions": []}], ids=["wiped", "edited"])
-async def test_a_status_that_somebody_else_wrote_is_written_again(
-    status: object, world: ServiceWorld, observer: Observer
-) -> None:
+async def test_a_foreign_status_is_overwritten(status: object, world: ServiceWorld, observer: Observer) -> None:
     admin = world.access.admin()
     async with world.product():
         await world.make_pool(1)
@@ -39,9 +37,7 @@ async def test_a_status_that_somebody_else_wrote_is_written_again(
 
 
 @pytest.mark.parametrize("claimed_for", ["nobody", "kube-system/nobody", "No Name/.."])
-async def test_a_claim_that_makes_no_sense_is_released(
-    claimed_for: str, world: ServiceWorld, observer: Observer
-) -> None:
+async def test_an_invalid_claim_is_released(claimed_for: str, world: ServiceWorld, observer: Observer) -> None:
     async with world.product() as product:
         [name] = await seeded(world, product, observer, 1)
         key = ObjectKey(world.stock, name)

@@ -159,15 +159,15 @@ async def test_what_merely_has_the_name_is_named_and_never_touched(
 
     async with world.operator() as operator:
         await settled(world.access, operator.controller)
-        told = {name: ready_of(admin.get(f"{UNITS.format(kube_namespace)}/{name}")) for name in keys}
+        reported = {name: ready_of(admin.get(f"{UNITS.format(kube_namespace)}/{name}")) for name in keys}
         seen = {name: read(admin, kind, child_of(key)) for name, key in keys.items()}
         for name in ("plain", "others"):
             admin.delete(f"{UNITS.format(kube_namespace)}/{name}")
         await settled(world.access, operator.controller)
         last = {name: read(admin, kind, child_of(keys[name])) for name in ("plain",)}
 
-    assert {name: ready["reason"] for name, ready in told.items()} == dict.fromkeys(keys, reasons.FOREIGN_OBJECT)
-    assert all(f"{kind} {kube_namespace}/unit-{name} " in ready["message"] for name, ready in told.items())
+    assert {name: ready["reason"] for name, ready in reported.items()} == dict.fromkeys(keys, reasons.FOREIGN_OBJECT)
+    assert all(f"{kind} {kube_namespace}/unit-{name} " in ready["message"] for name, ready in reported.items())
     assert {name: version(each) for name, each in seen.items()} == {
         name: version(each) for name, each in theirs.items()
     }
@@ -194,7 +194,7 @@ def ready_of(unit: Any) -> Any:
 
 
 def version(obj: Any) -> tuple[Any, ...]:
-    """What changes if anybody but a controller of Kubernetes writes an object."""
+    """What changes if a client other than a controller of Kubernetes writes an object."""
     metadata = obj["metadata"]
     annotations = {
         name: value for name, value in metadata.get("annotations", {}).items() if "kubernetes.io" not in name
@@ -203,7 +203,7 @@ def version(obj: Any) -> tuple[Any, ...]:
 
 
 async def left_over(observer: Observer, wanted: Callable[[str], bool] = bool) -> list[str]:
-    """The children that are still there when it is clear that nobody removes them."""
+    """The children that still exist when it is clear that they are not deleted."""
     informers = (observer.deployments, observer.services)
     try:
         # A garbage collector that has only just heard of the kind takes half a minute.

@@ -115,9 +115,9 @@ def test_a_crash_reads_the_same_whether_the_container_waits_or_runs_for_a_moment
         container(restarts=3, started_at="2026-01-01T00:00:00Z", ended_before=ERROR),
     ]
 
-    told = {pod_failure(pod(moment)) for moment in moments}
+    reported = {pod_failure(pod(moment)) for moment in moments}
 
-    assert len(told) == 1
+    assert len(reported) == 1
 
 
 def test_init_containers_come_first_and_are_called_so() -> None:

@@ -84,13 +84,13 @@ def test_a_pod_that_no_node_takes_keeps_the_words_of_the_scheduler() -> None:
     assert (summary.unscheduled, summary.scheduled_at) == ("0/4 nodes are available", "")
 
 
-def test_a_pod_that_is_ending_is_told_from_one_that_is_not() -> None:
+def test_a_terminating_pod_differs_from_one_that_is_not() -> None:
     ending = summarize_pod({"metadata": {"name": "p", "deletionTimestamp": "2026-01-01T00:00:01Z"}})
 
     assert ending.is_ending
 
 
-def test_changes_that_nobody_looks_at_make_no_difference() -> None:
+def test_irrelevant_changes_make_no_difference() -> None:
     status = {**RUNNING["status"], "podIP": "10.0.0.7", "qosClass": "Guaranteed"}
     touched = {**RUNNING, "metadata": {**RUNNING["metadata"], "resourceVersion": "9"}, "status": status}
 

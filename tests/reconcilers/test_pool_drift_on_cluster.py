@@ -1,4 +1,4 @@
-"""Stock units that somebody edits, or strips of what says whose they are: they stay their pool's, and go with it."""
+"""Stock units that are edited, or lose their owner reference and labels: they stay their pool's, and go with it."""
 
 import asyncio
 from contextlib import suppress
@@ -68,7 +68,7 @@ async def test_stock_that_outlived_its_pool_goes(world: ServiceWorld, observer: 
     assert counted == 2
 
 
-async def test_a_stock_unit_whose_spec_somebody_edited_is_replaced(world: ServiceWorld) -> None:
+async def test_a_stock_unit_whose_spec_was_edited_is_replaced(world: ServiceWorld) -> None:
     async with world.product() as product:
         await world.make_pool(1)
         await world.pool_because(reasons.POOL_READY)

@@ -18,7 +18,7 @@ class Clock:
         return self.time
 
 
-def test_a_pool_has_a_burst_and_then_so_many_a_second() -> None:
+def test_a_pool_has_a_burst_and_then_a_rate() -> None:
     clock = Clock()
     pace = RefillPace(Pace(burst=3, per_second=2.0), clock)
 

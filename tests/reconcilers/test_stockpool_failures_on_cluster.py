@@ -12,7 +12,7 @@ from tests.service.service_scenes import ServiceWorld
 __all__ = ["observer", "silent_node", "world"]
 
 
-async def test_stock_that_fails_is_told_of_by_its_pool_and_another_unit_is_tried_in_its_place(
+async def test_failing_stock_is_in_the_status_of_its_pool_and_is_replaced(
     world: ServiceWorld, observer: Observer, silent_node: str
 ) -> None:
     admin = world.access.admin()

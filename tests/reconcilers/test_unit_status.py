@@ -40,7 +40,7 @@ def findings(status: DeploymentStatus | None, failure: SyncFailure | None = None
     return Findings(made, pods, {}, "unit-a", "http://unit-a.apps.svc.cluster.local:80", failure)
 
 
-def told(status: GPUUnitStatus) -> tuple[str | None, str, str]:
+def reported(status: GPUUnitStatus) -> tuple[str | None, str, str]:
     (condition,) = status.conditions
     return status.phase, condition.status, condition.reason
 
@@ -101,15 +101,15 @@ def test_a_unit_that_is_ready_says_everything_there_is_to_say() -> None:
 def test_phase_and_condition_follow_the_findings(
     found: Findings, is_stock: bool, expected: tuple[str, str, str]
 ) -> None:
-    assert told(unit_status(UNIT, found, is_stock=is_stock, now=NOW)) == expected
+    assert reported(unit_status(UNIT, found, is_stock=is_stock, now=NOW)) == expected
 
 
-def test_a_claimed_stock_unit_is_not_ready_for_anybody_else() -> None:
+def test_a_claimed_stock_unit_is_not_ready() -> None:
     claimed = evolve(UNIT, metadata=evolve(UNIT.metadata, annotations=FrozenDict({CLAIM_ID: "order-7"})))
 
     status = unit_status(claimed, findings(ROLLED_OUT), is_stock=True, now=NOW)
 
-    assert told(status) == ("Progressing", "False", reasons.STOCK_CLAIMED)
+    assert reported(status) == ("Progressing", "False", reasons.STOCK_CLAIMED)
     assert "order-7" in (status.conditions[0].message or "")
 
 
@@ -181,7 +181,7 @@ WAITING = unit_status(UNIT, findings(DeploymentStatus()), is_stock=False, now=NO
         ),
         (findings(DeploymentStatus(observed_generation=7)), 3, 0.0),
         (findings(DeploymentStatus(observed_generation=7)), 7200, 0.0),
-        # A clock that is ahead of ours told the time.
+        # A clock that is ahead of ours reported the time.
         (findings(DeploymentStatus(observed_generation=7)), -60, 0.0),
         # News.
         (findings(ROLLED_OUT, None, POD), 1, 0.0),
@@ -189,7 +189,9 @@ WAITING = unit_status(UNIT, findings(DeploymentStatus()), is_stock=False, now=NO
         (evolve(findings(DeploymentStatus(observed_generation=7)), access_url=None), 1, 0.0),
     ],
 )
-def test_the_steps_of_a_start_are_told_together_and_news_at_once(found: Findings, age: int, seconds: float) -> None:
+def test_the_steps_of_a_start_are_written_together_and_transitions_at_once(
+    found: Findings, age: int, seconds: float
+) -> None:
     now = NOW + timedelta(seconds=age)
 
     after = unit_status(evolve(UNIT, status=WAITING), found, is_stock=False, now=now)

@@ -17,19 +17,19 @@ def stored(status: Any) -> DynamicObject:
     return DynamicObject.decode(GPUUnit.KIND, {"metadata": metadata, "spec": {"gpu": "one"}, "status": status})
 
 
-def test_what_is_known_of_the_children_stays_and_the_fault_is_told() -> None:
+def test_what_is_known_of_the_children_stays_and_the_fault_is_in_the_status() -> None:
     unit = stored({"phase": "Ready", "serviceName": "unit-old", "readyReplicas": 1, "observedGeneration": 2})
 
     status = unreadable_status(unit, "spec.gpu: expected a number", NOW)
 
     assert (status.phase, status.service_name, status.ready_replicas) == ("Failed", "unit-old", 1)
     assert (status.observed_generation, status.last_sync_time) == (2, "2026-01-01T00:00:00Z")
-    assert [(told.reason, told.message, told.observed_generation) for told in status.conditions] == [
+    assert [(reported.reason, reported.message, reported.observed_generation) for reported in status.conditions] == [
         ("InvalidSpec", "spec.gpu: expected a number", 3)
     ]
 
 
-def test_what_was_told_before_is_not_told_again() -> None:
+def test_a_status_that_says_so_already_stays() -> None:
     once = unreadable_status(stored(None), "fault", NOW)
 
     again = unreadable_status(stored(encode(once)), "fault", LATER)

@@ -56,7 +56,7 @@ async def test_a_unit_that_was_stored_under_other_rules_says_so_and_recovers_whe
 
         async with operating(credentials, GPUUnitOptions()):
             await eventually(lambda: condition(admin)[0] == "InvalidSpec")
-        said, told = condition(admin), admin.get(f"{UNITS}/old")
+        said, reported = condition(admin), admin.get(f"{UNITS}/old")
         async with operating(credentials, GPUUnitOptions()) as operator:
             await rested(operator.controller)
             unchanged = admin.get(f"{UNITS}/old")
@@ -64,5 +64,5 @@ async def test_a_unit_that_was_stored_under_other_rules_says_so_and_recovers_whe
             await eventually(lambda: condition(admin)[0] == "UnitReady")
 
     assert "spec.template.command" in said[1]
-    assert told["status"]["phase"] == "Failed"
-    assert unchanged["metadata"]["resourceVersion"] == told["metadata"]["resourceVersion"]
+    assert reported["status"]["phase"] == "Failed"
+    assert unchanged["metadata"]["resourceVersion"] == reported["metadata"]["resourceVersion"]

@@ -65,7 +65,7 @@ class UnitWorld:
 
     @asynccontextmanager
     async def operator(self, **rendering: Any) -> AsyncIterator[Operator]:
-        """An operator, one that renders differently where told so."""
+        """A running operator; `rendering` replaces options of its rendering."""
         options = evolve(self.options, rendering=evolve(self.options.rendering, **rendering))
         async with operating(from_kubeconfig(self.account.kubeconfig), options) as operator:
             yield operator
@@ -114,7 +114,7 @@ def is_rolled_out(observer: Observer, unit: ObjectKey, generation: int) -> bool:
 
 @contextmanager
 def play_node(access: ClusterAccess, shape: NodeShape) -> Iterator[None]:
-    """A node that nobody plays: it takes pods, and what they do there is what a test writes into their status."""
+    """A node without a simulated kubelet: it takes pods, and a test writes their status."""
     admin, manifest = access.admin(), shape.manifest()
     manifest["metadata"]["annotations"] = {}
     manifest["status"]["conditions"] = [{"type": "Ready", "status": "True", "reason": "KubeletReady", "message": ""}]

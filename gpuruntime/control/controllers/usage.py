@@ -34,9 +34,7 @@ def check_source(source: object) -> None:
     if isinstance(source, Informer):
         raise TypeError("expected a source, got an informer: wrap it, Watch(informer, enqueue_object())")
     if isinstance(source, type) or not all(hasattr(source, name) for name in ("informers", "prepare", "run", "close")):
-        raise TypeError(
-            f"expected a source such as Watch(informer, enqueue_object()), a Channel or a Timer, got {source!r}"
-        )
+        raise TypeError(f"expected a source: Watch(informer, enqueue_object()), a Channel or a Timer, got {source!r}")
 
 
 def check_reads(reads: Iterable[object], who: str) -> None:

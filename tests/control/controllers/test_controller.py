@@ -213,7 +213,7 @@ def test_a_timeout_of_the_reconcilers_own_is_an_error_like_any_other() -> None:
     assert controller.counters.timeouts == 0
 
 
-def test_a_context_tells_the_merged_causes_and_their_age() -> None:
+def test_a_run_has_the_merged_causes_and_their_age() -> None:
     async def slow(_key: str, count: int) -> Result:
         if count == 1:
             await asyncio.sleep(10)

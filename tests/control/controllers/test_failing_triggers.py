@@ -25,7 +25,7 @@ from tests.control.scenes import running
 
 @define
 class Fragile:
-    """Names the colours of a map as keys, unless it is broken: for good, or for so many calls."""
+    """Names the colours of a map as keys, unless it is broken: for good, or for a number of calls."""
 
     broken: bool = False
     left: int = 0
@@ -61,14 +61,14 @@ class Scene:
         self.server.put(name, data={"color": color})
 
     async def keys_after(self, seconds: float) -> list[str]:
-        """The keys that ran in the next so many seconds, sorted."""
+        """The keys that ran in the next seconds, sorted."""
         self.runs.clear()
         await asyncio.sleep(seconds)
         return sorted(self.runs)
 
 
 def play(scene: Scene, story: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run the controller while a story is told."""
+    """Run the controller for the duration of a story."""
 
     async def everything() -> None:
         controller = Controller("colours", scene, [Watch(scene.informer, enqueue_mapped(scene.fragile))])

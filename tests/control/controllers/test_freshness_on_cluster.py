@@ -173,7 +173,7 @@ async def test_writes_of_a_status_are_waited_for_and_dry_runs_are_not(
         status = MergePatch({"status": {"used": {"pods": "7"}}})
         await world.client.patch(ResourceQuota, "quota", kube_namespace, status, subresource="status")
 
-    async def rehearse(world: Scene) -> None:
+    async def dry_run(world: Scene) -> None:
         await world.client.create(world.new("never"), dry_run=True)
         await world.client.delete(ConfigMap, "there", kube_namespace, dry_run=True)
 
@@ -190,7 +190,7 @@ async def test_writes_of_a_status_are_waited_for_and_dry_runs_are_not(
         waits = world.counters.cache_waits
 
         with world.proxy.inject(HoldEvents(), watch=True):
-            await world.run(rehearse)
+            await world.run(dry_run)
             await world.settle()
         assert world.counters.cache_waits == waits
 

@@ -24,7 +24,7 @@ UNKNOWN = Written(PODS, "unknown")
 
 @define
 class OneAnswer:
-    """Answers every request with the same after a second."""
+    """Answers every request with the same after a second, and ignores options."""
 
     outcome: Response | Exception
     requests: list[Request] = field(factory=list)
@@ -93,8 +93,8 @@ ENDING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
         ("HEAD", f"{PODS}/x", stored(), None),
     ],
 )
-def test_an_answer_tells_what_a_write_left_behind(
-    method: str, path: str, outcome: Response, expected: Written | None
+def test_a_response_says_what_a_write_left_behind(
+    method: str, path: str, outcome: Answer, expected: Written | None
 ) -> None:
     assert noted(method, path, outcome) == ([] if expected is None else [expected])
 
@@ -290,7 +290,7 @@ def test_traces_stay_until_they_are_settled_and_a_run_without_writes_leaves_none
     run_virtual(story())
 
 
-def test_keys_that_nobody_asks_for_are_forgotten_after_half_an_hour_and_those_that_fail_are_not() -> None:
+def test_keys_without_further_runs_are_forgotten_after_half_an_hour_and_failing_ones_are_not() -> None:
     async def story() -> None:
         journal, transport = Journal(), JournalingTransport(OneAnswer(stored()))
 

@@ -14,7 +14,7 @@ TEXTS = ControllerOptions(parse_key=str)
 
 
 class OddError(BaseException):
-    """Of no sort that anybody expects."""
+    """An error of an unexpected type."""
 
 
 class Raising:

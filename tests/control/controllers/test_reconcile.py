@@ -30,7 +30,7 @@ def test_done_asks_for_nothing_and_after_for_another_run() -> None:
 def test_a_delay_that_is_no_positive_finite_number_is_refused(seconds: float) -> None:
     with pytest.raises(ValueError, match="expected finite seconds above 0"):
         Result.after(seconds)
-    with pytest.raises(ValueError, match="raise an error to be tried again"):
+    with pytest.raises(ValueError, match="raise an error to be retried"):
         Result(seconds)
 
 

@@ -141,7 +141,7 @@ def test_a_channel_sends_to_the_queue_while_the_controller_runs_and_keeps_keys_a
 
 
 def tick(timer: Timer[str], seconds: float) -> list[tuple[float, WorkItem[str]]]:
-    """What a timer puts on a queue in so many seconds, and when."""
+    """What a timer enqueues in some seconds, and when."""
 
     async def story() -> list[tuple[float, WorkItem[str]]]:
         queue, turns = WorkQueue[str]("tests"), list[tuple[float, WorkItem[str]]]()

@@ -42,7 +42,7 @@ async def handle(_obj: ConfigMap, _context: RunInfo) -> Result:
 @pytest.mark.parametrize(
     ("reconciler", "said"),
     [
-        (Sound, r"got the class Sound: make an object of it, Sound\(\.\.\.\)"),
+        (Sound, r"got the class Sound: create an object of it, Sound\(\.\.\.\)"),
         (handle, r"got handle, which has no method reconcile\(key, context\): .* ObjectReconciler\(store, function\)"),
         ("page", "got str, which has no method reconcile"),
     ],
@@ -66,7 +66,7 @@ def test_a_reconciler_of_objects_reads_a_store_and_awaits_its_function() -> None
             ObjectReconciler(informer, handle)  # type: ignore[arg-type]  # the mistake under test
         async with running(cache):
             await cache.synced()
-            with pytest.raises(TypeError, match=r"plain gave Result.* make it `async def`"):
+            with pytest.raises(TypeError, match=r"plain returned Result.* make it `async def`"):
                 await ObjectReconciler(informer.store, plain).reconcile(
                     ObjectKey("a", "x"), RunInfo("one", "0", 0, (), 0.0, 0.0)
                 )
@@ -77,7 +77,7 @@ def test_a_reconciler_of_objects_reads_a_store_and_awaits_its_function() -> None
 def test_what_is_no_source_is_refused_with_what_to_do() -> None:
     informer = Cache(MapServer()).informer(ConfigMap)
     wrong: list[tuple[Any, str]] = [
-        (informer, r"got an informer: say whom its changes concern, Watch\(informer, itself\(\)\)"),
+        (informer, r"got an informer: wrap it, Watch\(informer, enqueue_object\(\)\)"),
         (Timer, "such as Watch.* got <class '.*Timer'>"),
         ("pages", "such as Watch.* got 'pages'"),
     ]
@@ -92,7 +92,7 @@ def test_a_trigger_or_predicate_that_was_not_called_is_refused_with_what_to_do()
     not_called: Any = enqueue_object
     predicate: Any = generation_changed
 
-    with pytest.raises(TypeError, match=r"expected a trigger, .* did you mean itself\(\)\?"):
+    with pytest.raises(TypeError, match=r"expected a trigger, .* did you mean enqueue_object\(\)\?"):
         Watch(informer, not_called)
     with pytest.raises(TypeError, match=r"expected a predicate, .* did you mean generation_changed\(\)\?"):
         Watch(informer, enqueue_object(), [predicate])
@@ -144,9 +144,9 @@ async def later() -> Result:
 @pytest.mark.parametrize(
     ("reconciler", "said"),
     [
-        (Plain(), "Plain.reconcile gave Result(seconds=None) instead of something to await: make it `async def`"),
-        (Returning(None), "got None: a path through it ends without return"),
-        (Returning(later), ">: await what it calls"),
+        (Plain(), "Plain.reconcile returned Result(seconds=None) instead of an awaitable: make it `async def`"),
+        (Returning(None), "got None: a path through it has no return"),
+        (Returning(later), ">: await the coroutine"),
         (Returning(Result), "Result'>: call one of the two"),
         (Returning(7), "must return Result.done() or Result.after(...), got 7"),
     ],

@@ -33,7 +33,7 @@ KEY = ObjectKey("a", "x")
 
 @frozen
 class Step:
-    """What we or somebody else do to the object: give it a label and a color, or delete it."""
+    """What this or another client does to the object: give it a label and a color, or delete it."""
 
     ours: bool
     app: Literal["x", "y", "none", "deleted"]
@@ -204,7 +204,7 @@ def test_no_run_is_held_up_by_an_informer_that_has_heard_all_it_will_hear(
         ("app=x", "metadata.name!=x", None, False),
     ],
 )
-def test_selection_is_told_as_far_as_labels_and_name_tell_it(
+def test_selection_is_known_by_labels_and_name_only(
     labels: str, fields: str, given_labels: dict[str, str] | None, expected: bool | None
 ) -> None:
     scope = InformerScope(eager(ConfigMap), (), parse_selector(labels), parse_field_selector(fields))

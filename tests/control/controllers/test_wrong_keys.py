@@ -28,7 +28,7 @@ class Noting:
         return Result.done()
 
 
-def told(
+def enqueued(
     caplog: pytest.LogCaptureFixture, trigger: Callable[[Any], Any], options: ControllerOptions | None = None
 ) -> tuple[list[Any], str]:
     """The keys that ran for one object, and what the log says."""
@@ -84,7 +84,7 @@ TYPE = "expected ObjectKey(namespace, name); the keys of a controller are of the
 def test_what_is_no_key_is_refused_with_what_to_return(
     caplog: pytest.LogCaptureFixture, trigger: Callable[[Any], Any], said: str
 ) -> None:
-    keys, log = told(caplog, trigger)
+    keys, log = enqueued(caplog, trigger)
 
     assert said in log
     assert keys == []
@@ -110,13 +110,13 @@ class Place:
 def test_a_controller_may_have_keys_of_its_own_type(
     caplog: pytest.LogCaptureFixture, parse_key: Callable[[str], Any], key: Any
 ) -> None:
-    keys, _ = told(caplog, enqueue_mapped(lambda _: [key]), ControllerOptions(parse_key=parse_key))
+    keys, _ = enqueued(caplog, enqueue_mapped(lambda _: [key]), ControllerOptions(parse_key=parse_key))
 
     assert keys == [key]
 
 
 def test_of_a_declared_type_others_are_refused(caplog: pytest.LogCaptureFixture) -> None:
-    keys, log = told(caplog, enqueue_mapped(lambda obj: [obj.key]), ControllerOptions(parse_key=str))
+    keys, log = enqueued(caplog, enqueue_mapped(lambda obj: [obj.key]), ControllerOptions(parse_key=str))
 
     assert keys == []
     assert "expected a str" in log

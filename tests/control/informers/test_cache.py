@@ -91,24 +91,36 @@ def test_a_storage_of_ones_own_is_used_as_it_is() -> None:
     assert run_virtual(story()) == "x"
 
 
-def test_indexes_are_fixed_by_whoever_asks_first() -> None:
+def test_indexes_are_merged_until_the_cache_runs() -> None:
     async def story() -> None:
         cache = Cache(MapServer())
         first = cache.informer(ConfigMap, indexes=[by_label("app"), by_field("data.a")])
 
         assert cache.informer(ConfigMap) is first
-        assert cache.informer(ConfigMap, indexes=[by_field("data.a")]) is first
-        with pytest.raises(CacheError, match=r"v1 ConfigMap exists without the index data\.b, label:tier: declare all"):
-            cache.informer(ConfigMap, indexes=[by_label("tier"), by_label("app"), by_field("data.b")])
+        assert cache.informer(ConfigMap, indexes=[by_field("data.a"), by_field("data.b")]) is first
+        assert first.index_names == {"label:app", "data.a", "data.b"}
+        running = asyncio.create_task(cache.run())
+        await first.synced()
+        assert cache.informer(ConfigMap, indexes=[by_field("data.b")]) is first
+        with pytest.raises(
+            CacheError, match=r"v1 ConfigMap runs without the index data\.c, label:tier: ask for it before"
+        ):
+            cache.informer(ConfigMap, indexes=[by_label("tier"), by_label("app"), by_field("data.c")])
+        with pytest.raises(RuntimeError, match="add indexes before that"):
+            first.add_indexes([by_label("tier")])
+        running.cancel()
+        await asyncio.wait([running])
 
     run_virtual(story())
 
 
-def test_what_makes_no_sense_is_refused_and_leaves_no_informer() -> None:
+def test_what_is_invalid_is_refused_and_leaves_no_informer() -> None:
     async def story() -> None:
         cache = Cache(MapServer())
 
-        with pytest.raises(CacheError, match="one of the namespaces of v1 ConfigMap is empty: name none to watch all"):
+        with pytest.raises(
+            CacheError, match="one of the namespaces of v1 ConfigMap is empty: pass no namespaces to watch all"
+        ):
             cache.informer(ConfigMap, namespaces=["a", ""])
         with pytest.raises(ValueError, match="cluster-scoped"):
             cache.informer(dynamic(NODE), namespaces=["a"])

@@ -61,7 +61,9 @@ def test_a_subresource_may_be_created_for_named_objects_alone() -> None:
 
 
 def test_declarations_that_no_role_could_express_are_refused_with_what_to_do() -> None:
-    with pytest.raises(ValueError, match=r"v1 Secret: create cannot be limited to the names a, .*declare it apart"):
+    with pytest.raises(
+        ValueError, match=r"v1 Secret: create cannot be limited to the names a, .*declare it separately"
+    ):
         allow(Secret, "get", "create", names=("a",))
     with pytest.raises(ValueError, match="expected verbs for v1 Secret, got none"):
         allow(Secret)

@@ -1,4 +1,4 @@
-"""Clusters that police owner references: there, whoever owns needs the permission to finalize the owner."""
+"""Clusters with OwnerReferencesPermissionEnforcement: an owner reference needs a permission for the owner."""
 
 import asyncio
 from pathlib import Path

@@ -40,7 +40,7 @@ def test_a_right_reads_like_a_sentence() -> None:
     assert str(Permission("", "nodes", "list")) == "list nodes everywhere"
 
 
-def test_what_somebody_needs_in_every_run_is_not_rare() -> None:
+def test_what_one_declaration_needs_in_every_run_is_not_rare() -> None:
     (once,) = least([Permission("", "pods", "get", rare="seldom"), Permission("", "pods", "get", "a")])
     (twice,) = least([Permission("", "pods", "get", rare="seldom"), Permission("", "pods", "get", rare="at night")])
 
@@ -49,7 +49,7 @@ def test_what_somebody_needs_in_every_run_is_not_rare() -> None:
 
 
 @given(st.lists(RIGHTS))
-def test_the_least_rights_allow_the_same_and_none_of_them_is_idle(permissions: list[Permission]) -> None:
+def test_the_least_permissions_allow_the_same_and_none_of_them_is_idle(permissions: list[Permission]) -> None:
     kept = least(permissions)
 
     assert set(kept) <= set(permissions)
@@ -59,7 +59,7 @@ def test_the_least_rights_allow_the_same_and_none_of_them_is_idle(permissions: l
 
 
 @given(st.lists(RIGHTS), RIGHTS)
-def test_rules_grant_these_rights_and_no_others(permissions: list[Permission], asked: Permission) -> None:
+def test_rules_grant_these_permissions_and_no_others(permissions: list[Permission], asked: Permission) -> None:
     everywhere = [
         Permission(permission.group, permission.resource, permission.verb, name=permission.name)
         for permission in permissions

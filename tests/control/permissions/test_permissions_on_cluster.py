@@ -39,7 +39,7 @@ async def operate(
         return usage(permissions, seen.requests, user=account.username)
 
 
-async def test_an_operator_uses_exactly_the_rights_that_its_declarations_give(
+async def test_an_operator_uses_exactly_the_permissions_of_its_declarations(
     kube_cluster: ClusterAccess, kube_audit: AuditLog, kube_namespace: str, tmp_path: Path
 ) -> None:
     found = await operate(kube_cluster, kube_audit, kube_namespace, tmp_path, DECLARED)
@@ -53,7 +53,7 @@ async def test_an_operator_uses_exactly_the_rights_that_its_declarations_give(
     }
 
 
-async def test_what_nobody_needs_is_reported(
+async def test_unused_permissions_are_reported(
     kube_cluster: ClusterAccess, kube_audit: AuditLog, kube_namespace: str, tmp_path: Path
 ) -> None:
     declared = (*DECLARED, allow(Secret, "get", "list", names=("token",), namespaces=(kube_namespace,)))
@@ -68,7 +68,7 @@ async def test_what_nobody_needs_is_reported(
     assert "unused: get secrets 'token'" in str(found)
 
 
-async def test_what_was_tried_without_a_right_is_reported(
+async def test_missing_permissions_are_reported(
     kube_cluster: ClusterAccess, kube_audit: AuditLog, kube_namespace: str, tmp_path: Path
 ) -> None:
     silent = tuple(declaration for declaration in DECLARED if declaration != allow_events(Widget))

@@ -23,13 +23,13 @@ from gpuruntime.meta.label_selectors import parse_selector
 MAPS = eager(ConfigMap)
 
 
-def told(scopes: Sequence[InformerScope[ConfigMap]], *declarations: Declaration) -> list[str]:
+def resolved(scopes: Sequence[InformerScope[ConfigMap]], *declarations: Declaration) -> list[str]:
     return [str(permission) for permission in required_permissions(scopes, declarations)]
 
 
 def test_a_watch_of_all_namespaces_holds_everywhere_and_one_of_some_in_each_of_them() -> None:
-    assert told([InformerScope(MAPS)]) == ["list configmaps everywhere", "watch configmaps everywhere"]
-    assert told([InformerScope(MAPS, ("a", "b"))]) == [
+    assert resolved([InformerScope(MAPS)]) == ["list configmaps everywhere", "watch configmaps everywhere"]
+    assert resolved([InformerScope(MAPS, ("a", "b"))]) == [
         "list configmaps in a",
         "list configmaps in b",
         "watch configmaps in a",
@@ -37,7 +37,7 @@ def test_a_watch_of_all_namespaces_holds_everywhere_and_one_of_some_in_each_of_t
     ]
 
 
-def test_metadata_needs_the_same_rights_as_whole_objects() -> None:
+def test_metadata_needs_the_same_permissions_as_whole_objects() -> None:
     whole = required_permissions([InformerScope(eager(Node))], ())
 
     assert required_permissions([InformerScope(eager(metadata_only(Node.KIND)))], ()) == whole
@@ -46,11 +46,11 @@ def test_metadata_needs_the_same_rights_as_whole_objects() -> None:
 def test_a_watch_of_one_object_is_a_right_to_that_object() -> None:
     scope = InformerScope(MAPS, ("a",), fields=parse_field_selector("metadata.name=settings"))
 
-    assert told([scope]) == ["list configmaps 'settings' in a", "watch configmaps 'settings' in a"]
+    assert resolved([scope]) == ["list configmaps 'settings' in a", "watch configmaps 'settings' in a"]
 
 
 def test_what_is_written_is_read_where_a_cache_is_to_show_it() -> None:
-    assert told([InformerScope(MAPS, ("a",))], allow_status(ConfigMap)) == [
+    assert resolved([InformerScope(MAPS, ("a",))], allow_status(ConfigMap)) == [
         "get configmaps in a",
         "list configmaps in a",
         "watch configmaps in a",
@@ -61,45 +61,47 @@ def test_what_is_written_is_read_where_a_cache_is_to_show_it() -> None:
 def test_what_is_written_is_read_where_a_cache_with_a_selector_is_to_show_it() -> None:
     scope = InformerScope(MAPS, labels=parse_selector("app=web"))
 
-    assert "get configmaps everywhere" in told([scope], allow(ConfigMap, "create", "delete"))
+    assert "get configmaps everywhere" in resolved([scope], allow(ConfigMap, "create", "delete"))
 
 
 def test_reads_are_limited_to_the_namespaces_and_names_of_the_writes() -> None:
     everywhere, somewhere = [InformerScope(MAPS)], [InformerScope(MAPS, ("a", "b"))]
 
-    assert "get configmaps 'x' in a" in told(everywhere, allow(ConfigMap, "delete", names=("x",), namespaces=("a",)))
-    assert "get configmaps in a" in told(somewhere, allow(ConfigMap, "delete", namespaces=()))
+    assert "get configmaps 'x' in a" in resolved(
+        everywhere, allow(ConfigMap, "delete", names=("x",), namespaces=("a",))
+    )
+    assert "get configmaps in a" in resolved(somewhere, allow(ConfigMap, "delete", namespaces=()))
     assert not [
         permission
-        for permission in told(somewhere, allow(ConfigMap, "delete", namespaces=("c",)))
+        for permission in resolved(somewhere, allow(ConfigMap, "delete", namespaces=("c",)))
         if "get" in permission
     ]
 
 
-def test_what_is_changed_may_be_read_to_tell_who_changes_it_back() -> None:
-    assert told([], allow(Node, "patch", names=("one",))) == [
+def test_what_is_changed_may_be_read_to_find_who_changes_it_back() -> None:
+    assert resolved([], allow(Node, "patch", names=("one",))) == [
         "get nodes 'one' everywhere",
         "patch nodes 'one' everywhere",
     ]
-    assert told([], allow(Node, "update", subresource="status"))[0] == "get nodes/status everywhere"
-    assert told([], allow_status(Node)) == ["patch nodes/status everywhere"]
+    assert resolved([], allow(Node, "update", subresource="status"))[0] == "get nodes/status everywhere"
+    assert resolved([], allow_status(Node)) == ["patch nodes/status everywhere"]
 
 
 def test_declarations_hold_wherever_their_kind_is_watched() -> None:
     scopes = [InformerScope(MAPS, ("a",)), InformerScope(MAPS, ("b",), parse_selector("x=y"))]
 
-    assert [permission for permission in told(scopes, allow_events(ConfigMap)) if "create" in permission] == [
+    assert [permission for permission in resolved(scopes, allow_events(ConfigMap)) if "create" in permission] == [
         "create events.events.k8s.io in a",
         "create events.events.k8s.io in b",
     ]
-    assert "create events.events.k8s.io everywhere" in told([*scopes, InformerScope(MAPS)], allow_events(ConfigMap))
+    assert "create events.events.k8s.io everywhere" in resolved([*scopes, InformerScope(MAPS)], allow_events(ConfigMap))
 
 
-def test_a_declaration_about_what_nobody_watches_must_say_where() -> None:
+def test_a_declaration_for_an_unwatched_kind_needs_namespaces() -> None:
     with pytest.raises(PermissionsError, match=r"apps/v1 Deployment is declared and not watched.* namespaces="):
         required_permissions([], [allow_children(Deployment)])
 
-    assert told([], allow_children(Deployment, namespaces=("a",))) == [
+    assert resolved([], allow_children(Deployment, namespaces=("a",))) == [
         "create deployments.apps in a",
         "get deployments.apps in a",
         "update deployments.apps in a",
@@ -107,8 +109,8 @@ def test_a_declaration_about_what_nobody_watches_must_say_where() -> None:
 
 
 def test_what_has_no_namespace_needs_none() -> None:
-    assert told([], allow(Node, "delete")) == ["delete nodes everywhere"]
-    assert told([], allow_rule("authentication.k8s.io", "tokenreviews", ["create"])) == [
+    assert resolved([], allow(Node, "delete")) == ["delete nodes everywhere"]
+    assert resolved([], allow_rule("authentication.k8s.io", "tokenreviews", ["create"])) == [
         "create tokenreviews.authentication.k8s.io everywhere"
     ]
 
@@ -124,7 +126,7 @@ def test_an_election_may_read_and_update_its_lease_alone_but_create_any() -> Non
     assert not [permission for permission in permissions if permission.rare]
 
 
-def test_rare_rights_say_when_they_are_needed() -> None:
+def test_rare_permissions_say_when_they_are_needed() -> None:
     permissions = required_permissions([InformerScope(eager(Secret))], [allow_children(Secret, of=ConfigMap)])
 
     assert {(permission.resource, permission.verb) for permission in permissions if not permission.rare} == {
@@ -145,4 +147,4 @@ def test_rare_rights_say_when_they_are_needed() -> None:
 def test_finalizers_are_granted_without_reads_because_only_admission_asks_for_them() -> None:
     declared = allow(ConfigMap, "update", subresource="finalizers", namespaces=("a",))
 
-    assert told([], declared) == ["update configmaps/finalizers in a"]
+    assert resolved([], declared) == ["update configmaps/finalizers in a"]

@@ -39,7 +39,7 @@ def test_a_role_grants_what_was_asked_for_to_the_account_alone() -> None:
     assert binding.subjects == (Subject("ServiceAccount", "worker", "system"),)
 
 
-def test_without_rights_there_is_no_role() -> None:
+def test_without_permissions_there_is_no_role() -> None:
     assert roles_for([], account="worker", namespace="system") == ()
 
 

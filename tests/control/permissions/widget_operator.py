@@ -1,4 +1,4 @@
-"""An operator that does everything that can be declared: it keeps a ConfigMap for each Widget, and tells of it."""
+"""An operator of the lower layer that does everything that can be declared: a ConfigMap for each Widget, status, events."""
 
 from typing import Any, Final
 
@@ -55,7 +55,7 @@ DECLARED: Final[tuple[Declaration, ...]] = (
 
 @frozen
 class Reconciler:
-    """A widget of size 0 has no map; any other has one that tells its size."""
+    """A widget of size 0 has no map; any other has one with its size."""
 
     widgets: Store[Widget]
     maps: Store[ConfigMap]

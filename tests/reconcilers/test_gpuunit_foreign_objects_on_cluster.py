@@ -23,7 +23,7 @@ PATHS = {
 
 
 @pytest.mark.parametrize("kind", list(THEIRS))
-async def test_an_object_of_somebody_else_is_left_alone_and_named_until_it_is_gone(
+async def test_a_foreign_object_is_left_alone_and_named_until_it_is_gone(
     kind: str, world: UnitWorld, observer: Observer, kube_namespace: str
 ) -> None:
     admin, path = world.access.admin(), PATHS[kind].format(kube_namespace)
@@ -49,7 +49,7 @@ async def test_an_object_of_somebody_else_is_left_alone_and_named_until_it_is_go
     assert await world.writes_of_a_second_pass() == []
 
 
-async def test_an_object_of_somebody_else_is_looked_at_again_without_anybody_asking(
+async def test_a_foreign_object_is_read_again_without_an_event(
     world: UnitWorld, observer: Observer, kube_namespace: str
 ) -> None:
     admin = world.access.admin()
@@ -66,7 +66,7 @@ async def test_an_object_of_somebody_else_is_looked_at_again_without_anybody_ask
     assert operator.controller.counters.errors == 0
 
 
-async def test_a_service_of_somebody_else_is_left_alone_when_no_service_is_wanted(
+async def test_a_foreign_service_is_left_alone_when_no_service_is_wanted(
     world: UnitWorld, observer: Observer, kube_namespace: str
 ) -> None:
     admin, path = world.access.admin(), PATHS["Service"].format(kube_namespace)
@@ -85,7 +85,7 @@ async def test_a_service_of_somebody_else_is_left_alone_when_no_service_is_wante
     ("resource", "reason"),
     [("count/deployments.apps", reasons.DEPLOYMENT_SYNC_FAILED), ("services", reasons.SERVICE_SYNC_FAILED)],
 )
-async def test_a_child_that_the_server_refuses_is_told_with_its_words_until_it_takes_it(
+async def test_a_child_that_the_server_refuses_is_in_the_status_until_it_is_accepted(
     resource: str, reason: str, world: UnitWorld, observer: Observer, kube_namespace: str
 ) -> None:
     admin = world.access.admin()
