@@ -109,11 +109,18 @@ def test_every_kind_of_holder_is_read_and_nothing_else() -> None:
 
 
 def test_prose_is_read_and_code_is_not() -> None:
-    page = "# Homes\n\nThere are so\nmany `told` [links](told.md).\n\n```sh\ntold\n```\n\n    told\n\nTold."
+    prose = "# Homes\n\nThere are so\nmany `told` [links](told.md).\n\n"
+    code = "```sh\ntold\n```\n\n    told\n\n"
+    items = "- fine\n- told\n| fine |\n| told |"
 
-    findings = prose_findings(PurePath("docs/page.md"), page)
+    findings = prose_findings(PurePath("docs/page.md"), prose + code + items)
 
-    assert [(found.line, found.word) for found in findings] == [(1, "homes"), (3, "so many"), (12, "told")]
+    assert [(found.line, found.word) for found in findings] == [
+        (1, "homes"),
+        (3, "so many"),
+        (13, "told"),
+        (15, "told"),
+    ]
 
 
 def test_a_finding_says_where_it_is_and_what_to_write_instead() -> None:

@@ -40,6 +40,8 @@ _METRIC: Final = re.compile(r"(?:MetricFamily|^Counter|^Gauge|^Histogram|^Summar
 _FENCE: Final = re.compile(r"^ *(`{3,}|~{3,})")
 _CODE_SPAN: Final = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)")
 _TARGET: Final = re.compile(r"\]\([^)\s]*\)")
+_ITEM: Final = re.compile(r" *(?:\||[-*] |\d+\. )")
+_AROUND: Final = 40
 
 
 @frozen(order=True)
@@ -71,11 +73,15 @@ def prose_findings(path: PurePath, markdown: str) -> list[Finding]:
 
 
 def _findings(path: PurePath, texts: list[tuple[int, str, str]]) -> list[Finding]:
-    return [
-        Finding(str(path), line, holder, word, text[:100])
-        for line, holder, text in texts
-        for word in sorted({match.lower() for match in _BANNED.findall(" ".join(text.split()))})
-    ]
+    found = []
+    for line, holder, text in texts:
+        words = " ".join(text.split())
+        first = {match[0].lower(): match for match in reversed(list(_BANNED.finditer(words)))}
+        found += [
+            Finding(str(path), line, holder, word, words[max(0, match.start() - _AROUND) : match.end() + _AROUND])
+            for word, match in first.items()
+        ]
+    return found
 
 
 def _spelled(name: str) -> str:
@@ -117,17 +123,21 @@ def _strings(call: ast.Call) -> Iterator[str]:
 
 
 def _paragraphs(markdown: str) -> Iterator[tuple[int, str]]:
-    """The prose of a page with the number of its first line; a phrase may be broken between two lines."""
+    """Paragraphs, list items and table rows, each with the number of its first line.
+
+    They are joined from their lines, because a phrase may be broken between two lines.
+    """
     fence, start, lines = "", 0, list[str]()
     for number, line in enumerate([*markdown.splitlines(), ""], 1):
         mark = _FENCE.match(line)
         is_code = bool(fence) or mark is not None or (not lines and line.startswith("    "))
-        if line.strip() and not is_code:
-            start = start if lines else number
-            lines.append(_TARGET.sub("]", _CODE_SPAN.sub("`", line)))
-        elif lines:
+        is_prose = bool(line.strip()) and not is_code
+        if lines and (not is_prose or _ITEM.match(line)):
             yield start, " ".join(lines)
             lines = []
+        if is_prose:
+            start = start if lines else number
+            lines.append(_TARGET.sub("]", _CODE_SPAN.sub("`", line)))
         if mark is not None and not fence:
             fence = mark[1]
         elif mark is not None and mark[1].startswith(fence) and not line.strip(" `~"):
