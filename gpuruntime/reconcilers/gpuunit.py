@@ -92,8 +92,7 @@ class GPUUnitOptions:
 def install_gpuunit(manager: Manager, options: GPUUnitOptions | None = None) -> Controller[ObjectKey]:
     """Add the GPUUnit controller to a manager. Before it runs."""
     chosen = options or GPUUnitOptions()
-    caches = UnitCaches.of(manager.cache, chosen.namespaces)
-    writer, renderings = Writer(manager.client, field_manager=GROUP), UnitRenderings(chosen.rendering)
+    caches = UnitCaches.of(manager.cache, chosen.rendering.namespaces.units)
     orphans = OrphanRemoval(manager.client, GPUUnit.KIND)
     reconciler = GPUUnitReconciler(caches, UnitRenderings(chosen.rendering), orphans, now=manager.server_time.now)
     StageCollector(manager.observability.registry, reconciler.stages)

@@ -23,7 +23,7 @@ from gpuruntime.control import (
     WorkQueue,
     enqueue_object,
 )
-from gpuruntime.control.controllers.reconcile import Context, Result
+from gpuruntime.control.controllers.reconcile import Result, RunInfo
 from gpuruntime.control.permissions.offline_credentials import OFFLINE_CREDENTIALS
 from gpuruntime.control.writing.hot_loops import HotLoopSettings
 from gpuruntime.kube.builtin.core import ConfigMap
@@ -229,7 +229,7 @@ def test_work_that_cannot_run_is_refused() -> None:
         (lambda: RateLimiter(base=math.nan), "RateLimiter: expected 0 < base <= cap, both finite, got base=nan"),
         (lambda: RateLimiter(base=-1), "RateLimiter: expected 0 < base <= cap"),
         (lambda: RateLimiter(jitter=math.nan), "expected a share of the delay, 0 to 1, got nan"),
-        (lambda: FightSettings(writes=0), "FightSettings.writes: expected a whole number of at least 1, got 0"),
+        (lambda: HotLoopSettings(writes=0), "HotLoopSettings.writes: expected a whole number of at least 1, got 0"),
         (lambda: Timer(math.nan, list), "Timer.seconds: expected finite seconds above 0, got nan"),
         (lambda: Election("NS_", "name"), "Election.namespace: expected the name of a namespace, lower-case letters"),
         (lambda: Election("", "name"), "Election.namespace: expected the name of a namespace"),

@@ -44,8 +44,7 @@ class NoteBoard:
     def __init__(self, credentials: Credentials, namespace: str) -> None:
         self._manager = Manager(credentials, ManagerOptions(_NAME))
         notes = self._manager.cache.informer(ConfigMap, namespaces=[namespace], labels="example.org/note=yes")
-        self._writer = Writer(self._manager.client, field_manager=_NAME)
-        self._manager.add_controller(_NAME, ObjectReconciler(notes.store, self._count), [Watch(notes, enqueue_object())])
+        self._manager.controller(notes, name=_NAME).reconcile(count_words)
         self._task: asyncio.Task[None] | None = None
         self.notes = Notes(namespace, notes.store, self._manager.client)
 

@@ -84,7 +84,7 @@ def test_a_site_is_served_and_follows_its_spec(kube_cluster: ClusterAccess, name
 
 
 @pytest.mark.usefixtures("operator")
-def test_a_child_that_is_changed_or_deleted_is_restored(kube_cluster: ClusterAccess, namespace: str) -> None:
+def test_what_is_changed_or_deleted_by_hand_comes_back(kube_cluster: ClusterAccess, namespace: str) -> None:
     apply(kube_cluster, namespace, replicas=1)
     wait(kube_cluster, namespace, "website/shop", "condition=Ready")
 
@@ -105,7 +105,7 @@ def test_the_api_server_refuses_what_the_types_forbid(kube_cluster: ClusterAcces
 
 
 @pytest.mark.usefixtures("operator")
-def test_a_foreign_object_is_left_alone_and_reported(kube_cluster: ClusterAccess, namespace: str) -> None:
+def test_what_belongs_to_others_is_left_alone_and_people_are_told(kube_cluster: ClusterAccess, namespace: str) -> None:
     kube_cluster.kubectl("create", "configmap", "shop", "--from-literal=mine=yes", "-n", namespace)
 
     apply(kube_cluster, namespace, replicas=1)
@@ -116,7 +116,7 @@ def test_a_foreign_object_is_left_alone_and_reported(kube_cluster: ClusterAccess
     assert kube_cluster.kubectl("get", "website", "shop", *shown) == " NameTaken"
 
 
-def test_its_permissions_are_those_that_it_uses(
+def test_its_rights_are_those_that_it_uses(
     kube_cluster: ClusterAccess, namespace: str, kube_audit: AuditLog, tmp_path: Path
 ) -> None:
     with kube_audit.recording() as seen, at_work(kube_cluster, namespace, tmp_path) as user:

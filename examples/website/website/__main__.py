@@ -25,28 +25,8 @@ def build(credentials: Credentials, namespace: str = _NAME, port: int = 8081) ->
         _NAME, http=HttpAddress("0.0.0.0", port), election=Election(namespace, _NAME), signals=True
     )
     manager = Manager(credentials, options)
-    websites = manager.cache.informer(Website)
-    pages = manager.cache.informer(ConfigMap, labels="example.org/website")
-    deployments = manager.cache.informer(Deployment, labels="example.org/website")
-    services = manager.cache.informer(Service, labels="example.org/website")
-    reconciler = WebsiteReconciler(
-        websites.store,
-        pages.store,
-        deployments.store,
-        services.store,
-        manager.client,
-        Writer(manager.client, field_manager=_NAME),
-        manager.recorder,
-    )
-    children = [Watch(informer, enqueue_owner(Website.KIND)) for informer in (pages, deployments, services)]
-    manager.add_controller("website", reconciler, [Watch(websites, enqueue_object()), *children])
-    manager.declare(
-        allow_children(ConfigMap, by=Website),
-        allow_children(Deployment, by=Website),
-        allow_children(Service, by=Website),
-        allow_status(Website),
-        allow_events(Website),
-    )
+    websites = manager.controller(Website).owns(ConfigMap, Deployment, Service, labels="example.org/website")
+    websites.updates_status().records_events().reconcile(reconcile)
     return manager
 
 

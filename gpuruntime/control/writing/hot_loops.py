@@ -65,8 +65,8 @@ class _Repeats:
     reason: str = ""
 
 
-class HotLoopGuard:
-    """A transport that holds back a write that was made too often.
+class HotLoopGuard(Middleware):
+    """Middleware that holds back a write that was made too often.
 
     Guarantees:
         - A write that differs from the earlier writes of its object always passes; so do reads, deletions and dry runs.
@@ -81,9 +81,9 @@ class HotLoopGuard:
         if the status is equal: the server ignores the rest.
     """
 
-    def __init__(self, transport: Wire, manager: str, settings: HotLoopSettings | None = None) -> None:
+    def __init__(self, inner: Wire, manager: str, settings: HotLoopSettings | None = None) -> None:
         """Guard the writes of the field manager `manager`, and of those that requests name in `fieldManager`."""
-        self._transport = transport
+        super().__init__(inner)
         self._manager = manager
         self._ours = {manager}
         self._settings = settings or HotLoopSettings()
@@ -123,15 +123,15 @@ class HotLoopGuard:
     async def _hold(self, repeats: _Repeats, now: float, request: Request, writer: str) -> HotLoopError:
         settings = self._settings
         repeats.reason = (
-            f"{method} {path} was made {len(repeats.times)} times within {settings.window:g} s with the same content,"
+            f"{request} was made {len(repeats.times)} times within {settings.window:g} s with the same content,"
             f" held back for {settings.pause:g} s"
         )
         # Held back before the read, so that concurrent writes do not read a second time.
         repeats.held_until = now + settings.pause
         repeats.times.clear()
-        if method != "POST":
-            repeats.reason = f"{repeats.reason}: {await self._explain(method, path, body, writer)}"
-        _LOG.warning("hot loop detected, write held back", extra={"path": path, "reason": repeats.reason})
+        if request.method != "POST":
+            repeats.reason = f"{repeats.reason}: {await self._explain(request, writer)}"
+        _LOG.warning("hot loop detected, write held back", extra={"path": request.path, "reason": repeats.reason})
         return HotLoopError(repeats.reason, retry_after=settings.pause)
 
     async def _explain(self, request: Request, writer: str) -> str:
@@ -142,7 +142,7 @@ class HotLoopGuard:
             live = (await self.inner.send(Request("GET", request.path))).json_object()
         except KubeError as error:
             return f"the other writer is unknown, because the object cannot be read ({error})"
-        paths = _reverted(method, path, desired, live)
+        paths = _reverted(request, desired, live)
         if not paths:
             return "nothing differs on the server now, so the controller does not see its own write"
         named = [f"{changed} ({self._origin(changed, live, writer)})" for changed in paths[:_FIELDS_NAMED]]
@@ -166,17 +166,18 @@ class HotLoopGuard:
         )
 
 
-def _reverted(method: str, path: str, desired: Mapping[str, Any], live: Mapping[str, Any]) -> list[str]:
-    if path.endswith(_STATUS):
+def _reverted(request: Request, desired: Mapping[str, Any], live: Mapping[str, Any]) -> list[str]:
+    if request.path.endswith(_STATUS):
         inside = differences(desired.get("status") or {}, live.get("status") or {}, shared=True)
         return [f"status.{changed}" for changed in inside]
     # A patch says nothing about the fields that it leaves out.
     return list(differences(desired, live, shared=request.method == "PATCH"))
 
 
-def _fingerprint(method: str, path: str, body: bytes) -> bytes | None:
+def _fingerprint(request: Request) -> bytes | None:
     """A digest of the content, without what differs in every write; None for writes that may be repeated."""
-    if method not in _REPEATABLE:
+    body = request.body
+    if body is None or request.method not in _REPEATABLE:
         return None
     if body.startswith(b"["):
         return _digest(body)  # a JSON patch
@@ -187,11 +188,11 @@ def _fingerprint(method: str, path: str, body: bytes) -> bytes | None:
     if not isinstance(value, dict):
         return _digest(body)
     metadata = value.get("metadata") or {}
-    if method == "POST":
+    if request.method == "POST":
         # Only the server would add what differs in every write.
         return _digest(body) if metadata.get("name") else None
     value["metadata"] = _without_bookkeeping(metadata)
-    if method == "PUT":
+    if request.method == "PUT":
         status = value.pop("status", None)
         value = status if request.path.endswith(_STATUS) else value
     return _digest(orjson.dumps(value, option=orjson.OPT_SORT_KEYS))

@@ -20,4 +20,4 @@ class _Trimmed(OfForm[T]):
 
 def without_managed_fields(form: Form[T]) -> Form[T]:
     """The form with managedFields dropped."""
-    return _Trimmed(form, drop_history)
+    return _Trimmed(form, drop_managed_fields)

@@ -50,10 +50,10 @@ def mount(app: web.Application, routes: Sequence[Route], access: AccessControl) 
         Every response to a write has its operationID, errors included once it is known.
     """
     app.middlewares.append(enveloped)
-    app.on_response_prepare.append(stamp)
-    app[ERROR_RESPONSE] = unreadable
-    side = SideThread()
-    app.on_cleanup.append(side.close)
+    app.on_response_prepare.append(add_request_id)
+    app[ERROR_RESPONSE] = bad_request_response
+    thread = BodyThread()
+    app.on_cleanup.append(thread.close)
     for path, together in groupby(sorted(routes, key=lambda route: route.path), key=lambda route: route.path):
         resource = app.router.add_resource(PREFIX + path)
         methods = ["OPTIONS"]

@@ -94,7 +94,7 @@ ENDING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
     ],
 )
 def test_a_response_says_what_a_write_left_behind(
-    method: str, path: str, outcome: Answer, expected: Written | None
+    method: str, path: str, outcome: Response, expected: Written | None
 ) -> None:
     assert noted(method, path, outcome) == ([] if expected is None else [expected])
 

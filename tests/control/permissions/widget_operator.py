@@ -1,4 +1,4 @@
-"""An operator of the lower layer that does everything that can be declared: a ConfigMap for each Widget, status, events."""
+"""An operator of the lower layer that uses every declaration: a ConfigMap for each Widget, a status, events."""
 
 from typing import Any, Final
 

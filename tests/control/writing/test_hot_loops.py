@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuruntime.control.writing.hot_loops import HotLoopError, HotLoopGuard, HotLoopSettings
-from gpuruntime.kube.answers import Answer
 from gpuruntime.kube.errors import ConflictError, KubeError, NotFoundError, Status
 from gpuruntime.kube.transport.request import Request
 from gpuruntime.kube.transport.response import Response

@@ -90,7 +90,7 @@ class Correct:
         found = self.deps.wanted(key)
         if found is not None:
             parent, wanted = found
-            writer = Writer(self.shop.client, field_manager="toy")
+            writer = Writer(self.deps.client, field_manager="toy")
             for number in range(wanted):
                 child = ObjectKey(key.namespace, f"{key.name}-{number}")
                 desired = Secret(ObjectMeta(name=child.name, namespace=child.namespace), type="Opaque")
