@@ -24,7 +24,7 @@ class ViewCache:
     """
 
     def __init__(self, namespaces: Namespaces, max_bytes: int = _MAX_BYTES) -> None:
-        self._roles = namespaces
+        self._namespaces = namespaces
         self._max_bytes = max_bytes
         self._cached: OrderedDict[tuple[str, str, bool], bytes] = OrderedDict()
         self._size = 0
@@ -43,7 +43,7 @@ class ViewCache:
         if cached is not None:
             self._cached.move_to_end(key)
             return cached
-        view = unit_view(unit, self._roles)
+        view = unit_view(unit, self._namespaces)
         encoded = orjson.dumps(encode(masked(view) if mask else view))
         # Without UID and version the key does not identify the state.
         if unit.metadata.uid and unit.metadata.resource_version:

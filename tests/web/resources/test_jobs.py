@@ -1,20 +1,31 @@
-"""The pages of a long list of jobs."""
+"""Operations as jobs, and the pages of a long list of jobs."""
 
 import asyncio
 from typing import Any
 
 import pytest
 
-from gpuruntime.api.operation import Operation
+from gpuruntime.api.operation import (
+    RUNNING,
+    Operation,
+    OperationFailure,
+    OperationProgress,
+    OperationResult,
+    OperationSpec,
+    OperationStatus,
+)
 from gpuruntime.control import Cache
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import UnavailableError
 from gpuruntime.kube.transport.request import Request
+from gpuruntime.meta import ObjectMeta
 from gpuruntime.service.reads.reader import Reads
 from gpuruntime.testing.virtual_time import run_virtual
-from gpuruntime.web.resources.jobs import newest_first
+from gpuruntime.web.resources.jobs import JobView, job_view, newest_first
 
 MANY = 4500
+SPEC = OperationSpec("stock-1", "hash", "seed_stock_units")
+CREATED = "2026-01-02T03:04:05Z"
 
 
 class Silent:
@@ -80,3 +91,34 @@ def test_a_version_that_the_cache_does_not_show_is_read_live() -> None:
             await newest_first(await reads(), lambda _: True, 10, at_least=str(MANY + 1))
 
     run_virtual(story())
+
+
+def an_operation(status: OperationStatus | None = None) -> Operation:
+    return Operation(ObjectMeta(name="op", creation_timestamp=CREATED), SPEC, status or OperationStatus())
+
+
+def test_an_operation_without_an_owner_is_a_pending_job() -> None:
+    job = job_view(an_operation())
+
+    assert job == JobView("stock-1", "stock-1", "seed_stock_units", "pending", created_at=CREATED, updated_at=CREATED)
+
+
+def test_a_job_has_a_progress_a_result_and_an_error() -> None:
+    status = OperationStatus(
+        state=RUNNING,
+        progress=OperationProgress(37, 100),
+        result=OperationResult("GPUUnit", "stock-g1-0a1b2c3d4e", "runtime-stock"),
+        error=OperationFailure("refused", "quota"),
+        updated_at="2026-01-02T03:05:00Z",
+    )
+
+    job = job_view(an_operation(status))
+
+    assert (job.status, job.progress, job.error, job.error_code) == (
+        "running",
+        OperationProgress(37, 100),
+        "quota",
+        "refused",
+    )
+    assert (job.object_name, job.object_namespace) == ("stock-g1-0a1b2c3d4e", "runtime-stock")
+    assert job.updated_at == "2026-01-02T03:05:00Z"
