@@ -27,9 +27,9 @@ def test_leaving_cancels_and_awaits_the_tasks_of_the_group_only() -> None:
                 ended.append(name)
 
         foreign = asyncio.create_task(for_ever())
-        async with RunnableGroup("workers", no_alarm, lambda: 30.0) as crew:
-            crew.start(work("slow", 20), "slow")
-            crew.start(work("quick", 1), "quick")
+        async with RunnableGroup("workers", no_alarm, lambda: 30.0) as group:
+            group.start(work("slow", 20), "slow")
+            group.start(work("quick", 1), "quick")
             await asyncio.sleep(1)
         alive = not foreign.done()
         foreign.cancel()
@@ -46,9 +46,9 @@ def test_a_failure_raises_the_alarm_at_once() -> None:
             await asyncio.sleep(5)
             raise ValueError("boom")
 
-        async with RunnableGroup("workers", alarm.set_result, lambda: 30.0) as crew:
-            crew.start(for_ever(), "steady")
-            crew.start(fail(), "failing")
+        async with RunnableGroup("workers", alarm.set_result, lambda: 30.0) as group:
+            group.start(for_ever(), "steady")
+            group.start(fail(), "failing")
             error = await alarm
             return asyncio.get_running_loop().time(), error
 
@@ -59,8 +59,8 @@ def test_a_failure_raises_the_alarm_at_once() -> None:
 def test_a_runnable_that_returns_is_a_failure() -> None:
     async def story() -> BaseException:
         alarm: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
-        async with RunnableGroup("workers", alarm.set_result, lambda: 30.0) as crew:
-            crew.start(asyncio.sleep(1), "short-lived")
+        async with RunnableGroup("workers", alarm.set_result, lambda: 30.0) as group:
+            group.start(asyncio.sleep(1), "short-lived")
             return await alarm
 
     assert str(run_virtual(story())) == "short-lived returned, but a runnable must run until it is cancelled"
@@ -75,8 +75,8 @@ def test_a_runnable_that_something_else_cancelled_is_a_failure() -> None:
             shared.cancel()
             await shared
 
-        async with RunnableGroup("workers", alarm.set_result, lambda: 30.0) as crew:
-            crew.start(cancelled(), "cancelled")
+        async with RunnableGroup("workers", alarm.set_result, lambda: 30.0) as group:
+            group.start(cancelled(), "cancelled")
             return await alarm
 
     assert str(run_virtual(story())) == "cancelled returned, but a runnable must run until it is cancelled"
@@ -93,8 +93,8 @@ def test_a_task_that_ends_quickly_gets_a_second_even_without_grace() -> None:
                 await asyncio.sleep(0.5)
                 ended.append("quick")
 
-        async with RunnableGroup("workers", no_alarm, lambda: -5.0) as crew:
-            crew.start(quick(), "quick")
+        async with RunnableGroup("workers", no_alarm, lambda: -5.0) as group:
+            group.start(quick(), "quick")
             await asyncio.sleep(0)
         return ended
 
@@ -113,8 +113,8 @@ def test_a_task_that_does_not_stop_is_logged_and_abandoned(caplog: pytest.LogCap
             finally:
                 await release.wait()
 
-        async with RunnableGroup("workers", no_alarm, lambda: 3.0) as crew:
-            crew.start(stubborn(), "the stubborn one")
+        async with RunnableGroup("workers", no_alarm, lambda: 3.0) as group:
+            group.start(stubborn(), "the stubborn one")
             await asyncio.sleep(0)
         ended = asyncio.get_running_loop().time()
         release.set()
@@ -126,8 +126,8 @@ def test_a_task_that_does_not_stop_is_logged_and_abandoned(caplog: pytest.LogCap
 
 def test_nothing_starts_outside_the_block() -> None:
     async def story() -> None:
-        crew = RunnableGroup("workers", no_alarm, lambda: 1.0)
+        group = RunnableGroup("workers", no_alarm, lambda: 1.0)
         with pytest.raises(RuntimeError, match="the manager's workers are not running"):
-            crew.start(for_ever(), "early")
+            group.start(for_ever(), "early")
 
     run_virtual(story())

@@ -84,7 +84,7 @@ class Occurrence:
             InvalidEventError: the type, reason, action or object is invalid.
         """
         about = reference_to(regarding)
-        beside = None if related is None else reference_to(related)
+        related_to = None if related is None else reference_to(related)
         subject = f"event about {about.kind} {about.namespace or ''}/{about.name}"
         if not about.kind or not about.name:
             raise InvalidEventError(f"{subject}: expected an object with a kind and a name")
@@ -97,9 +97,9 @@ class Occurrence:
             action=_word(action, "action", subject),
             reason=_word(reason, "reason", subject),
             regarding=_unversioned(about),
-            related=None if beside is None else _unversioned(beside),
+            related=None if related_to is None else _unversioned(related_to),
         )
-        return cls(key, about, beside, truncate_note(note), at)
+        return cls(key, about, related_to, truncate_note(note), at)
 
 
 @frozen

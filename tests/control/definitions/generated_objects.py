@@ -125,8 +125,8 @@ def damaged(schema: dict[str, Any]) -> Strategy:
 @st.composite
 def _damaged(draw: st.DrawFn, sound: Strategy) -> Any:
     value = copy.deepcopy(draw(sound))
-    places = list(_places(value))
-    holder, key = draw(st.sampled_from(places))
+    paths = list(_paths(value))
+    holder, key = draw(st.sampled_from(paths))
     match draw(st.sampled_from(["replace", "replace", "drop", "add", "double"])):
         case "drop":
             del holder[key]
@@ -139,8 +139,8 @@ def _damaged(draw: st.DrawFn, sound: Strategy) -> Any:
     return value
 
 
-def _places(value: Any) -> Any:
+def _paths(value: Any) -> Any:
     members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in members:
         yield value, key
-        yield from _places(inner)
+        yield from _paths(inner)

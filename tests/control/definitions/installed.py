@@ -26,7 +26,7 @@ class Installed:
         """The JSON of an object of this kind, with a generated name."""
         return {**wire, "apiVersion": self.api_version, "kind": self.kind, "metadata": {"generateName": "generated-"}}
 
-    def rehearse(self, wire: dict[str, Any]) -> Any:
+    def dry_run(self, wire: dict[str, Any]) -> Any:
         """The result of a strict create as a dry run."""
         return self.admin.create(f"{self.path}?fieldValidation=Strict&dryRun=All", self.body(wire))
 

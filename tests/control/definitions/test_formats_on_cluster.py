@@ -66,7 +66,7 @@ def test_a_format_has_the_meaning_of_the_server(formatted: Installed, name: str,
     wire = {"spec": {name: text}}
 
     try:
-        formatted.rehearse(wire)
+        formatted.dry_run(wire)
         answer = ""
     except RefusedError as error:
         answer = str(error)

@@ -52,7 +52,7 @@ def test_everything_else_can_change(widgets: Installed) -> None:
 
 def test_a_rule_of_the_class_is_checked_and_names_its_field(widgets: Installed) -> None:
     with pytest.raises(RefusedError, match=r"spec\.low: Invalid value: low must not exceed high"):
-        widgets.rehearse({"spec": {"size": 3, "name": "x", "low": 11}})
+        widgets.dry_run({"spec": {"size": 3, "name": "x", "low": 11}})
 
 
 def test_the_status_is_a_subresource_and_the_kind_scales(widgets: Installed) -> None:

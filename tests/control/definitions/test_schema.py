@@ -206,7 +206,7 @@ class Fixed(Struct):
     [
         (Tree, Tree(), r"part\.children\[\]: Tree is recursive"),
         (int | None, 3, "may be None and has default 3; None cannot be stored: the default must be None"),
-        (Annotated[int, Default(4)], 3, r"Default\(4\) beside the Python default 3; drop one"),
+        (Annotated[int, Default(4)], 3, r"Default\(4\) conflicts with the Python default 3; drop one"),
         (tuple[int | None, ...], (), r"part\[\]: may be None, but a list or map cannot hold null"),
         (tuple[Annotated[int, Default(1)], ...], (), "Immutable and Default are rules of fields"),
         (Union[bool, str], "x", "which a schema cannot express"),  # noqa: UP007 -- the old spelling

@@ -104,8 +104,8 @@ def test_long_values_are_truncated_and_large_numbers_not_written_out() -> None:
 def test_large_numbers_in_a_set_are_reported_like_others() -> None:
     found = violations({"spec": {"size": 1, "name": "x", "tags": [10**30, 10**30]}}, Widget)
 
-    told = [(violation.path, violation.rule) for violation in found]
-    assert told == [("spec.tags[0]", "type"), ("spec.tags[1]", "type"), ("spec.tags[1]", "x-kubernetes-list-type")]
+    reported = [(violation.path, violation.rule) for violation in found]
+    assert reported == [("spec.tags[0]", "type"), ("spec.tags[1]", "type"), ("spec.tags[1]", "x-kubernetes-list-type")]
 
 
 def test_the_rules_that_only_the_server_checks_are_listed() -> None:

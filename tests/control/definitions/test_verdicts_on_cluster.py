@@ -30,7 +30,7 @@ def test_python_and_the_server_give_the_same_verdict(widgets: Installed, spec: d
 
     ours = violations(wire, Widget)
     try:
-        widgets.rehearse(wire)
+        widgets.dry_run(wire)
         theirs = ""
     except RefusedError as error:
         theirs = str(error)

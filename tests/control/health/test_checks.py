@@ -141,8 +141,8 @@ async def test_failing_and_recovering_are_logged_once_each(caplog: pytest.LogCap
     for _ in range(4):
         await health.run()
 
-    told = [(record.message, record.__dict__.get("reason")) for record in caplog.records]
-    assert told == [("health check failed", "the disk is full"), ("health check recovered", None)]
+    reported = [(record.message, record.__dict__.get("reason")) for record in caplog.records]
+    assert reported == [("health check failed", "the disk is full"), ("health check recovered", None)]
 
 
 async def test_caches_are_synced_after_the_initial_list() -> None:

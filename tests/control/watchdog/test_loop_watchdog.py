@@ -46,12 +46,12 @@ async def test_the_blocking_stack_is_logged_during_a_stall(caplog: pytest.LogCap
 
 
 async def test_the_duration_of_a_stall_is_logged_and_reported_afterwards(caplog: pytest.LogCaptureFixture) -> None:
-    told: asyncio.Queue[Stall] = asyncio.Queue()
+    reported: asyncio.Queue[Stall] = asyncio.Queue()
     clock = Clock()
-    async with LoopWatchdog(threshold=0.02, now=clock, on_stall=told.put_nowait) as watchdog:
+    async with LoopWatchdog(threshold=0.02, now=clock, on_stall=reported.put_nowait) as watchdog:
         grind(clock, 3.01, until=lambda: caplog.records)
 
-        stall = await told.get()
+        stall = await reported.get()
 
     assert stall.seconds == pytest.approx(3.0)
     assert "in grind" in stall.stack
@@ -79,7 +79,7 @@ async def test_a_stall_is_logged_once_however_long_it_is(caplog: pytest.LogCaptu
 
 
 async def test_a_stopped_process_is_a_stall_without_a_stack(caplog: pytest.LogCaptureFixture) -> None:
-    told: asyncio.Queue[Stall] = asyncio.Queue()
+    reported: asyncio.Queue[Stall] = asyncio.Queue()
     moments = iter([2.99])
 
     def now() -> float:
@@ -89,20 +89,20 @@ async def test_a_stopped_process_is_a_stall_without_a_stack(caplog: pytest.LogCa
         return 0.0 if next(beats, None) else 100.0
 
     beats = iter(["the first"])
-    async with LoopWatchdog(threshold=2, now=now, on_stall=told.put_nowait):
-        stall = await told.get()
+    async with LoopWatchdog(threshold=2, now=now, on_stall=reported.put_nowait):
+        stall = await reported.get()
 
     assert stall == Stall(99.0, "")
     assert [record.message for record in caplog.records] == ["the event loop was blocked"]
 
 
 async def test_the_longest_of_several_stalls_is_remembered() -> None:
-    told: asyncio.Queue[Stall] = asyncio.Queue()
+    reported: asyncio.Queue[Stall] = asyncio.Queue()
     clock = Clock()
-    async with LoopWatchdog(threshold=0.02, now=clock, on_stall=told.put_nowait) as watchdog:
+    async with LoopWatchdog(threshold=0.02, now=clock, on_stall=reported.put_nowait) as watchdog:
         for seconds in (1, 7, 2):
             clock.now += seconds
-            await told.get()
+            await reported.get()
 
     assert watchdog.stalls == 3
     assert watchdog.longest_seconds == pytest.approx(6.99)
@@ -129,17 +129,17 @@ async def test_a_loop_that_keeps_up_logs_nothing(caplog: pytest.LogCaptureFixtur
 async def test_a_failing_listener_does_not_end_the_watch() -> None:
     failures: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context["exception"]))
-    told: asyncio.Queue[Stall] = asyncio.Queue()
+    reported: asyncio.Queue[Stall] = asyncio.Queue()
     clock = Clock()
 
     def listen(stall: Stall) -> None:
-        told.put_nowait(stall)
+        reported.put_nowait(stall)
         raise LookupError("of the listener's own")
 
     async with LoopWatchdog(threshold=0.02, now=clock, on_stall=listen):
         for _ in range(2):
             clock.now += 1
-            await told.get()
+            await reported.get()
 
     assert [type(failure) for failure in failures] == [LookupError, LookupError]
 
@@ -189,17 +189,17 @@ def test_a_threshold_must_be_positive(threshold: float) -> None:
 async def test_a_loop_without_cpu_is_starved_and_no_stack_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    told: asyncio.Queue[Stall] = asyncio.Queue()
+    reported: asyncio.Queue[Stall] = asyncio.Queue()
     clock, looks = Clock(), list[int]()
 
     def cpu() -> CpuTimes:
         looks.append(1)
         return CpuTimes(used=1.0, waited=clock.now, is_runnable=True)
 
-    async with LoopWatchdog(threshold=0.02, now=clock, on_stall=told.put_nowait, cpu=cpu) as watchdog:
+    async with LoopWatchdog(threshold=0.02, now=clock, on_stall=reported.put_nowait, cpu=cpu) as watchdog:
         seen = len(looks)
         grind(clock, 3.01, until=lambda: len(looks) > seen + 1)
-        stall = await told.get()
+        stall = await reported.get()
 
     assert (stall.starved, stall.stack) == (True, "")
     assert (watchdog.stalls, watchdog.starvations) == (0, 1)
