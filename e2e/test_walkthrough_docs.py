@@ -1,11 +1,11 @@
-"""docs/api.md, word for word: what it says to type is typed, and what it shows is answered."""
+"""docs/api.md, word for word: its commands get the responses that it shows."""
 
 import re
 
 from e2e.conftest import Terminal
 from tests.docs.pages import PAGES
 
-# What differs each time.
+# Values that differ in each run.
 MASKS = (
     (re.compile(r'"\d{4}-\d\d-\d\dT[\d:.]+Z"'), '"TIME"'),
     (re.compile(r'("(?:uptimeSeconds|cacheAgeSeconds)": )[\d.]+'), r"\1N"),
@@ -18,7 +18,7 @@ def masked(text: str) -> str:
     return text
 
 
-def test_every_command_of_the_page_gets_the_answer_that_the_page_shows(terminal: Terminal) -> None:
+def test_every_command_of_the_page_gets_the_response_that_it_shows(terminal: Terminal) -> None:
     fences = PAGES["api"].fences
     commands = [body for kind, body in fences if kind == "sh"]
     shown = [body for kind, body in fences if kind == "text"]

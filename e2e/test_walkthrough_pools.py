@@ -1,5 +1,5 @@
-"""The walk-throughs of pools, as they are written but for two things: pools are in a stock namespace, and what they own
-are units and not a Deployment and a Service of their own.
+"""The walk-throughs of pools, unchanged except that pools are in a stock namespace, and own units and not a Deployment
+and a Service.
 """
 
 from e2e.conftest import Terminal
@@ -56,7 +56,7 @@ MESSAGE = (
 )
 
 
-def test_a_pool_is_made_and_fills_itself(terminal: Terminal) -> None:
+def test_a_pool_is_created_and_fills_itself(terminal: Terminal) -> None:
     elsewhere = terminal.ask(SMALL.replace("runtime-stock", "default"))
     made = terminal.ask(SMALL)
     terminal.type(READY)
@@ -71,7 +71,7 @@ def test_a_pool_is_made_and_fills_itself(terminal: Terminal) -> None:
     assert images.split() == ["nginx:1.27"] * 2
 
 
-def test_a_request_that_is_sent_again_is_the_same_operation(terminal: Terminal) -> None:
+def test_a_repeated_request_is_the_same_operation(terminal: Terminal) -> None:
     (terminal.directory / "same-request.json").write_text(REQUEST)
     page = terminal.type("open http://127.0.0.1:8080/swagger/index.html")
     first = terminal.ask(POST.replace("{body}", f"'{REQUEST}'"))

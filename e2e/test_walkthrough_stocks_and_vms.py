@@ -1,4 +1,4 @@
-"""The first walk-through: stocks and VMs, as it is written, on an empty cluster."""
+"""The walk-through of stocks and VMs, unchanged, on an empty cluster."""
 
 from e2e.conftest import Terminal
 
@@ -14,11 +14,11 @@ curl -s -X POST http://127.0.0.1:8080/api/v1/vms \
   -d '{"tenantID":"tenant-a","tenantName":"team-a","specName":"g1.1"}' | jq
 """
 
-# In a cluster as young as this one the garbage collector takes half a minute to learn of our kinds.
+# In a new cluster the garbage collector takes half a minute to discover our kinds.
 READY = "kubectl wait gpuunits --all -n runtime-stock --for=condition=Ready --timeout=120s"
 
 
-def test_stock_is_made_and_a_vm_is_allocated_on_it_and_released(terminal: Terminal) -> None:
+def test_a_vm_is_allocated_on_stock_and_released(terminal: Terminal) -> None:
     health = terminal.ask(HEALTH)
     early = terminal.ask(VMS)
     stocks = terminal.ask(STOCKS)

@@ -1,4 +1,4 @@
-"""The walk-through of units: from stock to a unit that users reach, as it is written, on an empty cluster."""
+"""The walk-through of units, unchanged, on an empty cluster: from stock to a unit with a URL."""
 
 import json
 
