@@ -65,7 +65,7 @@ def test_python_and_the_server_agree_on_validity(
 
     ours = violations(wire, kind)
     try:
-        servers[kind].rehearse(wire)
+        servers[kind].dry_run(wire)
         theirs = ""
     except RefusedError as error:
         theirs = str(error)

@@ -178,7 +178,8 @@ class _Field:
         if declared:
             if self.default is not NOTHING and self.default not in (None, (), FrozenDict()):
                 raise DefinitionError(
-                    self.place.path, f"Default({declared[0]!r}) conflicts with the Python default {self.default!r}; drop one"
+                    self.place.path,
+                    f"Default({declared[0]!r}) conflicts with the Python default {self.default!r}; drop one",
                 )
             return thaw(declared[0])
         # Absent metadata of an embedded object is "", 0 or empty in Python, and stays absent on the server. A status is
