@@ -15,7 +15,7 @@ _PLACEHOLDER: Final = "busybox:1.36"
 class Rendering:
     """The operator's inputs of a rendering, beside the unit.
 
-    A change affects existing units only as far as `gpuruntime.desired.pinning` allows.
+    A change affects existing units only as far as `gpuruntime.desired.units.pinning` allows.
     """
 
     namespaces: Namespaces = field(default=Namespaces())

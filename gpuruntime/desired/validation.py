@@ -14,10 +14,10 @@ from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.api.placement import UnitToleration
 from gpuruntime.api.security_profile import SECURITY_PROFILES
 from gpuruntime.api.stockpool import StockPoolSpec
-from gpuruntime.desired.known_fields import known_fields
-from gpuruntime.desired.pool_units import stock_spec
+from gpuruntime.desired.pools.units import stock_spec
 from gpuruntime.desired.problems import Problem, bad_choice, bad_label, bad_number, bad_object_name, bad_text, repeated
 from gpuruntime.desired.template_validation import template_problems
+from gpuruntime.desired.units.known_fields import known_fields
 from gpuruntime.meta import ObjectMeta, QuantityError, parse_quantity
 
 __all__ = ["SPEC_LIMIT", "problems", "stock_problems"]

@@ -20,7 +20,7 @@ from gpuruntime.kube import (
     StatusError,
     TooManyRequestsError,
 )
-from gpuruntime.reconcilers.unit_status import SyncFailure
+from gpuruntime.reconcilers.gpuunit.status import SyncFailure
 
 __all__ = ["REFUSED_SECONDS", "ChildSyncError", "child_sync_error"]
 

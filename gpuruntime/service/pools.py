@@ -14,7 +14,7 @@ from gpuruntime.api.operation import (
     OperationResult,
 )
 from gpuruntime.api.stockpool import StockPool, StockPoolSpec
-from gpuruntime.desired.known_fields import known_fields
+from gpuruntime.desired.units.known_fields import known_fields
 from gpuruntime.kube import AlreadyExistsError, Client, NotFoundError
 from gpuruntime.meta import EMPTY, FrozenDict, ObjectKey, ObjectMeta, Struct, is_dns_subdomain
 from gpuruntime.service.errors import NameTakenError

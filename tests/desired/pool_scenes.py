@@ -18,7 +18,7 @@ from gpuruntime.api.reasons import (
     UNSCHEDULABLE,
 )
 from gpuruntime.api.stockpool import StockPool, StockPoolSpec, StockPoolStatus
-from gpuruntime.desired.pool_units import POOL_REVISION, stock_unit, unit_name
+from gpuruntime.desired.pools.units import POOL_REVISION, stock_unit, unit_name
 from gpuruntime.desired.provenance import Claim, Provenance
 from gpuruntime.meta import Condition, FrozenDict, ObjectKey, ObjectMeta
 

@@ -12,10 +12,10 @@ from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.control.writing.comparison import differences
 from gpuruntime.control.writing.writer import Writer
-from gpuruntime.desired.deployment import unit_deployment
-from gpuruntime.desired.pinning import pinned
 from gpuruntime.desired.rendering import Rendering
-from gpuruntime.desired.service import unit_service
+from gpuruntime.desired.units.deployment import unit_deployment
+from gpuruntime.desired.units.pinning import pinned
+from gpuruntime.desired.units.service import unit_service
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.meta.codec import decode, encode
 from gpuruntime.meta.objects import TypedObject

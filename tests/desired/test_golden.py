@@ -2,7 +2,7 @@
 golden/<case>.pool.yaml is golden/<case>.stock.yaml.
 
 After an intended change, `python -m pytest tests/desired --update-golden` rewrites them. A change inside a pod template
-restarts no running pod, see `gpuruntime.desired.pinning`; a change of `rendered-for` restarts all of them, and a change
+restarts no running pod, see `gpuruntime.desired.units.pinning`; a change of `rendered-for` restarts all of them, and a change
 of `pool-revision` replaces all stock.
 """
 
@@ -13,10 +13,10 @@ import yaml
 
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.stockpool import StockPool
-from gpuruntime.desired.deployment import unit_deployment
-from gpuruntime.desired.pool_units import stock_unit, unit_name
+from gpuruntime.desired.pools.units import stock_unit, unit_name
 from gpuruntime.desired.rendering import Rendering
-from gpuruntime.desired.service import access_url, unit_service
+from gpuruntime.desired.units.deployment import unit_deployment
+from gpuruntime.desired.units.service import access_url, unit_service
 from gpuruntime.desired.validation import problems, stock_problems
 from gpuruntime.meta.codec import decode, encode
 

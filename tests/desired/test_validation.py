@@ -5,8 +5,8 @@ from hypothesis import given
 
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.api.unit_template import EnvSource, UnitEnv, UnitTemplate
-from gpuruntime.desired.deployment import unit_deployment
 from gpuruntime.desired.rendering import Rendering
+from gpuruntime.desired.units.deployment import unit_deployment
 from gpuruntime.desired.validation import problems
 from gpuruntime.meta.codec import decode
 from gpuruntime.meta.objects import ObjectMeta

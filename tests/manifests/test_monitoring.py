@@ -13,7 +13,7 @@ from attrs import frozen
 
 from gpuruntime.control.histogram import REQUEST_BUCKETS
 from gpuruntime.control.queueing.counters import DURATION_BUCKETS
-from gpuruntime.reconcilers.stage_metrics import STAGE_BUCKETS
+from gpuruntime.reconcilers.gpuunit.stage_metrics import STAGE_BUCKETS
 from tests.manifests.rendered import MANIFESTS
 
 ROOT: Final = Path(__file__).resolve().parents[2]

@@ -13,7 +13,7 @@ from gpuruntime.api.operation import operation_name
 from gpuruntime.api.stockpool import StockPoolSpec
 from gpuruntime.api.unit_template import UnitPort, UnitTemplate
 from gpuruntime.desired.provenance import CLAIMED_BY, CLAIMED_FOR, claim_of
-from gpuruntime.desired.unit_names import child_name
+from gpuruntime.desired.units.names import child_name
 from gpuruntime.meta import ObjectKey, freeze
 from gpuruntime.service.errors import NameTakenError
 from gpuruntime.service.objects.delete import DeleteObject

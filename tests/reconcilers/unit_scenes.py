@@ -11,12 +11,12 @@ from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.control import Controller, Manager, ManagerOptions
 from gpuruntime.control.permissions.offline_credentials import OFFLINE_CREDENTIALS
 from gpuruntime.desired.rendering import Rendering
-from gpuruntime.desired.unit_names import child_name
+from gpuruntime.desired.units.names import child_name
 from gpuruntime.kube.auth.credentials import Credentials
 from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.meta import ObjectKey
-from gpuruntime.reconcilers.gpuunit import GPUUnitOptions, install_gpuunit
+from gpuruntime.reconcilers.gpuunit.reconciler import GPUUnitOptions, install_gpuunit
 from gpuruntime.testing import AuditLog, ClusterAccess, NodeShape
 from gpuruntime.testing.cluster.accounts import Account
 from gpuruntime.testing.permissions import granted_account

@@ -8,7 +8,7 @@ from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.operation import Operation
 from gpuruntime.api.reasons import READY
 from gpuruntime.api.stockpool import StockPool, StockPoolSpec
-from gpuruntime.desired.pool_units import is_ready_stock
+from gpuruntime.desired.pools.units import is_ready_stock
 from gpuruntime.desired.provenance import claim_of, provenance_of
 from gpuruntime.kube.errors import KubeError
 from gpuruntime.meta import ObjectMeta

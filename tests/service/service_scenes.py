@@ -16,7 +16,7 @@ from gpuruntime.control import Cache, Controller, Informer, Manager, ManagerOpti
 from gpuruntime.control.informers.consistent_read import has_reached
 from gpuruntime.control.informers.waiting import Predicate
 from gpuruntime.control.permissions.offline_credentials import OFFLINE_CREDENTIALS
-from gpuruntime.desired.pool_units import is_ready_stock
+from gpuruntime.desired.pools.units import is_ready_stock
 from gpuruntime.desired.rendering import Rendering
 from gpuruntime.kube import Client, connect
 from gpuruntime.kube.auth.credentials import Credentials
@@ -24,8 +24,8 @@ from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.kube.transport.transport import Transport
 from gpuruntime.meta import ObjectKey, ObjectMeta, Struct, find_condition
 from gpuruntime.reconcilers.claims import ClaimOptions, install_claims
-from gpuruntime.reconcilers.gpuunit import GPUUnitOptions, install_gpuunit
-from gpuruntime.reconcilers.stockpool import StockPoolOptions, install_stockpool
+from gpuruntime.reconcilers.gpuunit.reconciler import GPUUnitOptions, install_gpuunit
+from gpuruntime.reconcilers.stockpool.reconciler import StockPoolOptions, install_stockpool
 from gpuruntime.service.operations.record import LeaseTiming, has_ended, new_operation, request_hash
 from gpuruntime.service.reads.informers import watch_operations
 from gpuruntime.service.stock.seed import Envelope, SeedStock

@@ -6,8 +6,8 @@ from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.control import Manager
 from gpuruntime.desired.rendering import Rendering
 from gpuruntime.reconcilers.claims import ClaimOptions, install_claims
-from gpuruntime.reconcilers.gpuunit import GPUUnitOptions, install_gpuunit
-from gpuruntime.reconcilers.stockpool import StockPoolOptions, install_stockpool
+from gpuruntime.reconcilers.gpuunit.reconciler import GPUUnitOptions, install_gpuunit
+from gpuruntime.reconcilers.stockpool.reconciler import StockPoolOptions, install_stockpool
 
 __all__ = ["WORKERS", "install_reconcilers"]
 

@@ -12,7 +12,7 @@ from gpuruntime.api.operation import REDUCE_STOCK, SEED_STOCK_UNITS
 from gpuruntime.api.reasons import FAILED as PHASE_FAILED
 from gpuruntime.api.reasons import READY_CONDITION
 from gpuruntime.control import Store
-from gpuruntime.desired.pool_units import is_ready_stock
+from gpuruntime.desired.pools.units import is_ready_stock
 from gpuruntime.desired.provenance import claim_of, provenance_of
 from gpuruntime.desired.rendering import Rendering
 from gpuruntime.meta import ObjectKey, find_condition

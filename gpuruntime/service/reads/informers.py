@@ -14,7 +14,7 @@ from gpuruntime.api.names import CLAIM_ID, POOL_LABEL, label_value
 from gpuruntime.api.namespaces import SYSTEM_NAMESPACE, Namespaces
 from gpuruntime.api.operation import Operation
 from gpuruntime.control import Cache, Index, Informer, Store, projected
-from gpuruntime.desired.pool_units import creating_pool
+from gpuruntime.desired.pools.units import creating_pool
 from gpuruntime.desired.provenance import Provenance
 from gpuruntime.kube.builtin.nodes import Node
 from gpuruntime.meta import ObjectKey, QuantityError, parse_quantity

@@ -10,7 +10,7 @@ from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.api.stockpool import StockPool
 from gpuruntime.control import Cache, Informer
-from gpuruntime.desired.pool_units import is_ready_stock
+from gpuruntime.desired.pools.units import is_ready_stock
 from gpuruntime.service.reads.informers import NodeSummary, watch_nodes, watch_units
 
 __all__ = ["GpuTotal", "Inventory", "InventorySnapshot", "totals_by_product"]

@@ -13,7 +13,7 @@ from gpuruntime.api.names import CLAIM_ID
 from gpuruntime.api.namespaces import Role
 from gpuruntime.api.reasons import FAILED, PROGRESSING, READY, READY_CONDITION, REFILL_STOPPED
 from gpuruntime.api.stockpool import StockPool
-from gpuruntime.desired.pool_units import is_ready_stock
+from gpuruntime.desired.pools.units import is_ready_stock
 from gpuruntime.meta import find_condition
 from gpuruntime.service.reads.inventory import Inventory, totals_by_product
 

@@ -13,7 +13,7 @@ from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.api.operation import Operation
 from gpuruntime.control import Change, Informer, QuarantinedError, Store
-from gpuruntime.desired.pool_units import is_pool, is_ready_stock
+from gpuruntime.desired.pools.units import is_pool, is_ready_stock
 from gpuruntime.desired.provenance import Claim, claim_of
 from gpuruntime.kube import (
     Client,

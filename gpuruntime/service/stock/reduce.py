@@ -21,7 +21,7 @@ from attrs import field, frozen
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.names import OPERATION_ID
 from gpuruntime.api.operation import REDUCE_STOCK, OperationResult
-from gpuruntime.desired.pool_units import is_ready_stock
+from gpuruntime.desired.pools.units import is_ready_stock
 from gpuruntime.desired.provenance import Claim, claim_of
 from gpuruntime.kube import Client, ConflictError, NotFoundError
 from gpuruntime.meta import Struct, controller_of

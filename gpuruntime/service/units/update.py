@@ -6,7 +6,7 @@ from attrs import evolve
 
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.operation import UPDATE_GPU_UNIT
-from gpuruntime.desired.known_fields import known_fields
+from gpuruntime.desired.units.known_fields import known_fields
 from gpuruntime.meta import EMPTY, FrozenDict, freeze
 from gpuruntime.service.objects.admission import is_reserved, label_problems, raise_if_any, unit_problems
 from gpuruntime.service.objects.update import UpdateObjectHandler, merge, patched

@@ -13,7 +13,7 @@ from gpuruntime.api.placement import PullSecret
 from gpuruntime.api.security_profile import BASELINE, SecurityProfile
 from gpuruntime.api.unit_template import UnitTemplate
 from gpuruntime.desired.provenance import claim_of, provenance_of
-from gpuruntime.desired.security_context import profile_of
+from gpuruntime.desired.units.security_context import profile_of
 from gpuruntime.meta import (
     EMPTY,
     FrozenDict,

@@ -12,7 +12,7 @@ from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.control import Controller, Manager, ManagerOptions
 from gpuruntime.desired.rendering import Rendering
 from gpuruntime.kube import infer
-from gpuruntime.reconcilers.gpuunit import GPUUnitOptions, install_gpuunit
+from gpuruntime.reconcilers.gpuunit.reconciler import GPUUnitOptions, install_gpuunit
 from hack.benchmarks.contender_program import Meter, Order, report_ready, resident_kb, run_contender, wait_until_done
 
 _WORKERS = 16

@@ -11,7 +11,7 @@ from gpuruntime.api.names import SOURCE_POOL
 from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.api.operation import Operation, OperationSpec
 from gpuruntime.control import Cache
-from gpuruntime.desired.pool_units import is_ready_stock
+from gpuruntime.desired.pools.units import is_ready_stock
 from gpuruntime.desired.provenance import CLAIMED_FOR
 from gpuruntime.kube.watch_events import WatchEvent
 from gpuruntime.meta import ObjectKey, ObjectMeta, OwnerReference, encode

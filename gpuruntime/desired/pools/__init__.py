@@ -1,0 +1,1 @@
+"""What a pool does next, and the stock units that it creates."""

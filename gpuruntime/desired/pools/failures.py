@@ -1,0 +1,113 @@
+"""Consecutive failures of a pool's stock units, and when the next one may be tried.
+
+A failed unit is replaced after a while, because another node may work. Replaced units are gone, so the status of the
+pool keeps their count.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from attrs import frozen
+
+from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.reasons import FAILED, UNSCHEDULABLE
+from gpuruntime.api.stockpool import StockPool, StockPoolStatus
+from gpuruntime.desired.pools.units import is_ready_stock, reason_of, serial_of
+from gpuruntime.desired.provenance import claim_of, provenance_of
+from gpuruntime.meta import format_seconds, parse_timestamp
+
+__all__ = ["FAILURES_UNTIL_STOP", "FailureStreak", "failure_streak", "is_starting", "is_unschedulable"]
+
+FAILURES_UNTIL_STOP: Final = 3
+_FIRST_WAIT: Final = timedelta(seconds=30)
+_LONGEST_WAIT: Final = timedelta(minutes=30)
+
+
+@frozen
+class FailureStreak:
+    """The consecutive failures since the last unit that became ready.
+
+    `failed` are all failed units that exist, the oldest first, including those from before the streak. `failures` is
+    the length of the streak; `replaced` of these units are gone, `replaced_serial` is their highest serial number.
+    `retry_at` is when a failed unit may be replaced: one wait after the last failure, and one wait after the creation
+    of the last unschedulable unit.
+    """
+
+    failed: tuple[GPUUnit, ...] = ()
+    failures: int = 0
+    last_failure_time: str | None = None
+    retry_at: datetime | None = None
+    replaced: int = 0
+    replaced_serial: int = 0
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the pool has stopped filling up, and only tries one unit at a time."""
+        return self.failures >= FAILURES_UNTIL_STOP
+
+    def is_due(self, now: datetime) -> bool:
+        return self.retry_at is not None and self.retry_at <= now
+
+    def without(self, pool: StockPool, gone: GPUUnit) -> tuple[int, int]:
+        """`replaced` and `replaced_serial` after this failed unit was replaced as well."""
+        serial = serial_of(pool, gone.metadata.name)
+        return self.replaced + 1, max(self.replaced_serial, serial)
+
+
+def failure_streak(
+    pool: StockPool, current: Sequence[GPUUnit], units: Sequence[GPUUnit], active: Sequence[GPUUnit], now: datetime
+) -> FailureStreak:
+    """The streak of a pool, from its units of the current spec, all its stock units, and the active units from it.
+
+    A new spec starts a new streak.
+    """
+    failed = sorted((unit for unit in current if unit.status.phase == FAILED), key=lambda unit: _serial(pool, unit))
+    success = _last_success(pool, units, active)
+    failing = [unit for unit in failed if _serial(pool, unit) > success]
+    status = pool.status
+    is_same = status.observed_generation == pool.metadata.generation and success < (status.replaced_serial or 0)
+    replaced, replaced_serial = (status.replaced or 0, status.replaced_serial or 0) if is_same else (0, 0)
+    failures = replaced + len(failing)
+    if not failed and not failures:
+        return FailureStreak()
+    noticed = _noticed(status, failures, now)
+    began = max(map(parse_timestamp, (noticed, *_unschedulable_since(current))))
+    return FailureStreak(tuple(failed), failures, noticed, began + _wait(failures), replaced, replaced_serial)
+
+
+def is_unschedulable(unit: GPUUnit) -> bool:
+    """Whether no node fits the unit."""
+    return reason_of(unit) == UNSCHEDULABLE
+
+
+def is_starting(unit: GPUUnit) -> bool:
+    """Whether a unit has neither become ready nor failed, and does not wait for capacity that failed units may hold."""
+    return unit.status.phase != FAILED and not is_ready_stock(unit) and not is_unschedulable(unit)
+
+
+def _unschedulable_since(current: Sequence[GPUUnit]) -> tuple[str, ...]:
+    """The creation times of unschedulable units: each of them may have been a replacement."""
+    created = (unit.metadata.creation_timestamp for unit in current if is_unschedulable(unit))
+    return tuple(time for time in created if time is not None)
+
+
+def _last_success(pool: StockPool, units: Sequence[GPUUnit], active: Sequence[GPUUnit]) -> int:
+    """The highest serial number of a unit that is ready, or was claimed and so had been ready; 0 if there is none."""
+    ready = [unit.metadata.name for unit in units if is_ready_stock(unit) or claim_of(unit.metadata) is not None]
+    taken = [source.stock.name for unit in active if (source := provenance_of(unit.metadata)) is not None]
+    return max((serial_of(pool, name) for name in (*ready, *taken)), default=0)
+
+
+def _noticed(status: StockPoolStatus, failures: int, now: datetime) -> str:
+    known = status.last_failure_time
+    return format_seconds(now) if known is None or failures > (status.failures or 0) else known
+
+
+def _wait(failures: int) -> timedelta:
+    doubled = min(max(failures - FAILURES_UNTIL_STOP, 0), 10)
+    return min(_FIRST_WAIT * (1 << doubled), _LONGEST_WAIT)
+
+
+def _serial(pool: StockPool, unit: GPUUnit) -> int:
+    return serial_of(pool, unit.metadata.name)

@@ -1,0 +1,1 @@
+"""The children of a unit: Deployment, pod template, Service."""

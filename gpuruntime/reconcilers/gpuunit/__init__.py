@@ -1,0 +1,1 @@
+"""The GPUUnit controller: children, status, diagnosis."""

@@ -1,0 +1,296 @@
+"""The GPUUnit reconciler: a Deployment and possibly a Service for each unit, and a status that says how it is.
+
+::
+
+    spec ── valid? ── no ──> InvalidSpec, children left alone
+              │ yes
+    Deployment, Service ── refused? ── yes ──> DeploymentSyncFailed, ServiceSyncFailed, ForeignObject
+              │ no
+    Deployment, pods, nodes ── rolled out? ── no ──> the reason why not
+              │ yes
+            Ready
+
+One controller serves both roles; the namespace of a unit decides. The garbage collector deletes the children of a
+deleted unit; those that have lost their owner reference are orphans, which this reconciler deletes.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Any, Final, Generic, TypeVar
+
+from attrs import field, frozen
+
+from gpuruntime.api.gpuunit import GPUUnit, GPUUnitStatus
+from gpuruntime.api.names import GROUP, OPERATION_ID
+from gpuruntime.api.reasons import (
+    DEPLOYMENT_SYNC_FAILED,
+    FAILED,
+    INVALID_SPEC,
+    SERVICE_SYNC_FAILED,
+    UNSCHEDULABLE,
+    phase_of,
+)
+from gpuruntime.control import (
+    Context,
+    Controller,
+    ControllerOptions,
+    Declaration,
+    Manager,
+    QuarantinedError,
+    Result,
+    Store,
+    Timer,
+    WriteRefusedError,
+    add_log_fields,
+    allow,
+    allow_children,
+    annotations_changed,
+    any_of,
+    generation_changed,
+)
+from gpuruntime.desired.problems import format_problems
+from gpuruntime.desired.rendering import Rendering
+from gpuruntime.desired.units.names import child_name
+from gpuruntime.kube import KubeError, NotFoundError, dynamic
+from gpuruntime.kube.builtin.apps import Deployment
+from gpuruntime.kube.builtin.core import Service
+from gpuruntime.meta import ObjectKey, TypedObject, encode
+from gpuruntime.reconcilers.child_sync_errors import ChildSyncError, child_sync_error
+from gpuruntime.reconcilers.foreign_status import status_touched
+from gpuruntime.reconcilers.gpuunit.caches import UnitCaches, summary_changed
+from gpuruntime.reconcilers.gpuunit.children import certain_unit, units_of_child
+from gpuruntime.reconcilers.gpuunit.renderings import UnitRendering, UnitRenderings
+from gpuruntime.reconcilers.gpuunit.stage_metrics import StageCollector, StageTimes
+from gpuruntime.reconcilers.gpuunit.status import Findings, SyncFailure, can_wait, transition, unit_status
+from gpuruntime.reconcilers.gpuunit.unreadable import status_of, unreadable_status
+from gpuruntime.reconcilers.orphans import OWNERSHIP, OrphanCollector, OrphanRemoval
+
+__all__ = ["GPUUnitOptions", "GPUUnitReconciler", "install_gpuunit"]
+
+_LOG = logging.getLogger(__name__)
+W = TypeVar("W", bound=TypedObject)
+_UNREADABLE: Final = "used when a unit was stored that this version cannot decode"
+_UNREADABLE_SECONDS: Final = 10.0
+_ORPHANED: Final = "used when a Deployment outlived its unit"
+_CHANGED_ROLE: Final = "used when a namespace of active units becomes one for stock"
+
+
+@frozen
+class GPUUnitOptions:
+    """How units are reconciled.
+
+    Args:
+        rendering: what the operator decides about children, and the namespaces of the product.
+        concurrency: how many units are reconciled at a time.
+    """
+
+    rendering: Rendering = field(factory=Rendering)
+    concurrency: int = 8
+
+
+def install_gpuunit(manager: Manager, options: GPUUnitOptions | None = None) -> Controller[ObjectKey]:
+    """Add the GPUUnit controller to a manager. Before it runs."""
+    chosen = options or GPUUnitOptions()
+    caches = UnitCaches.of(manager.cache, chosen.rendering.namespaces.units)
+    orphans = OrphanRemoval(manager.client, GPUUnit.KIND)
+    reconciler = GPUUnitReconciler(caches, UnitRenderings(chosen.rendering), orphans, now=manager.server_time.now)
+    StageCollector(manager.observability.registry, reconciler.stages)
+    OrphanCollector(manager.observability.registry, orphans, "unit", (Deployment.KIND, Service.KIND))
+    return (
+        manager.controller(
+            caches.units,
+            # Not by the status, as long as this reconciler writes it.
+            when=any_of(generation_changed(), annotations_changed(), status_touched),
+            options=ControllerOptions(concurrency=chosen.concurrency),
+            field_manager=GROUP,
+        )
+        .owns(caches.deployments, trigger=units_of_child)
+        .owns(caches.services, trigger=units_of_child, deletes=True, permissions=_service_permissions(chosen))
+        .watches(caches.pods, trigger=caches.units_of_pod, when=summary_changed)
+        .watches(caches.nodes, trigger=caches.units_on_node, when=summary_changed)
+        # No change reports what cannot be decoded.
+        .source(Timer(_UNREADABLE_SECONDS, caches.unreadable, "unreadable units", (caches.units,)))
+        .updates_status()
+        .records_events()
+        .permissions(allow(Deployment, "delete", rare=_ORPHANED), allow(GPUUnit, "get", rare=_UNREADABLE))
+        .reconcile_keys(reconciler.reconcile)
+    )
+
+
+def _service_permissions(options: GPUUnitOptions) -> tuple[Declaration, ...]:
+    """Services are created for active units only; those of stock are deleted."""
+    namespaces = options.rendering.namespaces
+    active, stock = tuple(sorted(namespaces.instance)), tuple(sorted(namespaces.stock))
+    declared: list[Declaration] = []
+    if active or not stock:
+        declared += [
+            allow_children(Service, of=GPUUnit, namespaces=active),
+            allow(Service, "delete", namespaces=active),
+        ]
+    if stock:
+        declared.append(allow(Service, "get", "delete", namespaces=stock, rare=_CHANGED_ROLE))
+    return tuple(declared)
+
+
+@frozen
+class _Synced(Generic[W]):
+    """The outcome of syncing a child: the child, None if there is none of ours, and what went wrong."""
+
+    child: W | None
+    failed: ChildSyncError | None = None
+    error: Exception | None = None
+
+
+@frozen
+class GPUUnitReconciler:
+    """Syncs the children of a unit with its spec, and its status with them.
+
+    Guarantees:
+        - An unchanged unit costs no write.
+        - An invalid spec changes no child.
+        - Foreign objects are left alone, and named in the status: a child of ours has the unit's UID in an annotation.
+        - Children go with their unit, also those without owner references and labels.
+        - The status of a unit that cannot be decoded says so; its children are left alone.
+        - A pod template that was rendered for this spec stays, whatever a later operator version would render.
+        - The Service is synced even if the Deployment is refused.
+        - Each transition of the Ready condition is recorded as an event, when its status is written.
+    """
+
+    caches: UnitCaches
+    renderings: UnitRenderings
+    orphans: OrphanRemoval
+    stages: StageTimes = field(factory=StageTimes)
+    now: Callable[[], datetime] = field(kw_only=True)
+
+    async def reconcile(self, key: ObjectKey, ctx: Context) -> Result:
+        """Reconcile one unit."""
+        try:
+            unit = self.caches.units.store.get(key)
+        except QuarantinedError as error:
+            await self._report_unreadable(key, ctx, str(error))
+            return Result.done()
+        await self._delete_orphans(key, unit)
+        if unit is None or unit.metadata.deletion_timestamp is not None:
+            self.stages.forget(key)
+            return Result.done()
+        return await self._sync(unit, ctx.of(unit))
+
+    async def _sync(self, unit: GPUUnit, ctx: Context) -> Result:
+        child = ObjectKey(unit.metadata.namespace, child_name(unit.metadata.name))
+        own_deployment = _own(self.caches.deployments.store, child, unit)
+        own_service = _own(self.caches.services.store, child, unit)
+        if OPERATION_ID in unit.metadata.annotations:
+            add_log_fields(operation_id=unit.metadata.annotations[OPERATION_ID])
+        rendered = self.renderings.of(unit)
+        if rendered.problems:
+            invalid = SyncFailure(format_problems(rendered.problems), INVALID_SPEC)
+            await self._update_status(unit, ctx, own_deployment, own_service, unit.status.access_url, invalid)
+            return Result.done()
+        deployment = await self._synced(
+            _apply(ctx, rendered.deployment(own_deployment)), own_deployment, "Deployment", DEPLOYMENT_SYNC_FAILED
+        )
+        service = await self._synced(
+            _sync_service(ctx, rendered, own_service), own_service, "Service", SERVICE_SYNC_FAILED
+        )
+        failed = deployment.failed or service.failed
+        failure, url = (None, rendered.url) if failed is None else (failed.failure, unit.status.access_url)
+        later = await self._update_status(unit, ctx, deployment.child, service.child, url, failure)
+        return _next(later, deployment, service)
+
+    async def _delete_orphans(self, key: ObjectKey, unit: GPUUnit | None) -> None:
+        """Delete children of an earlier unit of this name."""
+        uid = None if unit is None else unit.metadata.uid
+        for child in tuple(self.caches.children_of(key)):
+            owner = OWNERSHIP.owner_uid(child.metadata)
+            if owner != uid and not self.caches.is_living(key.namespace, owner):
+                await self.orphans.remove(child, certain_unit(child.metadata))
+
+    async def _synced(self, work: Awaitable[W | None], known: W | None, kind: str, reason: str) -> _Synced[W]:
+        """The outcome of syncing a child; `known` is the child as it was before."""
+        try:
+            return _Synced(await work)
+        except (KubeError, WriteRefusedError) as error:
+            failed = child_sync_error(error, kind, reason, is_living=self.caches.is_living)
+            if failed is None:
+                raise
+            return _Synced(known, failed, error)
+
+    async def _update_status(
+        self,
+        unit: GPUUnit,
+        ctx: Context,
+        deployment: Deployment | None,
+        service: Service | None,
+        url: str | None,
+        failure: SyncFailure | None,
+    ) -> float:
+        """Write the status if it differs; returns the seconds after which it is to be written, 0 if that is done."""
+        pods = self.caches.pods_of(unit.key)
+        findings = Findings(
+            deployment=deployment,
+            pods=pods,
+            nodes=self.caches.nodes_of(pods),
+            service_name=None if service is None else service.metadata.name,
+            access_url=None if service is None else url,
+            failure=failure,
+        )
+        role = self.renderings.rendering.namespaces.role_of(unit.metadata.namespace)
+        now = self.now()
+        status = unit_status(unit, findings, is_stock=role == "stock", now=now)
+        later = can_wait(unit.status, status, now) if status is not unit.status else 0.0
+        try:
+            if not later and await ctx.update_status(status):
+                _record(ctx, unit.status, status)
+                self.stages.status_written(unit, status, role)
+        except NotFoundError:
+            return 0.0  # the unit was deleted meanwhile
+        return later
+
+    async def _report_unreadable(self, key: ObjectKey, ctx: Context, fault: str) -> None:
+        """Write into the status that a unit cannot be decoded; one that is decodable by now brings a run of its own."""
+        try:
+            stored = await ctx.client.get(dynamic(GPUUnit.KIND), key.name, key.namespace)
+            status = unreadable_status(stored, fault, self.now())
+            ctx = ctx.of(stored)
+            if await ctx.update_status(encode(status)):
+                _record(ctx, status_of(stored), status)
+        except NotFoundError:
+            pass  # the unit was deleted meanwhile
+
+
+async def _apply(ctx: Context, deployment: Deployment) -> Deployment:
+    return (await ctx.apply(deployment)).object
+
+
+async def _sync_service(ctx: Context, rendered: UnitRendering, own: Service | None) -> Service | None:
+    if rendered.service is not None:
+        return (await ctx.apply(rendered.service)).object
+    if own is not None:
+        await ctx.delete(own)
+    return None
+
+
+def _record(ctx: Context, before: GPUUnitStatus, status: GPUUnitStatus) -> None:
+    changed = transition(before, status)
+    if changed is not None:
+        phase = phase_of(changed.reason)
+        _LOG.info("unit status changed", extra={"phase": phase, "reason": changed.reason})
+        is_bad = phase == FAILED or changed.reason == UNSCHEDULABLE
+        ctx.record("Warning" if is_bad else "Normal", changed.reason, changed.message or "")
+
+
+def _own(store: Store[W], key: ObjectKey, unit: GPUUnit) -> W | None:
+    known = store.get(key)
+    return known if known is not None and OWNERSHIP.owner_uid(known.metadata) == unit.metadata.uid else None
+
+
+def _next(later: float, *children: _Synced[Any]) -> Result:
+    """When to reconcile again. An error without a time of its own is raised, and retried with backoff."""
+    waits = [later] if later else []
+    for child in children:
+        if child.failed is not None and child.failed.seconds is not None:
+            waits.append(child.failed.seconds)
+        elif child.error is not None:
+            raise child.error
+    return Result.after(min(waits)) if waits else Result.done()

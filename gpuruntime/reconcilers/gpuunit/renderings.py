@@ -1,0 +1,100 @@
+"""Rendered children of units, cached by generation."""
+
+from typing import Final
+
+from attrs import define, field, frozen
+
+from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.names import RENDER_ON, RENDERED_DIGEST, RENDERED_FOR, RENDERED_TEMPLATE
+from gpuruntime.control.lru import LRU
+from gpuruntime.desired.problems import Problem
+from gpuruntime.desired.rendering import Rendering
+from gpuruntime.desired.units.deployment import unit_deployment
+from gpuruntime.desired.units.pinning import pinned
+from gpuruntime.desired.units.service import access_url, unit_service
+from gpuruntime.desired.validation import problems
+from gpuruntime.kube.builtin.apps import Deployment
+from gpuruntime.kube.builtin.core import Service
+from gpuruntime.meta import find_condition
+
+__all__ = ["UnitRendering", "UnitRenderings"]
+
+_KEPT: Final = 1024
+_FORBIDDEN: Final = "violates PodSecurity"
+
+
+@define
+class UnitRendering:
+    """The desired children of one generation of a unit. Without problems there is a Deployment; the Service and the URL
+    depend on the spec.
+    """
+
+    problems: tuple[Problem, ...]
+    service: Service | None = None
+    url: str | None = None
+    _fresh: Deployment | None = None
+    _pinned: Deployment | None = None
+
+    def deployment(self, own: Deployment | None) -> Deployment:
+        """The Deployment to write, with the pod template of the unit's own one if that still holds.
+
+        A template that Pod Security refuses does not hold: nothing runs that a new rendering could restart.
+
+        While the pinned template stays the same it is the identical object, so that the writer compares by identity.
+
+        Raises:
+            ValueError: the unit has problems.
+        """
+        if self._fresh is None:
+            raise ValueError(f"expected a unit without problems, got {'; '.join(map(str, self.problems))}")
+        if own is not None and _is_forbidden(own):
+            own = None
+        if self._pinned is None or own is None or _pins(own) != _pins(self._pinned):
+            self._pinned = pinned(own, self._fresh)
+        return self._pinned
+
+
+@frozen
+class UnitRenderings:
+    """Renders units, with an LRU cache of renderings.
+
+    A unit is reconciled several times while its pod starts, and its spec is the same each time.
+    """
+
+    rendering: Rendering
+    _known: LRU[str, tuple[tuple[int, str], UnitRendering]] = field(factory=lambda: LRU(_KEPT))
+
+    def of(self, unit: GPUUnit) -> UnitRendering:
+        """The rendered children of a unit."""
+        meta = unit.metadata
+        # The generation counts the states of the spec; of the metadata, this annotation is all that is rendered and
+        # can change.
+        state = (meta.generation or 0, meta.annotations.get(RENDER_ON, ""))
+        known = self._known.get(meta.uid) if meta.uid and meta.generation else None
+        if known is not None and known[0] == state:
+            return known[1]
+        rendered = _render(unit, self.rendering)
+        if meta.uid and meta.generation:
+            self._known.put(meta.uid, (state, rendered))
+        return rendered
+
+
+def _render(unit: GPUUnit, rendering: Rendering) -> UnitRendering:
+    faults = problems(unit)
+    if faults:
+        return UnitRendering(faults)
+    return UnitRendering(
+        (), unit_service(unit, rendering), access_url(unit, rendering), unit_deployment(unit, rendering)
+    )
+
+
+def _is_forbidden(deployment: Deployment) -> bool:
+    """Whether a Deployment has no pod because Pod Security admits none of its template."""
+    failure = find_condition(deployment.status.conditions, "ReplicaFailure")
+    refused = failure is not None and failure.status == "True" and _FORBIDDEN in (failure.message or "")
+    return refused and not deployment.status.replicas
+
+
+def _pins(deployment: Deployment) -> tuple[str | None, ...]:
+    annotations = deployment.metadata.annotations
+    return tuple(annotations.get(name) for name in (RENDERED_FOR, RENDERED_DIGEST, RENDERED_TEMPLATE))
