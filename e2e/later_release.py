@@ -9,8 +9,8 @@ from typing import Final
 from attrs import evolve
 
 from gpuruntime.api.gpuunit import GPUUnit
-from gpuruntime.desired.units import deployment
 from gpuruntime.desired.rendering import Rendering
+from gpuruntime.desired.units import deployment
 from gpuruntime.desired.units.pod_template import pod_template
 from gpuruntime.kube.builtin.pods import PodTemplateSpec
 from gpuruntime.processes import command

@@ -20,9 +20,9 @@ from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.operation import Operation
 from gpuruntime.api.stockpool import StockPool
 from gpuruntime.control import Cache, Controller, Informer, condition_true, wait_for
-from gpuruntime.control.definitions.definition import definition
+from gpuruntime.control.definitions.custom_resource import definition
 from gpuruntime.control.informers.consistent_read import wait_for_consistent_read
-from gpuruntime.control.informers.waiting import Predicate
+from gpuruntime.control.informers.waiting import WaitCondition
 from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.builtin.core import Service
@@ -131,7 +131,7 @@ class Observer:
             is_new = unit is not None and unit.metadata.generation >= generation
             return is_new and stages is not None and stages.ready is not None
 
-        staged: Predicate[GPUUnit] = Predicate(f"generation {generation} has its stages", has_stages)
+        staged: WaitCondition[GPUUnit] = WaitCondition(f"generation {generation} has its stages", has_stages)
         return await self._unit(key, condition_true("Ready").and_(staged))
 
     async def because(self, key: ObjectKey, reason: str, words: str = "", within: float = _PATIENCE_SECONDS) -> GPUUnit:
@@ -141,13 +141,15 @@ class Observer:
             found = None if unit is None else find_condition(unit.status.conditions, "Ready")
             return found is not None and found.reason == reason and words in (found.message or "")
 
-        return await self._unit(key, Predicate(f"it is not ready because of {reason} ({words})", holds), within)
+        return await self._unit(key, WaitCondition(f"it is not ready because of {reason} ({words})", holds), within)
 
     async def until(self, key: ObjectKey, text: str, holds: Callable[[GPUUnit], bool]) -> GPUUnit:
         """The unit, once a predicate holds."""
-        return await self._unit(key, Predicate(text, lambda unit: unit is not None and holds(unit)))
+        return await self._unit(key, WaitCondition(text, lambda unit: unit is not None and holds(unit)))
 
-    async def _unit(self, key: ObjectKey, predicate: Predicate[GPUUnit], within: float = _PATIENCE_SECONDS) -> GPUUnit:
+    async def _unit(
+        self, key: ObjectKey, predicate: WaitCondition[GPUUnit], within: float = _PATIENCE_SECONDS
+    ) -> GPUUnit:
         unit = await wait_for(self.units, key, predicate, within=within)
         assert unit is not None
         return unit

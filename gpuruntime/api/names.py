@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Final
 
-from gpuruntime.meta.names import LABEL_LIMIT
+from gpuruntime.meta import LABEL_LIMIT
 
 __all__ = [
     "APP_LABEL",

@@ -65,11 +65,12 @@ from gpuruntime.control.events.recorder import Recorder
 from gpuruntime.control.health.checks import NotHealthyError, caches_fresh, caches_synced
 from gpuruntime.control.informers.cache import Cache, CacheError, NotSyncedError
 from gpuruntime.control.informers.changes import Change
+from gpuruntime.control.informers.consistent_read import has_reached
 from gpuruntime.control.informers.indexes import Index, by_controller, by_field, by_label, by_owner
 from gpuruntime.control.informers.informer import Informer
 from gpuruntime.control.informers.storage import Storage, compact, eager, projected, trim_metadata
 from gpuruntime.control.informers.store import Listing, QuarantinedError, Store
-from gpuruntime.control.informers.waiting import WaitTimeoutError, condition_true, deleted, wait_for
+from gpuruntime.control.informers.waiting import WaitCondition, WaitTimeoutError, condition_true, deleted, wait_for
 from gpuruntime.control.leadership.election import LeaseElection
 from gpuruntime.control.leadership.election_terms import ElectionTiming
 from gpuruntime.control.leadership.fence import NotLeaderError
@@ -162,6 +163,7 @@ __all__ = [
     "Timer",
     "Trigger",
     "UndeclaredError",
+    "WaitCondition",
     "WaitTimeoutError",
     "Watch",
     "WorkQueue",
@@ -193,6 +195,7 @@ __all__ = [
     "enqueue_object",
     "enqueue_owner",
     "generation_changed",
+    "has_reached",
     "labels_changed",
     "matching",
     "negated",

@@ -40,13 +40,14 @@ from gpuruntime.kube.errors import (
     UnavailableError,
     UnexpectedResponseError,
 )
-from gpuruntime.kube.forms import Form, as_form, dynamic, metadata_only, typed
+from gpuruntime.kube.forms import Form, as_form, dynamic, form_of, metadata_only, typed
 from gpuruntime.kube.list_pages import ObjectList
 from gpuruntime.kube.patches import JsonPatch, MergePatch, Patch, StrategicPatch
 from gpuruntime.kube.transport.middleware import Middleware, Wire
 from gpuruntime.kube.transport.request import Request
 from gpuruntime.kube.transport.response import Response
 from gpuruntime.kube.transport.retries import RetryPolicy
+from gpuruntime.kube.transport.server_time import ServerTime
 from gpuruntime.kube.transport.transport import Transport
 
 __all__ = [
@@ -77,6 +78,7 @@ __all__ = [
     "Response",
     "RetryPolicy",
     "ServerError",
+    "ServerTime",
     "Status",
     "StatusError",
     "StrategicPatch",
@@ -90,6 +92,7 @@ __all__ = [
     "as_form",
     "connect",
     "dynamic",
+    "form_of",
     "from_kubeconfig",
     "from_official",
     "in_cluster",

@@ -23,11 +23,11 @@ from gpuruntime.meta.label_selectors import (
     SelectorError,
     parse_selector,
 )
-from gpuruntime.meta.names import clamp, is_dns_label, is_dns_subdomain
+from gpuruntime.meta.names import LABEL_LIMIT, clamp, is_dns_label, is_dns_subdomain
 from gpuruntime.meta.objects import KubeObject, ObjectMeta, OwnerReference, TypedObject
 from gpuruntime.meta.owners import AlreadyOwnedError, OwnerError, controller_of, is_controlled_by, set_controller
 from gpuruntime.meta.quantities import Quantity, QuantityError, parse_quantity
-from gpuruntime.meta.resource_version import ResourceVersionError
+from gpuruntime.meta.resource_version import ResourceVersionError, compare_versions
 from gpuruntime.meta.rules import (
     Atomic,
     Cel,
@@ -49,12 +49,14 @@ from gpuruntime.meta.rules import (
     Scale,
     SetOf,
 )
-from gpuruntime.meta.structs import Struct, wire
+from gpuruntime.meta.structs import MASK, Struct, default_of, is_sensitive, wire, wire_name
 from gpuruntime.meta.timestamps import TimestampError, format_micros, format_seconds, parse_timestamp
 from gpuruntime.meta.value_hooks import UnsupportedTypeError
 
 __all__ = [
     "EMPTY",
+    "LABEL_LIMIT",
+    "MASK",
     "AlreadyOwnedError",
     "Atomic",
     "Cel",
@@ -103,9 +105,11 @@ __all__ = [
     "TypedObject",
     "UnsupportedTypeError",
     "clamp",
+    "compare_versions",
     "controller_of",
     "decode",
     "decode_bytes",
+    "default_of",
     "encode",
     "encode_bytes",
     "find_condition",
@@ -115,6 +119,7 @@ __all__ = [
     "is_controlled_by",
     "is_dns_label",
     "is_dns_subdomain",
+    "is_sensitive",
     "is_true",
     "parse_field_selector",
     "parse_json",
@@ -126,4 +131,5 @@ __all__ = [
     "set_controller",
     "thaw",
     "wire",
+    "wire_name",
 ]

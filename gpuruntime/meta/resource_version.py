@@ -7,7 +7,7 @@ zero. "0" and "" mean "any" and "latest" in requests, and are not comparable.
 import re
 from typing import Final
 
-__all__ = ["ResourceVersionError", "compare", "newer"]
+__all__ = ["ResourceVersionError", "compare_versions", "newer"]
 
 _WELL_FORMED: Final = re.compile(r"[1-9][0-9]*")
 
@@ -16,7 +16,7 @@ class ResourceVersionError(ValueError):
     """A resource version is not comparable."""
 
 
-def compare(a: str, b: str) -> int:
+def compare_versions(a: str, b: str) -> int:
     """-1, 0 or 1 if `a` is older than, equal to, or newer than `b`. Both must belong to the same resource.
 
     Raises:
@@ -37,4 +37,4 @@ def newer(a: str, b: str) -> bool:
     Raises:
         ResourceVersionError: one of them is not comparable.
     """
-    return compare(a, b) > 0
+    return compare_versions(a, b) > 0

@@ -8,8 +8,9 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any, Final, TextIO
 
-from gpuruntime.aio.collector import collect_rarely
-from gpuruntime.control import LogFormat, log_format
+from gpuruntime.aio import collect_rarely
+from gpuruntime.control import LogFormat
+from gpuruntime.control import configure_logging as configure_library_logging
 from gpuruntime.service.log_context import RequestFields
 
 __all__ = ["configure_logging", "raise_open_files", "run_process"]
@@ -26,7 +27,7 @@ def configure_logging(
     format: LogFormat = "auto",  # noqa: A002 - what logging itself calls it
 ) -> None:
     """Log to `stream`, by default standard error. Lines of a request carry its request id."""
-    log_format.configure_logging(stream, level=level, format=format, filters=[RequestFields()])
+    configure_library_logging(stream, level=level, format=format, filters=[RequestFields()])
 
 
 def run_process(process: Coroutine[Any, Any, None]) -> None:

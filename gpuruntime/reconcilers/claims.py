@@ -15,6 +15,7 @@ from typing import Final
 
 from attrs import field, frozen
 
+from gpuruntime.aio import seconds_since_boot
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.api.operation import Operation
@@ -31,7 +32,6 @@ from gpuruntime.control import (
     allow,
     allow_events,
 )
-from gpuruntime.control.leadership.fence import seconds_since_boot
 from gpuruntime.desired.provenance import Claim, claim_of, provenance_of
 from gpuruntime.kube import Client, InvalidError, NotFoundError
 from gpuruntime.meta import ObjectKey

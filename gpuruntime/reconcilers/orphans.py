@@ -15,8 +15,7 @@ from prometheus_client.registry import Collector
 
 from gpuruntime.api.names import GROUP
 from gpuruntime.control import OwnershipAnnotations
-from gpuruntime.kube import Client, NotFoundError, metadata_only
-from gpuruntime.kube.forms import form_of
+from gpuruntime.kube import Client, NotFoundError, form_of, metadata_only
 from gpuruntime.meta import DynamicObject, ResourceKind, TypedObject
 
 __all__ = ["OWNERSHIP", "OrphanCollector", "OrphanRemoval"]

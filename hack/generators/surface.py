@@ -19,8 +19,12 @@ _BUILTIN = tuple(
     for path in sorted((ROOT / "gpuruntime" / "kube" / "builtin").glob("[a-z]*.py"))
 )
 MODULES = (
+    "gpuruntime.aio",
     "gpuruntime.control",
     "gpuruntime.control.definitions",
+    "gpuruntime.control.leadership",
+    "gpuruntime.control.metrics",
+    "gpuruntime.control.serving",
     "gpuruntime.kube",
     *_BUILTIN,
     "gpuruntime.meta",

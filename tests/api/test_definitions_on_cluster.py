@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.operation import Operation
 from gpuruntime.api.stockpool import StockPool
+from gpuruntime.control.definitions.custom_resource import definition
 from gpuruntime.control.definitions.defaulting import completed
-from gpuruntime.control.definitions.definition import definition
 from gpuruntime.control.definitions.schema import schema_of
 from gpuruntime.control.definitions.validation import violations
 from gpuruntime.meta import TypedObject, decode, encode

@@ -2,8 +2,8 @@
 golden/<case>.pool.yaml is golden/<case>.stock.yaml.
 
 After an intended change, `python -m pytest tests/desired --update-golden` rewrites them. A change inside a pod template
-restarts no running pod, see `gpuruntime.desired.units.pinning`; a change of `rendered-for` restarts all of them, and a change
-of `pool-revision` replaces all stock.
+restarts no running pod, see `gpuruntime.desired.units.pinning`; a change of `rendered-for` restarts all of them, and a
+change of `pool-revision` replaces all stock.
 """
 
 from pathlib import Path

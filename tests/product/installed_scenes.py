@@ -12,7 +12,7 @@ from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.namespaces import INSTANCE_NAMESPACE, STOCK_NAMESPACE, SYSTEM_NAMESPACE
 from gpuruntime.api.stockpool import StockPool
 from gpuruntime.control import Informer, wait_for
-from gpuruntime.control.informers.waiting import Predicate
+from gpuruntime.control.informers.waiting import WaitCondition
 from gpuruntime.control.manager import Manager
 from gpuruntime.control.serving.site import HttpAddress
 from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
@@ -99,7 +99,7 @@ class Shop:
             is_new = pool is not None and pool.status.observed_generation == pool.metadata.generation
             return is_new and ready is not None and ready.reason == reason
 
-        expected: Predicate[StockPool] = Predicate(f"is {reason}", holds)
+        expected: WaitCondition[StockPool] = WaitCondition(f"is {reason}", holds)
         found = await wait_for(self.pools, ObjectKey(namespace, name), expected, within=60)
         assert found is not None
         return found

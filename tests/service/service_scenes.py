@@ -14,7 +14,7 @@ from gpuruntime.api.operation import Operation, operation_name
 from gpuruntime.api.stockpool import StockPool, StockPoolSpec
 from gpuruntime.control import Cache, Controller, Informer, Manager, ManagerOptions, Store, wait_for
 from gpuruntime.control.informers.consistent_read import has_reached
-from gpuruntime.control.informers.waiting import Predicate
+from gpuruntime.control.informers.waiting import WaitCondition
 from gpuruntime.control.permissions.offline_credentials import OFFLINE_CREDENTIALS
 from gpuruntime.desired.pools.units import is_ready_stock
 from gpuruntime.desired.rendering import Rendering
@@ -130,7 +130,7 @@ class ServiceWorld:
                     return False
                 return ready.reason == reason and words in (ready.message or "")
 
-            expected: Predicate[StockPool] = Predicate(f"is {reason} ({words})", holds)
+            expected: WaitCondition[StockPool] = WaitCondition(f"is {reason} ({words})", holds)
             found = await wait_for(pools, ObjectKey(namespace or self.stock, name), expected, within=60)
         assert found is not None
         return found
@@ -149,7 +149,9 @@ class ServiceWorld:
     async def ended(self, product: Product, operation_id: str) -> Operation:
         """The Operation of an operationID, once it has ended."""
         informer = watch_operations(product.manager.cache, self.active)
-        over: Predicate[Operation] = Predicate("it has ended", lambda found: found is not None and has_ended(found))
+        over: WaitCondition[Operation] = WaitCondition(
+            "it has ended", lambda found: found is not None and has_ended(found)
+        )
         found = await wait_for(informer, ObjectKey(self.active, operation_name(operation_id)), over, within=60)
         assert found is not None
         return found

@@ -16,9 +16,7 @@ All responses are JSON, errors included. Send a body with `curl --json '{"key": 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Hashable
 from http import HTTPStatus
-from ipaddress import ip_address
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import orjson
 from aiohttp import web
@@ -30,31 +28,15 @@ from gpuruntime.control.debug.views import InspectedController, informer_page, k
 from gpuruntime.control.informers.cache import Cache
 from gpuruntime.control.queueing.key_sample import KeySample
 from gpuruntime.control.queueing.workqueue import WorkQueue
+from gpuruntime.control.serving.loopback import loopback_only
 
-__all__ = ["Authorize", "debug_application", "loopback_only"]
+__all__ = ["Authorize", "debug_application"]
 
 _JSON: Final = "application/json"
 _PAGES: Final = ("queues", "informers", "tasks")
 _KEYS_SHOWN: Final = 500
 
 Authorize = Callable[[web.Request], Awaitable[bool]]
-
-
-async def loopback_only(request: web.Request) -> bool:
-    """Authorizes requests over the loopback interface whose Host header is localhost or a loopback address.
-
-    The Host check defends against DNS rebinding: a web page can point its own domain name to 127.0.0.1 and make a
-    browser on this machine send requests.
-
-    Caveats:
-        Requests through a proxy on this machine are authorized, too.
-    """
-    try:
-        host = urlsplit(f"//{request.headers.get('Host', '')}").hostname or ""
-    except ValueError:
-        return False
-    # `remote` is the peer of the connection; headers cannot change it.
-    return _is_loopback(request.remote or "") and (host == "localhost" or _is_loopback(host))
 
 
 def debug_application(
@@ -181,12 +163,3 @@ async def _page(build: Callable[[], Any]) -> web.Response:
 
 def _error(status: HTTPStatus, message: str) -> web.Response:
     return web.Response(status=status, body=orjson.dumps({"error": message}), content_type=_JSON)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return False
-    mapped = getattr(address, "ipv4_mapped", None)
-    return (mapped or address).is_loopback

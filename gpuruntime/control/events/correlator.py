@@ -7,9 +7,9 @@ from typing import Final
 
 from attrs import evolve
 
+from gpuruntime.aio.lru import LRU
 from gpuruntime.control.events.series import EventKey, Occurrence, Series, event_name, truncate_note
 from gpuruntime.control.events.spam_filter import Aggregator, SpamFilter, aggregated
-from gpuruntime.control.lru import LRU
 from gpuruntime.kube.builtin.events import ObjectReference
 
 __all__ = ["DropCause", "EventCorrelator", "EventCounters"]

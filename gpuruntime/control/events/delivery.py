@@ -8,9 +8,9 @@ from datetime import datetime
 from random import Random
 from typing import Any, Final, Protocol
 
+from gpuruntime.aio.lru import LRU
 from gpuruntime.control.events.correlator import DropCause, EventCorrelator, EventCounters
 from gpuruntime.control.events.series import Series, Tally
-from gpuruntime.control.lru import LRU
 from gpuruntime.kube.builtin.events import Event
 from gpuruntime.kube.errors import (
     AlreadyExistsError,

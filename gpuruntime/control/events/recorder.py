@@ -18,10 +18,10 @@ from datetime import UTC, datetime
 from random import Random
 from typing import Final
 
+from gpuruntime.aio.lru import LRU
 from gpuruntime.control.events.correlator import DropCause, EventCorrelator, EventCounters
 from gpuruntime.control.events.delivery import EventDelivery, EventWriter
 from gpuruntime.control.events.series import EventType, Occurrence, truncate
-from gpuruntime.control.lru import LRU
 from gpuruntime.kube.builtin.events import ObjectReference
 from gpuruntime.meta import KubeObject, is_dns_subdomain
 

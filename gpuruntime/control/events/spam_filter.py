@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Final
 
-from gpuruntime.control.lru import LRU
+from gpuruntime.aio.lru import LRU
 
 __all__ = ["Aggregator", "SpamFilter", "aggregated"]
 

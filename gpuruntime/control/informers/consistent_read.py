@@ -13,7 +13,7 @@ from gpuruntime.control.informers.store import Store
 from gpuruntime.kube.transport.middleware import Wire
 from gpuruntime.kube.transport.request import Request
 from gpuruntime.meta.identity import ObjectKey
-from gpuruntime.meta.resource_version import ResourceVersionError, compare
+from gpuruntime.meta.resource_version import ResourceVersionError, compare_versions
 
 __all__ = ["has_reached", "not_older", "wait_for_consistent_read"]
 
@@ -96,6 +96,6 @@ def has_reached(store: Store[Any], key: ObjectKey, version: str) -> bool:
 def not_older(version: str, than: str) -> bool:
     """Whether a version is the same or newer; False if the two cannot be compared."""
     try:
-        return version == than or compare(version, than) >= 0
+        return version == than or compare_versions(version, than) >= 0
     except ResourceVersionError:
         return False

@@ -27,7 +27,7 @@ from gpuruntime.kube.watch_events import WatchEvent
 from gpuruntime.meta.decode_errors import DecodeError
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.label_selectors import Selector, parse_selector
-from gpuruntime.meta.resource_version import ResourceVersionError, compare
+from gpuruntime.meta.resource_version import ResourceVersionError, compare_versions
 
 __all__ = ["Listing", "QuarantinedError", "Store", "StoreWriter", "reading_controller"]
 
@@ -94,7 +94,7 @@ class Store(Generic[T]):
         try:
             oldest = versions[0]
             for version in versions[1:]:
-                if compare(version, oldest) < 0:
+                if compare_versions(version, oldest) < 0:
                     oldest = version
         except ResourceVersionError:
             return ""

@@ -13,7 +13,7 @@ from gpuruntime.meta.dynamic import DynamicObject
 from gpuruntime.meta.identity import ObjectKey
 from gpuruntime.meta.objects import KubeObject
 
-__all__ = ["Predicate", "WaitTimeoutError", "condition_true", "deleted", "wait_for"]
+__all__ = ["WaitCondition", "WaitTimeoutError", "condition_true", "deleted", "wait_for"]
 
 K = TypeVar("K", bound=KubeObject)
 
@@ -23,26 +23,26 @@ class WaitTimeoutError(TimeoutError):
 
 
 @frozen
-class Predicate(Generic[K]):
+class WaitCondition(Generic[K]):
     """A condition on an object, or on None if there is none; `text` is for messages."""
 
     text: str
     holds: Callable[[K | None], bool]
 
-    def and_(self, other: "Predicate[K]") -> "Predicate[K]":
-        return Predicate(f"({self} and {other})", lambda obj: self.holds(obj) and other.holds(obj))
+    def and_(self, other: "WaitCondition[K]") -> "WaitCondition[K]":
+        return WaitCondition(f"({self} and {other})", lambda obj: self.holds(obj) and other.holds(obj))
 
-    def or_(self, other: "Predicate[K]") -> "Predicate[K]":
-        return Predicate(f"({self} or {other})", lambda obj: self.holds(obj) or other.holds(obj))
+    def or_(self, other: "WaitCondition[K]") -> "WaitCondition[K]":
+        return WaitCondition(f"({self} or {other})", lambda obj: self.holds(obj) or other.holds(obj))
 
-    def not_(self) -> "Predicate[K]":
-        return Predicate(f"not {self}", lambda obj: not self.holds(obj))
+    def not_(self) -> "WaitCondition[K]":
+        return WaitCondition(f"not {self}", lambda obj: not self.holds(obj))
 
     def __str__(self) -> str:
         return self.text
 
 
-def condition_true(type_: str) -> Predicate[Any]:
+def condition_true(type_: str) -> WaitCondition[Any]:
     """The object exists and has a condition of this type that is "True" and not of an older generation."""
 
     def holds(obj: KubeObject | None) -> bool:
@@ -51,16 +51,16 @@ def condition_true(type_: str) -> Predicate[Any]:
             return False
         return found.observed_generation is None or found.observed_generation >= obj.metadata.generation
 
-    return Predicate(f"condition {type_} is True", holds)
+    return WaitCondition(f"condition {type_} is True", holds)
 
 
-def deleted(uid: str) -> Predicate[Any]:
+def deleted(uid: str) -> WaitCondition[Any]:
     """The object with this UID is gone; a new object of the same name does not count."""
-    return Predicate(f"the object with uid {uid} is gone", lambda obj: obj is None or obj.metadata.uid != uid)
+    return WaitCondition(f"the object with uid {uid} is gone", lambda obj: obj is None or obj.metadata.uid != uid)
 
 
 async def wait_for(
-    informer: Informer[K], key: ObjectKey, predicate: Predicate[K] | Callable[[K], object], *, within: float
+    informer: Informer[K], key: ObjectKey, predicate: WaitCondition[K] | Callable[[K], object], *, within: float
 ) -> K | None:
     """The object in the first state for which the predicate holds, None if that is its absence.
 
@@ -76,7 +76,7 @@ async def wait_for(
         Exception: what the predicate raises.
     """
     outcome: asyncio.Future[K | None] = asyncio.get_running_loop().create_future()
-    question = predicate if isinstance(predicate, Predicate) else _question(predicate)
+    question = predicate if isinstance(predicate, WaitCondition) else _question(predicate)
 
     def handle(change: Change[K]) -> None:
         if outcome.done():
@@ -106,12 +106,12 @@ async def wait_for(
         raise WaitTimeoutError(_late(informer, key, question, within)) from None
 
 
-def _question(function: Callable[[K], object]) -> Predicate[K]:
+def _question(function: Callable[[K], object]) -> WaitCondition[K]:
     name = getattr(function, "__qualname__", repr(function))
-    return Predicate(f"{name} holds", lambda obj: obj is not None and bool(function(obj)))
+    return WaitCondition(f"{name} holds", lambda obj: obj is not None and bool(function(obj)))
 
 
-def _late(informer: Informer[K], key: ObjectKey, predicate: Predicate[K], within: float) -> str:
+def _late(informer: Informer[K], key: ObjectKey, predicate: WaitCondition[K], within: float) -> str:
     kind = informer.scope.storage.kind.kind
     if not informer.has_synced:
         seen = "the informer has not synced yet"

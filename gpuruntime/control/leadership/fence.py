@@ -6,25 +6,17 @@ no more. Its own clock tells it: no write begins after the deadline, and one tha
 
 import asyncio
 import math
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+from gpuruntime.aio.clock import seconds_since_boot
 from gpuruntime.kube.errors import NotSentError
 
-__all__ = ["Fence", "NotLeaderError", "seconds_since_boot"]
+__all__ = ["Fence", "NotLeaderError"]
 
 
 class NotLeaderError(NotSentError):
     """This process does not lead, or ceased to lead before the write was done. Another replica does the work."""
-
-
-def seconds_since_boot() -> float:
-    """A clock that never goes back and, where the platform has such a clock, runs on while the machine is suspended."""
-    # Python's monotonic clock stands still during a suspend on Linux: a laptop, or a migrated virtual machine, would
-    # wake up and believe that it still leads.
-    boot = getattr(time, "CLOCK_BOOTTIME", None)
-    return time.monotonic() if boot is None else time.clock_gettime(boot)
 
 
 class Fence:

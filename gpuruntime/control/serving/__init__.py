@@ -1,1 +1,9 @@
-"""HTTP servers in the manager's loop, with limits on connections, and graceful shutdown."""
+"""The HTTP server in the manager's loop: listener, connections, limits.
+
+`ERROR_RESPONSE` and `loopback_only` are public, for applications that `manager.serve` serves.
+"""
+
+from gpuruntime.control.serving.bad_requests import ERROR_RESPONSE
+from gpuruntime.control.serving.loopback import loopback_only
+
+__all__ = ["ERROR_RESPONSE", "loopback_only"]

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from attrs import define, field, frozen
 
-from gpuruntime.control.lru import LRU
+from gpuruntime.aio.lru import LRU
 from gpuruntime.control.writing.desired_state import OwnershipAnnotations, desired_body
 from gpuruntime.meta.dynamic import DynamicObject
 from gpuruntime.meta.identity import ObjectKey, ResourceKind

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 from attrs import define, field, frozen
 
-from gpuruntime.control.lru import LRU
+from gpuruntime.aio.lru import LRU
 from gpuruntime.control.option_checks import above_zero, at_least_one
 from gpuruntime.control.writing.comparison import differences
 from gpuruntime.control.writing.managed_fields import last_manager_of, last_writer, managers_of

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from gpuruntime.control.lru import LRU
+from gpuruntime.aio.lru import LRU
 from gpuruntime.meta.identity import ResourceKind
 
 __all__ = ["KnownRewrites", "Rewrite", "rewrites"]

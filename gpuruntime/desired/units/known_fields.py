@@ -5,8 +5,7 @@ from typing import Any
 
 from attrs import fields
 
-from gpuruntime.meta import Struct, thaw
-from gpuruntime.meta.structs import default_of, wire_name
+from gpuruntime.meta import Struct, default_of, thaw, wire_name
 
 __all__ = ["known_fields"]
 

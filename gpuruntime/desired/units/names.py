@@ -4,8 +4,7 @@ from hashlib import sha256
 from typing import Final
 
 from gpuruntime.api.names import APP_LABEL, APP_NAME, MANAGED_BY, MANAGED_BY_LABEL, UNIT_LABEL, label_value
-from gpuruntime.meta import FrozenDict
-from gpuruntime.meta.names import LABEL_LIMIT
+from gpuruntime.meta import LABEL_LIMIT, FrozenDict
 
 __all__ = ["CHILD_PREFIX", "child_name", "unit_labels", "unit_selector"]
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 import attrs
 from attrs import frozen
 
-from gpuruntime.meta.structs import wire_name
+from gpuruntime.meta import wire_name
 from gpuruntime.processes.config.notations import Notation
 
 __all__ = ["Fault", "Key", "KeyText", "Section", "key", "keys", "layout", "section", "value_at"]

@@ -9,7 +9,7 @@ from typing import Any, Final, Generic, TypeVar
 import attrs
 from attrs import field, frozen
 
-from gpuruntime.meta.structs import wire_name
+from gpuruntime.meta import wire_name
 from gpuruntime.processes.config.keys import Key, Section, layout, value_at
 from gpuruntime.processes.config.notations import NotationError
 from gpuruntime.processes.config.yaml_file import Problem, YamlFile

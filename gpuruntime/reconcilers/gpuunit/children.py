@@ -5,8 +5,7 @@ from typing import Any, Final
 
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.names import OWNER, OWNER_UID
-from gpuruntime.control import Change, Index, Storage, eager
-from gpuruntime.control.informers.storage import trim_metadata
+from gpuruntime.control import Change, Index, Storage, eager, trim_metadata
 from gpuruntime.desired.units.names import CHILD_PREFIX, child_name
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.builtin.core import Service

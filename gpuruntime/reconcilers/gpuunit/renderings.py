@@ -4,9 +4,9 @@ from typing import Final
 
 from attrs import define, field, frozen
 
+from gpuruntime.aio import LRU
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.names import RENDER_ON, RENDERED_DIGEST, RENDERED_FOR, RENDERED_TEMPLATE
-from gpuruntime.control.lru import LRU
 from gpuruntime.desired.problems import Problem
 from gpuruntime.desired.rendering import Rendering
 from gpuruntime.desired.units.deployment import unit_deployment

@@ -7,10 +7,10 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from gpuruntime.aio import LRU
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitStatus, UnitStages
 from gpuruntime.api.namespaces import Role
-from gpuruntime.control.histogram import Histogram
-from gpuruntime.control.lru import LRU
+from gpuruntime.control.metrics import Histogram
 from gpuruntime.meta import ObjectKey, parse_timestamp
 
 __all__ = ["STAGE_BUCKETS", "StageCollector", "StageTimes"]

@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 
 from attrs import evolve, frozen
 
-from gpuruntime.control.lru import LRU
+from gpuruntime.aio import LRU
 from gpuruntime.meta import Struct, format_seconds
 from gpuruntime.service.compat.machines import (
     ALLOCATED,

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from gpuruntime.control.leadership.fence import seconds_since_boot
+from gpuruntime.aio import seconds_since_boot
 from gpuruntime.kube import Client, NotFoundError, StatusError
 from gpuruntime.kube.builtin.core import Namespace
 from gpuruntime.service.errors import NamespaceGoneError

@@ -6,8 +6,7 @@ from typing import Any, Final
 
 from attrs import fields
 
-from gpuruntime.meta import FrozenDict, Struct
-from gpuruntime.meta.structs import MASK, is_sensitive, wire_name
+from gpuruntime.meta import MASK, FrozenDict, Struct, is_sensitive, wire_name
 
 __all__ = ["redacted", "secret_texts"]
 

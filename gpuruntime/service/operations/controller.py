@@ -10,8 +10,7 @@ from attrs import field, frozen
 
 from gpuruntime.api.operation import Operation
 from gpuruntime.control import Result, Store
-from gpuruntime.kube import Client, ConflictError, NotFoundError
-from gpuruntime.kube.transport.server_time import ServerTime
+from gpuruntime.kube import Client, ConflictError, NotFoundError, ServerTime
 from gpuruntime.meta import ObjectKey, parse_timestamp
 from gpuruntime.service.log_context import logged_for
 from gpuruntime.service.operations.lease import drop_request

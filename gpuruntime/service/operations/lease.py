@@ -12,10 +12,10 @@ from typing import Final, TypeVar
 
 from attrs import field, frozen
 
+from gpuruntime.aio import seconds_since_boot
 from gpuruntime.api.operation import Operation, OperationFailure, OperationProgress, OperationResult, OperationStatus
 from gpuruntime.control import write_status
-from gpuruntime.control.leadership.fence import Fence, seconds_since_boot
-from gpuruntime.control.leadership.fenced_transport import FencedTransport
+from gpuruntime.control.leadership import Fence, FencedTransport
 from gpuruntime.kube import Client, ConflictError, KubeError, MergePatch, NotFoundError, Transport
 from gpuruntime.meta import DecodeError, Struct, TypedObject, decode, thaw
 from gpuruntime.service.errors import UNREADABLE_REQUEST, OperationFailedError

@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 
 from gpuruntime.api.operation import FAILED, PENDING, RUNNING, SUCCEEDED, Operation
 from gpuruntime.control import Store
-from gpuruntime.control.histogram import REQUEST_BUCKETS, Histogram
+from gpuruntime.control.metrics import REQUEST_BUCKETS, Histogram
 from gpuruntime.meta import parse_timestamp
 from gpuruntime.service.operations.record import has_ended
 

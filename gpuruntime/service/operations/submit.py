@@ -20,9 +20,9 @@ from typing import Any, Final
 
 from attrs import evolve, field, frozen
 
+from gpuruntime.aio import seconds_since_boot
 from gpuruntime.api.operation import FAILED, SUCCEEDED, Operation, OperationResult, operation_name
 from gpuruntime.control import Informer, write_status
-from gpuruntime.control.leadership.fence import seconds_since_boot
 from gpuruntime.kube import AlreadyExistsError, Client, ConflictError, NotFoundError, Transport
 from gpuruntime.meta import ObjectKey, Struct, TypedObject
 from gpuruntime.service.errors import NotFinishedError, NotRunningError, OperationConflictError, OperationFailedError

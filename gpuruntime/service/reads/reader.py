@@ -15,11 +15,9 @@ from typing import Final, Generic, TypeVar
 
 from attrs import frozen
 
-from gpuruntime.control import Informer, Store, WaitTimeoutError, deleted, wait_for
-from gpuruntime.control.informers.consistent_read import has_reached
+from gpuruntime.control import Informer, Store, WaitTimeoutError, deleted, has_reached, wait_for
 from gpuruntime.kube import Client, KubeError, NotFoundError
-from gpuruntime.meta import ObjectKey, ResourceVersionError, TypedObject, is_dns_subdomain
-from gpuruntime.meta.resource_version import compare
+from gpuruntime.meta import ObjectKey, ResourceVersionError, TypedObject, compare_versions, is_dns_subdomain
 from gpuruntime.service.errors import NotRunningError, ObjectNotFoundError
 
 __all__ = [
@@ -62,7 +60,7 @@ class ReadPage(Generic[K]):
 def is_at_least(version: str, wanted: str) -> bool:
     """Whether a version is the wanted one or newer; false if the two cannot be compared."""
     try:
-        return compare(version, wanted) >= 0
+        return compare_versions(version, wanted) >= 0
     except ResourceVersionError:
         return False
 

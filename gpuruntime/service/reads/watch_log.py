@@ -12,7 +12,7 @@ from typing import Final, Generic, TypeVar
 
 from attrs import frozen
 
-from gpuruntime.aio.turns import Turns
+from gpuruntime.aio import Turns
 from gpuruntime.control import Change, Informer
 from gpuruntime.meta import TypedObject
 from gpuruntime.service.errors import NotRunningError

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from gpuruntime.control.histogram import REQUEST_BUCKETS, Histogram
+from gpuruntime.control.metrics import REQUEST_BUCKETS, Histogram
 
 __all__ = ["ClaimCollector", "ClaimCounters", "ClaimOutcome"]
 

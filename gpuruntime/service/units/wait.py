@@ -4,16 +4,14 @@ from attrs import frozen
 
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.reasons import READY_CONDITION
-from gpuruntime.control import WaitTimeoutError, condition_true, wait_for
-from gpuruntime.control.informers.consistent_read import has_reached
-from gpuruntime.control.informers.waiting import Predicate
+from gpuruntime.control import WaitCondition, WaitTimeoutError, condition_true, has_reached, wait_for
 from gpuruntime.meta import ObjectKey
 from gpuruntime.service.errors import ObjectNotFoundError
 from gpuruntime.service.reads.reader import ReadResult, Reads, is_at_least
 
 __all__ = ["DeletionResult", "ReadyResult", "UnitWaiter"]
 
-_READY: Predicate[GPUUnit] = condition_true(READY_CONDITION)
+_READY: WaitCondition[GPUUnit] = condition_true(READY_CONDITION)
 
 
 @frozen
@@ -53,7 +51,7 @@ class UnitWaiter:
                 return has_reached(store, key, version)
             return is_at_least(unit.metadata.resource_version, version) and _READY.holds(unit)
 
-        predicate: Predicate[GPUUnit] = Predicate("it is ready, or deleted", holds)
+        predicate: WaitCondition[GPUUnit] = WaitCondition("it is ready, or deleted", holds)
         try:
             found = await wait_for(self.reads.informer, key, predicate, within=within)
         except WaitTimeoutError:

@@ -14,7 +14,7 @@ from aiohttp import web
 from multidict import CIMultiDictProxy
 
 from gpuruntime.control import HttpAddress
-from gpuruntime.control.debug.pages import loopback_only
+from gpuruntime.control.serving import loopback_only
 from gpuruntime.web.auth.scopes import Authenticator
 from gpuruntime.web.server.errors import CODES, ApiError
 from gpuruntime.web.server.route import Caller, Scope

@@ -9,8 +9,7 @@ from typing import Final
 
 from attrs import field, frozen
 
-from gpuruntime.aio.singleflight import Singleflight
-from gpuruntime.control.lru import LRU
+from gpuruntime.aio import LRU, Singleflight
 from gpuruntime.kube import Client, KubeError, UnavailableError
 from gpuruntime.kube.builtin.authentication import TokenReview, TokenReviewSpec, UserInfo
 from gpuruntime.web.auth.scopes import Grants

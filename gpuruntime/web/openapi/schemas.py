@@ -11,7 +11,7 @@ from typing import Any, Final
 import orjson
 from attrs import evolve, frozen
 
-from gpuruntime.control.definitions.schema import TYPE, schema_of
+from gpuruntime.control.definitions import TYPE, schema_of
 from gpuruntime.meta import EMPTY, Struct
 
 __all__ = ["Components", "query_schema"]

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 from attrs import field, frozen
 
-from gpuruntime.aio.singleflight import Singleflight
+from gpuruntime.aio import Singleflight
 from gpuruntime.kube import KubeError
 from gpuruntime.meta import Format, Struct, format_seconds, wire
 from gpuruntime.service.reads.inventory import GpuTotal, InventorySnapshot

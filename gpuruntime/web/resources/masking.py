@@ -8,8 +8,7 @@ from typing import Any, TypeVar
 
 from attrs import evolve, fields
 
-from gpuruntime.meta import EMPTY, FrozenDict, Struct
-from gpuruntime.meta.structs import MASK, is_sensitive
+from gpuruntime.meta import EMPTY, MASK, FrozenDict, Struct, is_sensitive
 from gpuruntime.service.errors import InvalidRequestError
 from gpuruntime.service.objects.redaction import redacted, secret_texts
 from gpuruntime.web.resources.object_models import ObjectView

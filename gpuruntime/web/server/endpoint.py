@@ -14,7 +14,7 @@ from aiohttp import web
 from attrs import frozen
 from multidict import MultiDict
 
-from gpuruntime.control.serving.bad_requests import ERROR_RESPONSE
+from gpuruntime.control.serving import ERROR_RESPONSE
 from gpuruntime.meta import EMPTY
 from gpuruntime.service.log_context import current_operation_id, current_request_id
 from gpuruntime.web.auth.access_control import AccessControl, require

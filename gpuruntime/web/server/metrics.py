@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from gpuruntime.control.histogram import REQUEST_BUCKETS, Histogram
+from gpuruntime.control.metrics import REQUEST_BUCKETS, Histogram
 
 __all__ = ["REQUEST_METRICS", "RequestMetrics", "RequestMetricsCollector", "instrument"]
 

@@ -10,10 +10,11 @@ from aiohttp.test_utils import make_mocked_request
 from prometheus_client import CollectorRegistry
 
 from gpuruntime.control.controllers.reconcile import Cause
-from gpuruntime.control.debug.pages import Authorize, debug_application, loopback_only
+from gpuruntime.control.debug.pages import Authorize, debug_application
 from gpuruntime.control.health.checks import HealthChecks
 from gpuruntime.control.health.probes import build_application
 from gpuruntime.control.queueing.workqueue import WorkQueue
+from gpuruntime.control.serving.loopback import loopback_only
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.meta.identity import ObjectKey
 from tests.control.operator_scenes import Inspected, browsing, scripted_cache

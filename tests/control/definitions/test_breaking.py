@@ -6,7 +6,7 @@ import pytest
 from attrs import frozen
 
 from gpuruntime.control.definitions.breaking import breaking_changes
-from gpuruntime.control.definitions.definition import definition
+from gpuruntime.control.definitions.custom_resource import definition
 from gpuruntime.meta import Definition, ResourceKind, Struct, TypedObject
 from tests.control.definitions.rich_kind import Widget
 

@@ -6,7 +6,7 @@ from attrs import frozen
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gpuruntime.control.definitions.definition import definition
+from gpuruntime.control.definitions.custom_resource import definition
 from gpuruntime.control.definitions.formats import FORMATS
 from gpuruntime.control.definitions.schema import schema_of
 from gpuruntime.control.definitions.validation import violations

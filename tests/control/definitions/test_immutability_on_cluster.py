@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from gpuruntime.control.definitions.definition import definition
+from gpuruntime.control.definitions.custom_resource import definition
 from gpuruntime.testing import ClusterAccess, RefusedError
 from tests.control.definitions.installed import Installed, installed
 from tests.control.definitions.rich_kind import Widget

@@ -6,7 +6,7 @@ from attrs import frozen
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from gpuruntime.control.definitions.definition import definition
+from gpuruntime.control.definitions.custom_resource import definition
 from gpuruntime.control.definitions.patterns import PatternError, compiled
 from gpuruntime.meta import Cel, Definition, Length, ResourceKind, Struct, TypedObject
 from gpuruntime.testing import ClusterAccess, RefusedError

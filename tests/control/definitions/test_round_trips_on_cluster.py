@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from gpuruntime.control.definitions.custom_resource import definition
 from gpuruntime.control.definitions.defaulting import completed
-from gpuruntime.control.definitions.definition import definition
 from gpuruntime.control.definitions.schema import schema_of
 from gpuruntime.meta import decode, encode
 from gpuruntime.testing import ClusterAccess

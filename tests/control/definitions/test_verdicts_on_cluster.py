@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from hypothesis import assume, event, given, settings
 
-from gpuruntime.control.definitions.definition import definition
+from gpuruntime.control.definitions.custom_resource import definition
 from gpuruntime.control.definitions.schema import schema_of
 from gpuruntime.control.definitions.validation import violations
 from gpuruntime.testing import ClusterAccess, RefusedError

@@ -11,7 +11,7 @@ from gpuruntime.control.informers.cache import Cache
 from gpuruntime.control.informers.informer import Informer
 from gpuruntime.control.informers.storage import compact
 from gpuruntime.control.informers.store import QuarantinedError
-from gpuruntime.control.informers.waiting import Predicate, WaitTimeoutError, condition_true, deleted, wait_for
+from gpuruntime.control.informers.waiting import WaitCondition, WaitTimeoutError, condition_true, deleted, wait_for
 from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.kube.builtin.volumes import PersistentVolumeClaim
@@ -57,8 +57,8 @@ def config(name: str, value: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"value": value}}
 
 
-def says(value: str) -> Predicate[ConfigMap]:
-    return Predicate(f"it says {value}", lambda obj: obj is not None and obj.data.get("value") == value)
+def says(value: str) -> WaitCondition[ConfigMap]:
+    return WaitCondition(f"it says {value}", lambda obj: obj is not None and obj.data.get("value") == value)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,9 @@ async def test_a_predicate_that_fails_fails_the_wait_and_not_the_informer(
 ) -> None:
     informer = cache.informer(ConfigMap, namespaces=[kube_namespace])
     await informer.synced()
-    broken: Predicate[ConfigMap] = Predicate("it is broken", lambda obj: obj is not None and bool(obj.data["nothing"]))
+    broken: WaitCondition[ConfigMap] = WaitCondition(
+        "it is broken", lambda obj: obj is not None and bool(obj.data["nothing"])
+    )
 
     waiting = asyncio.create_task(wait_for(informer, ObjectKey(kube_namespace, "x"), broken, within=PATIENCE))
     kube_cluster.admin().create(f"/api/v1/namespaces/{kube_namespace}/configmaps", config("x", "1"))

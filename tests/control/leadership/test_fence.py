@@ -4,7 +4,8 @@ import time
 import pytest
 from attrs import define
 
-from gpuruntime.control.leadership.fence import Fence, NotLeaderError, seconds_since_boot
+from gpuruntime.aio.clock import seconds_since_boot
+from gpuruntime.control.leadership.fence import Fence, NotLeaderError
 from gpuruntime.kube.errors import KubeError, UnavailableError
 from gpuruntime.testing.virtual_time import run_virtual
 

@@ -3,7 +3,7 @@ from typing import Annotated, Any, ClassVar
 import pytest
 from attrs import field, frozen
 
-from gpuruntime.control.definitions.definition import definition
+from gpuruntime.control.definitions.custom_resource import definition
 from gpuruntime.control.definitions.failures import DefinitionError
 from gpuruntime.kube.builtin.apiextensions import CustomResourceDefinition
 from gpuruntime.meta import Definition, Range, ResourceKind, Scale, Struct, TypedObject, decode, encode

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuruntime.control.lru import LRU
+from gpuruntime.aio.lru import LRU
 
 
 def test_the_least_recently_used_entry_is_evicted() -> None:
