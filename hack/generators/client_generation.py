@@ -29,8 +29,8 @@ class GeneratedClient:
     output: str
     """The output of the generator: one line if there are no warnings."""
 
-    def operations(self) -> set[str]:
-        """The names of the operations of the client, in snake case."""
+    def functions(self) -> set[str]:
+        """The names of the functions of the client, one per route, in snake case."""
         modules = (self.directory / PACKAGE / "api").glob("*/*.py")
         return {module.stem for module in modules if module.stem != "__init__"}
 

@@ -16,12 +16,12 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> GeneratedClient:
     return generate_client(DOCUMENT, tmp_path_factory.mktemp("generated"))
 
 
-def test_a_client_with_every_operation_is_generated_without_a_warning(client: GeneratedClient) -> None:
+def test_a_client_with_every_route_is_generated_without_a_warning(client: GeneratedClient) -> None:
     paths = orjson.loads(DOCUMENT.read_bytes())["paths"]
     named = {operation["operationId"] for methods in paths.values() for operation in methods.values()}
 
     assert re.fullmatch(r"Generating \S+\n", client.output), client.output
-    assert client.operations() == {snake_case(name) for name in named}
+    assert client.functions() == {snake_case(name) for name in named}
 
 
 def test_the_client_and_a_program_that_uses_it_pass_mypy_strict(client: GeneratedClient) -> None:
