@@ -71,7 +71,7 @@ class ControllerHost(Protocol):
 
 
 @frozen
-class Finalizer(Generic[T]):
+class _Finalizer(Generic[T]):
     """What must happen before an object may go."""
 
     name: str
@@ -140,7 +140,7 @@ class ControllerBuilder(Generic[T]):
         self._children: dict[ResourceKind, ChildKind] = {}
         self._sources: list[Source[ObjectKey]] = []
         self._declarations: list[Declaration] = []
-        self._finalizer: Finalizer[T] | None = None
+        self._finalizer: _Finalizer[T] | None = None
         self._resync_seconds = 0.0
         self._updates_status = self._records_events = False
         self.is_complete = False
@@ -154,7 +154,9 @@ class ControllerBuilder(Generic[T]):
             return
         self.name = name or kind_of(what).kind.lower()
         self._namespaces = what.scope.namespaces if isinstance(what, Informer) else tuple(namespaces)
-        self._primary = self._add(what, namespaces, labels, fields, indexes)
+        # Of a cluster-scoped kind, the namespaces are those of its children.
+        own = namespaces if isinstance(what, Informer) else None
+        self._primary = self._add(what, own, labels, fields, indexes)
         self._watch(self._primary, enqueue_object(), when)
 
     def owns(
@@ -178,8 +180,8 @@ class ControllerBuilder(Generic[T]):
         create, update and get, and with `deletes` delete, wherever the kind is watched.
 
         Raises:
-            ValueError: the controller has no kind of its own, a kind is declared in another form or scope already, or
-                is kept in a form that cannot be written.
+            ValueError: the controller has no kind of its own; a kind is owned twice, is declared in another form or
+                scope already, or is kept in a form that cannot be written.
         """
         primary = self._required("owns")
         for what in kinds:
@@ -187,6 +189,8 @@ class ControllerBuilder(Generic[T]):
             found_by = () if isinstance(what, Informer) else (by_controller(),)
             child = self._add(what, namespaces, labels, fields, [*indexes, *found_by])
             self._check_whole(child)
+            if child.kind in self._children:
+                raise ValueError(f"controller {self.name!r} owns {child.kind.kind} twice: name it in one .owns(...)")
             self._watch(child, trigger or enqueue_owner(primary.kind), when)
             self._children[child.kind] = ChildKind(mode, deletes)
             if permissions is None:
@@ -283,7 +287,7 @@ class ControllerBuilder(Generic[T]):
             raise ValueError(
                 f"controller {self.name!r} has the finalizer {self._finalizer.name!r} already: use one cleanup for both"
             )
-        self._finalizer = Finalizer(name, cleanup)
+        self._finalizer = _Finalizer(name, cleanup)
         self._declarations.append(allow_finalizers(primary.kind, namespaces=_namespaces_of(primary)))
         return self
 
@@ -466,7 +470,7 @@ class _OfObjects(Generic[T]):
     scope: ControllerScope
     store: Any
     function: Callable[[T, Context], Awaitable[Result]]
-    finalizer: Finalizer[T] | None
+    finalizer: _Finalizer[T] | None
 
     async def reconcile(self, key: ObjectKey, info: RunInfo) -> Result:
         obj = self.store.get(key)

@@ -156,6 +156,15 @@ def test_namespaces_hold_for_every_namespaced_kind_unless_it_has_its_own() -> No
     }
 
 
+def test_namespaces_of_a_cluster_scoped_controller_are_those_of_its_children() -> None:
+    manager = built(
+        lambda manager: manager.controller(Node, namespaces=["red"]).owns(ConfigMap).reconcile(untyped(reconcile))
+    )
+
+    scopes = {informer.scope.storage.kind.kind: informer.scope.namespaces for informer in manager.cache.informers}
+    assert scopes == {"Node": (), "ConfigMap": ("red",)}
+
+
 def test_the_name_and_the_options_are_those_given_or_follow_from_the_kind() -> None:
     async def story() -> list[Controller[ObjectKey]]:
         manager, options = make(), ControllerOptions(concurrency=4)
@@ -216,6 +225,10 @@ async def test_an_index_is_refused_when_the_cache_runs() -> None:
             ".owns needs whole objects; to watch only, use .watches(..., trigger=enqueue_owner(...))",
         ),
         (lambda m: m.controller(Widget).owns(projected(ConfigMap.KIND, str)), ".owns needs whole objects"),
+        (
+            lambda m: m.controller(Widget).owns(ConfigMap).owns(ConfigMap, deletes=True),
+            "controller 'widget' owns ConfigMap twice: name it in one .owns(...)",
+        ),
         (
             lambda m: m.controller(Widget).watches(Secret),
             "to read a kind without being triggered by it, use .reads",

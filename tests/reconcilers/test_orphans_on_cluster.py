@@ -29,7 +29,7 @@ SPECS: dict[str, dict[str, Any]] = {
 }
 OWNER_UID = "runtime.lokiwager.io/owner-uid"
 OWNER = "runtime.lokiwager.io/owner"
-NOBODY = "00000000-0000-0000-0000-000000000000"
+NO_OWNER = "00000000-0000-0000-0000-000000000000"
 
 
 @pytest.mark.parametrize("when", ["while no operator runs", "after the deletion", "while the operator runs"])
@@ -82,10 +82,10 @@ async def test_an_orphan_of_any_name_is_counted_and_removed(
 ) -> None:
     admin = world.access.admin()
     orphans = {
-        "unit-former": {OWNER_UID: NOBODY, OWNER: "gpuunits.runtime.lokiwager.io/former"},
-        "unit-nameless": {OWNER_UID: NOBODY},
-        "of-another-name": {OWNER_UID: NOBODY, OWNER: "gpuunits.runtime.lokiwager.io/former"},
-        "of-no-name": {OWNER_UID: NOBODY},
+        "unit-former": {OWNER_UID: NO_OWNER, OWNER: "gpuunits.runtime.lokiwager.io/former"},
+        "unit-nameless": {OWNER_UID: NO_OWNER},
+        "of-another-name": {OWNER_UID: NO_OWNER, OWNER: "gpuunits.runtime.lokiwager.io/former"},
+        "of-no-name": {OWNER_UID: NO_OWNER},
     }
     for name, annotations in orphans.items():
         for kind in PATHS:
@@ -114,7 +114,7 @@ async def test_what_a_former_unit_of_the_name_left_goes_before_the_next_one_make
     world: UnitWorld, kube_namespace: str
 ) -> None:
     admin = world.access.admin()
-    left = {OWNER_UID: NOBODY, OWNER: "gpuunits.runtime.lokiwager.io/demo"}
+    left = {OWNER_UID: NO_OWNER, OWNER: "gpuunits.runtime.lokiwager.io/demo"}
     former = {kind: make(admin, kind, ObjectKey(kube_namespace, "unit-demo"), annotations=left) for kind in PATHS}
     key = create_unit(admin, kube_namespace, "demo", template=TEMPLATE)
 
