@@ -1,4 +1,4 @@
-"""A shared run belongs to all who wait for it."""
+"""Concurrent callers share one run."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from gpuruntime.aio.singleflight import Singleflight
 
 
 class Work:
-    """Work that ends when it is told to, and counts its starts and cancellations."""
+    """Work that ends on request, and counts its starts and cancellations."""
 
     def __init__(self) -> None:
         self.starts = 0

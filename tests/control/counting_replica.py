@@ -29,14 +29,14 @@ _PACE = 0.02
 
 @define(eq=False)
 class Replica:
-    """`tell` hears of each term when its first count was accepted, and when it has ended."""
+    """`notify` is called for each term when its first count was accepted, and when it has ended."""
 
     identity: str
     namespace: str
     lease_transport: Transport
     fenced: FencedTransport
     fence: Fence
-    tell: Callable[[str], None]
+    notify: Callable[[str], None]
     changes: ChangeSignal
     rivals: list["Replica"] = field(factory=list)
     rivals_seen_leading: list[str] = field(factory=list)
@@ -58,14 +58,14 @@ class Replica:
     @classmethod
     @asynccontextmanager
     async def open(
-        cls, identity: str, namespace: str, kubeconfig: Path, tell: Callable[[str], None], changes: ChangeSignal
+        cls, identity: str, namespace: str, kubeconfig: Path, notify: Callable[[str], None], changes: ChangeSignal
     ) -> AsyncIterator[Self]:
         credentials, fence = from_kubeconfig(kubeconfig), Fence()
         async with (
             Transport(credentials, user_agent=f"{identity}-lease", retries=RetryPolicy.none()) as own,
             Transport(credentials, user_agent=f"{identity}-work") as shared,
         ):
-            yield cls(identity, namespace, own, FencedTransport(shared, fence), fence, tell, changes)
+            yield cls(identity, namespace, own, FencedTransport(shared, fence), fence, notify, changes)
 
     @asynccontextmanager
     async def standing(self) -> AsyncIterator[None]:
@@ -82,20 +82,20 @@ class Replica:
         self.rivals_seen_leading += [rival.identity for rival in self.rivals if rival.election.is_leader]
         self.terms.append(term)
         self.changes.announce()
-        told = self.counts
+        noted = self.counts
         try:
             while True:
                 await self._count()
-                if told == self.counts - 1:
-                    self.tell("counting")
+                if noted == self.counts - 1:
+                    self.notify("counting")
                 await asyncio.sleep(_PACE)
         finally:
             self.ends += 1
             self.changes.announce()
-            self.tell("ended")
+            self.notify("ended")
 
     async def has_led(self, terms: int = 1) -> None:
-        """Wait until it has begun so many terms."""
+        """Wait until it has begun this number of terms."""
         await self.changes.until(lambda: len(self.terms) >= terms)
 
     async def has_counted(self) -> None:
@@ -121,10 +121,10 @@ class Replica:
 
 
 async def main(identity: str, namespace: str, kubeconfig: str) -> None:
-    def tell(news: str) -> None:
+    def notify(news: str) -> None:
         print(news, flush=True)
 
-    async with Replica.open(identity, namespace, Path(kubeconfig), tell, ChangeSignal()) as replica:
+    async with Replica.open(identity, namespace, Path(kubeconfig), notify, ChangeSignal()) as replica:
         await replica.election.run(replica.lead)
 
 

@@ -1,4 +1,4 @@
-"""One Lease in memory, with the API server's optimistic locking, behind wires that fail as they are told."""
+"""One Lease in memory, with the API server's optimistic locking, behind wires with scripted failures."""
 
 import asyncio
 from collections.abc import Callable

@@ -89,7 +89,7 @@ class MapServer:
     def put(
         self, name: str, namespace: str = "a", labels: Mapping[str, str] | None = None, **fields: Any
     ) -> dict[str, Any]:
-        """Store a new state, as somebody else does: in a new object if there is none. Labels stay unless given."""
+        """Store a new state, as another client does: in a new object if there is none. Labels stay unless given."""
         key = ObjectKey(namespace, name)
         known = self._objects.get(key)
         version = self.version + 1
@@ -97,7 +97,7 @@ class MapServer:
         if labels is not None:
             metadata["labels"] = dict(labels)
         self._objects[key] = {**fields, "metadata": {**metadata, "resourceVersion": str(version)}}
-        self._tell(known, self._objects[key])
+        self._publish(known, self._objects[key])
         return self._objects[key]
 
     def remove(self, name: str, namespace: str = "a") -> dict[str, Any]:
@@ -105,7 +105,7 @@ class MapServer:
         key = ObjectKey(namespace, name)
         gone = self._existing(key)
         del self._objects[key]
-        return self._tell(gone, None)
+        return self._publish(gone, None)
 
     async def send(self, request: Request) -> Response:
         method, path, params, body = request.method, request.path, request.params, request.body
@@ -135,7 +135,7 @@ class MapServer:
             events.put_nowait(initial_events_end(str(self.version), kind="ConfigMap"))
         else:
             for before, after in self._history[int(wanted["resourceVersion"]) - _START :]:
-                _tell(scope, events, before, after)
+                _publish(scope, events, before, after)
         self._watches.append((scope, events))
         yield self._lines(events)
 
@@ -175,17 +175,17 @@ class MapServer:
     def _of(self, scope: Scope) -> list[dict[str, Any]]:
         return [obj for _, obj in sorted(self._objects.items()) if scope.has(obj)]
 
-    def _tell(self, before: dict[str, Any] | None, after: dict[str, Any] | None) -> dict[str, Any]:
-        """Tell of a change, which makes a version; gives the last state of the object, at that version."""
+    def _publish(self, before: dict[str, Any] | None, after: dict[str, Any] | None) -> dict[str, Any]:
+        """Publish a change at a new version; returns the last state of the object, at that version."""
         version = str(self.version + 1)
         last = before and {**before, "metadata": {**before["metadata"], "resourceVersion": version}}
         self._history.append((last, after))
         for scope, events in self._watches:
-            _tell(scope, events, last, after)
+            _publish(scope, events, last, after)
         return last or {}
 
 
-def _tell(
+def _publish(
     scope: Scope, events: asyncio.Queue[WatchEvent], before: dict[str, Any] | None, after: dict[str, Any] | None
 ) -> None:
     """A watch hears of objects that come into its scope, change there and leave it."""

@@ -1,4 +1,4 @@
-"""The verbs, against a real API server; the official client tells what is really there."""
+"""The verbs, against a real API server; the official client shows what is really stored."""
 
 from collections.abc import Iterator
 from typing import Any, assert_type
@@ -142,7 +142,7 @@ async def test_an_invalid_object_is_refused_with_the_fields_that_are_wrong(clien
     assert all(cause.message for cause in caught.value.causes)
 
 
-async def test_what_makes_no_sense_is_not_even_sent(client: Client) -> None:
+async def test_invalid_arguments_are_refused_before_anything_is_sent(client: Client) -> None:
     with pytest.raises(ValueError, match="expected a namespace"):
         await client.create(ConfigMap(metadata=ObjectMeta(name="a")))
     with pytest.raises(ValueError, match="expected a namespace"):
@@ -155,7 +155,7 @@ async def test_what_makes_no_sense_is_not_even_sent(client: Client) -> None:
         )
 
 
-async def test_a_dry_run_is_a_rehearsal_for_every_verb(
+async def test_a_dry_run_stores_nothing_for_any_verb(
     client: Client, kube_namespace: str, kube_cluster: ClusterAccess, kube_audit: AuditLog
 ) -> None:
     made = await client.create(config_map(kube_namespace, color="red"))

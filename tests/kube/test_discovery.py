@@ -208,7 +208,7 @@ def test_all_who_miss_a_kind_share_one_refresh_a_second(tokens: type["Tokens"]) 
     assert [start for path, start in server.asked if path == "/api"] == [0.0, 1.0, 2.0]
 
 
-async def test_a_failed_refresh_is_the_error_of_whoever_asked_and_not_remembered(
+async def test_a_failed_refresh_is_raised_to_its_callers_and_not_cached(
     serve: "Serve", transport_to: "TransportTo"
 ) -> None:
     failing = True

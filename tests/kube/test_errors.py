@@ -69,7 +69,7 @@ def test_the_answer_keeps_its_fields() -> None:
     assert str(error) == "PUT /x: 422 Invalid: no"
 
 
-def test_a_version_of_the_future_is_told_from_other_timeouts() -> None:
+def test_a_version_of_the_future_differs_from_other_timeouts() -> None:
     causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
 
     error = error_of(504, status(504, "Timeout", "Too large resource version: 9", causes=causes, retryAfterSeconds=1))

@@ -42,7 +42,7 @@ def client_of(serve: "Serve", transport_to: "TransportTo") -> Any:
     return connect
 
 
-async def test_a_list_follows_the_pages_and_tells_the_version_once(client_of: Any) -> None:
+async def test_a_list_follows_the_pages_and_sends_the_version_once(client_of: Any) -> None:
     server = Collection()
     client: Client = await client_of(server)
 

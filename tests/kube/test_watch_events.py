@@ -46,7 +46,7 @@ def test_a_line_of_five_megabytes_passes() -> None:
     assert found == [long]
 
 
-def test_an_event_tells_its_version() -> None:
+def test_an_event_has_its_version() -> None:
     event = parse_event(line("MODIFIED", name="x", resourceVersion="42"))
 
     assert event is not None

@@ -1,4 +1,4 @@
-"""Leader election over a Lease, with a fence around what a leader writes."""
+"""Leader election by a Lease, with a fence for the writes of the leader."""
 
 import asyncio
 import logging
@@ -10,7 +10,7 @@ from typing import Final
 
 from gpuruntime.control.leadership.election_terms import ElectionTiming, Term
 from gpuruntime.control.leadership.fence import Fence
-from gpuruntime.control.leadership.lease_hold import LeaseClient, LeaseHold
+from gpuruntime.control.leadership.lease_lock import LeaseClient, LeaseLock
 from gpuruntime.kube.errors import ConflictError, KubeError
 from gpuruntime.meta.decode_errors import DecodeError
 from gpuruntime.meta.timestamps import parse_timestamp
@@ -22,33 +22,33 @@ Lead = Callable[[Term], Awaitable[None]]
 _LOG = logging.getLogger(__name__)
 _CLIENT_GO: Final = ElectionTiming()
 _LONGEST_WAIT: Final = 1.2
-# Too short to wait for, and too short to get an answer in. Clocks may disagree by that much about when a sleep ends.
+# Too short to wait for, and too short for a response. Clocks may disagree by that much about when a sleep ends.
 _MOMENT: Final = 0.01
 _FAILURES: Final = (KubeError, DecodeError, TimeoutError)
 
 
 class LeaseElection:
-    """One candidate for a lease; the others may be candidates of client-go.
+    """One candidate for a lease; other candidates may be client-go's.
 
     Guarantees:
         - The fence is open from the start of the last successful renewal for `timing.renew` seconds, and no longer.
           Others wait for `timing.lease` seconds from when they saw that renewal. No clocks are compared.
         - When the lease is lost, or cannot be renewed in time, the fence is shut first, then `lead` is cancelled and
-          waited for; then the candidate stands again, like everybody else. Neither a fence that ran out nor a term that
-          was lost is ever resumed: each call of `lead` has a term with a higher number.
+          awaited; then this is a candidate again. Neither an expired fence nor a lost term is ever resumed: each call
+          of `lead` has a term with a higher number.
         - The lease is released only after `lead` has ended; until then it is renewed, also during a shutdown.
-        - No failure of the server or the wire ends `run`. No request outlives `timing.attempt`, and no renewal outlives
-          the fence.
-        - Whatever else the Lease holds stays as it is.
+        - No failure of the server or the network ends `run`. No request outlives `timing.attempt`, and no renewal
+          outlives the fence.
+        - All other fields of the Lease are preserved.
 
     Assumptions:
-        The client has connections of its own and tries nothing again, so that nothing else can hold renewals up:
-        `connect(..., retries=RetryPolicy.none())`. The fence is this election's own, and one `run` runs at a time.
-        With a `keeper` whose writes pass the fence, a renewal that was held up past the deadline is not sent, either.
+        The client has its own connections and does not retry, so that nothing else can delay renewals:
+        `connect(..., retries=RetryPolicy.none())`. The fence belongs to this election, and one `run` runs at a time.
+        With a `keeper` whose writes pass the fence, a renewal that was delayed past the deadline is not sent, either.
 
     Caveats:
-        An identity should be one process's own: one that finds its identity in a lease that it does not remember waits
-        until that lease has run out. A Lease object that somebody deletes protects its holder only from candidates
+        An identity must be unique to a process: a process that finds its identity in a lease that it did not acquire
+        waits until that lease has expired. A Lease object that is deleted protects its holder only from candidates
         that had seen it.
     """
 
@@ -66,14 +66,14 @@ class LeaseElection:
         keeper: LeaseClient | None = None,
     ) -> None:
         if not identity:
-            raise ValueError(f"election for lease {namespace}/{name}: expected an identity, got an empty one")
+            raise ValueError(f"election for lease {namespace}/{name}: expected an identity, got an empty string")
         self._identity = identity
         self._fence = fence
         self._timing = timing
         self._random = random or Random()
         self._about = {"lease": f"{namespace}/{name}", "identity": identity}
         self._renewed_at = -math.inf
-        self._hold = LeaseHold(
+        self._lock = LeaseLock(
             client,
             name=name,
             namespace=namespace,
@@ -91,33 +91,33 @@ class LeaseElection:
 
     @property
     def leader(self) -> str:
-        """Who held the lease when it was last seen; "" if nobody did."""
-        return "" if self._hold.seen is None else self._hold.seen.holder
+        """The holder of the lease when it was last observed; "" if it had none."""
+        return "" if self._lock.seen is None else self._lock.seen.holder
 
     @property
     def transitions(self) -> int:
-        """How often the lease had changed hands when it was last seen."""
-        return 0 if self._hold.seen is None else self._hold.seen.transitions
+        """The transitions of the lease when it was last observed."""
+        return 0 if self._lock.seen is None else self._lock.seen.transitions
 
     @property
     def slow_paths(self) -> int:
-        """How many renewals found the lease changed or gone, and had to read it first."""
-        return self._hold.slow_paths
+        """The number of renewals that found the lease changed or deleted, and had to read it first."""
+        return self._lock.slow_paths
 
     @property
     def seconds_since_renewal(self) -> float:
-        """The age of our last successful claim or renewal; infinite before the first."""
+        """The age of our last successful acquisition or renewal; infinite before the first."""
         return self._fence.now() - self._renewed_at
 
     async def run(self, lead: Lead) -> None:
-        """Lead whenever the lease is ours, until `lead` returns or raises, or until cancelled.
+        """Call `lead` whenever the lease is acquired, until `lead` returns or raises, or until cancelled.
 
-        What `lead` raises is raised here, unless the lease was lost by then or we were cancelled: then it is logged.
+        An exception of `lead` is raised here; after a lost lease or a cancellation it is only logged.
         """
         try:
             while await self._serve(await self._win(), lead):
-                self._hold.forget()
-                _LOG.warning("lost the lease, standing again", extra=self._about)
+                self._lock.forget()
+                _LOG.warning("lost the lease, candidate again", extra=self._about)
         finally:
             self._fence.shut()
             await self._release()
@@ -126,20 +126,20 @@ class LeaseElection:
         while True:
             try:
                 async with asyncio.timeout(self._timing.attempt):
-                    won = await self._hold.acquire()
+                    won = await self._lock.acquire()
             except _FAILURES as error:
-                _LOG.warning("cannot stand for election, will retry", extra=self._about | {"error": _reason(error)})
+                _LOG.warning("cannot acquire the lease, will retry", extra=self._about | {"error": _reason(error)})
             else:
                 if won is not None and self._reopen(won):
                     _LOG.info("leading", extra=self._about | {"term": self.transitions})
-                    return Term(self._identity, self.transitions, parse_timestamp(self._hold.claimed_at))
+                    return Term(self._identity, self.transitions, parse_timestamp(self._lock.acquired_at))
                 if won is not None:
-                    # This process was paused since: the lease may be somebody else's by now.
-                    self._hold.forget()
+                    # This process was paused since: another replica may hold the lease by now.
+                    self._lock.forget()
             await asyncio.sleep(self._timing.retry * self._random.uniform(1.0, _LONGEST_WAIT))
 
     async def _serve(self, term: Term, lead: Lead) -> bool:
-        """Whether the lease was lost; if not, `lead` has ended by itself."""
+        """Run one term; returns whether the lease was lost, or False if `lead` returned."""
         failures: list[Exception] = []
 
         async def work() -> None:
@@ -150,7 +150,7 @@ class LeaseElection:
 
         lost = False
         try:
-            # Two groups, one in the other: a cancelled `lead` may still write, so renewals go on until it has ended.
+            # Two nested groups: a cancelled `lead` may still write, so renewals go on until it has ended.
             async with asyncio.TaskGroup() as keepers:
                 try:
                     async with asyncio.TaskGroup() as workers:
@@ -162,14 +162,16 @@ class LeaseElection:
         except asyncio.CancelledError:
             if lost:
                 # Another replica may hold the lease by now: there is nothing to release.
-                self._hold.forget()
+                self._lock.forget()
             self._log_failures(failures)
             raise
         if lost:
             self._log_failures(failures)
             return True
         if working.cancelled():
-            raise RuntimeError(f"the work of leader {self._identity!r} was cancelled by somebody who does not own it")
+            raise RuntimeError(
+                f"the work of leader {self._identity!r} was cancelled from outside: cancel `run`"
+            )
         if failures:
             raise failures[0]
         return False
@@ -191,17 +193,17 @@ class LeaseElection:
             due = started + self._timing.retry
             try:
                 async with asyncio.timeout(min(self._timing.attempt, left)):
-                    kept = await self._hold.renew()
+                    kept = await self._lock.renew()
             except _FAILURES as error:
                 failure = {"error": _reason(error), "seconds_left": round(self._fence.remaining(), 2)}
                 _LOG.warning("cannot renew the lease, will retry", extra=self._about | failure)
                 continue
-            # Those who write saw a fence that ran out: an answer that comes after that cannot mend it.
+            # Writers have seen an expired fence: a response after that cannot reopen it.
             if not kept or self._fence.remaining() <= 0 or not self._reopen(started):
                 return
 
     def _reopen(self, started: float) -> bool:
-        """Move the fence on after a write of ours that began then; whether that leaves any time."""
+        """Extend the fence after a write of ours that began at `started`; returns whether any time is left."""
         self._renewed_at = started
         self._fence.open_until(started + self._timing.renew)
         return self._fence.remaining() > 0
@@ -212,24 +214,24 @@ class LeaseElection:
                 await self._release_after_conflicts()
         except _FAILURES as error:
             failure = {"error": _reason(error)}
-            _LOG.warning("cannot release the lease, others wait until it runs out", extra=self._about | failure)
+            _LOG.warning("cannot release the lease, it will expire", extra=self._about | failure)
         finally:
-            # A release without an answer may still arrive, and free the lease for others: it is ours no more.
-            self._hold.forget()
+            # A release without a response may still arrive and free the lease, so it is no longer ours.
+            self._lock.forget()
 
     async def _release_after_conflicts(self) -> None:
         while True:
             try:
                 async with asyncio.timeout(self._timing.attempt):
-                    return await self._hold.release()
+                    return await self._lock.release()
             except ConflictError:
                 await asyncio.sleep(self._random.uniform(0, self._timing.retry / 4))
 
     def _log_failures(self, failures: list[Exception]) -> None:
         for failure in failures:
-            _LOG.error("work failed after it was told to stop", exc_info=failure, extra=self._about)
+            _LOG.error("work failed while it was stopping", exc_info=failure, extra=self._about)
 
 
 def _reason(error: Exception) -> str:
-    """Why a try failed; a time that is over says nothing by itself."""
-    return str(error) or ("no answer in time" if isinstance(error, TimeoutError) else type(error).__name__)
+    """Why an attempt failed; a TimeoutError has no message of its own."""
+    return str(error) or ("no response in time" if isinstance(error, TimeoutError) else type(error).__name__)

@@ -1,4 +1,4 @@
-"""The times of an election, and what a winner is told."""
+"""The timing of an election, and the term of a leader."""
 
 from datetime import datetime
 
@@ -9,10 +9,10 @@ __all__ = ["ElectionTiming", "Term"]
 
 @frozen
 class ElectionTiming:
-    """How long, in seconds, a lease lasts, a leader may try to renew it, and a candidate waits between two tries.
+    """Lease duration, renew deadline and retry period, in seconds, as in client-go.
 
-    The time between `renew` and `lease` is for writes that are still on their way when a leader gives up, and for
-    clocks that do not run equally fast.
+    The time between `renew` and `lease` is for writes that are in flight when a leader stops, and for clocks that run
+    at different speeds.
     """
 
     lease: int = 15
@@ -20,24 +20,24 @@ class ElectionTiming:
     retry: float = 2.0
 
     def __attrs_post_init__(self) -> None:
-        # A Lease tells its duration in whole seconds: a fraction would be lost on the others.
+        # leaseDurationSeconds is an integer: other candidates would not see a fraction.
         if type(self.lease) is not int:
             raise ValueError(f"lease duration {self.lease!r}: expected whole seconds as an int")
         if not (self.lease > self.renew > 1.2 * self.retry > 0):
             raise ValueError(
                 f"lease {self.lease:g} s, renew {self.renew:g} s, retry {self.retry:g} s: expected "
-                "lease > renew > 1.2 * retry > 0, so that a leader has time to try again and to stop before others lead"
+                "lease > renew > 1.2 * retry > 0, so that a leader can retry, and stop before another one leads"
             )
 
     @property
     def attempt(self) -> float:
-        """How long one try may take, so that there is time for another."""
+        """The timeout of one attempt, which leaves time for another one."""
         return max(1.0, self.renew / 2)
 
 
 @frozen
 class Term:
-    """One term of leadership: who leads, how often the lease had changed hands by then, and since when it is ours."""
+    """One term of leadership: the leader, the transitions of the lease as its number, and when it was acquired."""
 
     identity: str
     number: int

@@ -1,7 +1,7 @@
 """The local deadline of leadership: until when this process may write.
 
-A lease in the API server says who leads, but a process that was paused, cut off or starved does not hear that it leads
-no more. Its own clock tells it: no write begins after the deadline, and one that is under way is given up there.
+The Lease says who leads, but a process that was paused, partitioned or starved does not learn that it no longer leads.
+So it relies on its own clock: no write begins after the deadline, and a write in flight is cancelled there.
 """
 
 import asyncio
@@ -16,18 +16,18 @@ __all__ = ["Fence", "NotLeaderError"]
 
 
 class NotLeaderError(NotSentError):
-    """This process does not lead, or ceased to lead before the write was done. Another replica does the work."""
+    """This process does not lead, or stopped leading before the write was done. Another replica does the work."""
 
 
 class Fence:
-    """Open until a deadline that whoever renews the leadership moves on; shut at first.
+    """Open until a deadline, which each renewal of the lease extends; shut at first.
 
     Assumptions:
         One loop and its thread.
 
     Caveats:
-        A write that the network delivers after its client gave it up is out of reach. The deadline is to be so early
-        that the server is done with such a write before anybody else can lead.
+        A write that the network delivers after its client cancelled it cannot be stopped. Choose the deadline so early
+        that the server is done with such a write before another replica can lead.
     """
 
     def __init__(self, clock: Callable[[], float] = seconds_since_boot) -> None:
@@ -37,23 +37,23 @@ class Fence:
         self._passing: set[asyncio.Timeout] = set()
 
     def now(self) -> float:
-        """The time by the clock that deadlines are given in."""
+        """The current time of the clock of the deadlines."""
         return self._clock()
 
     def remaining(self) -> float:
-        """For how many seconds writes may still be under way; 0 if the fence is shut or the deadline has passed."""
+        """The seconds until the deadline; 0 if the fence is shut or the deadline has passed."""
         return max(0.0, self._deadline - self._clock())
 
     def open_until(self, deadline: float) -> None:
-        """Let writes pass until then. Writes under way keep the deadline that they began with."""
+        """Let writes pass until the deadline. Writes in flight keep the deadline that they began with."""
         self._deadline = deadline
 
     def shut(self) -> None:
-        """Let nothing pass from now on, and give up every write under way."""
+        """Let no write pass from now on, and cancel every write in flight."""
         self._deadline = -math.inf
         self._shuts += 1
         for limit in self._passing:
-            # One that has just run out by itself cannot be moved any more.
+            # A timeout that has just expired cannot be rescheduled.
             if not limit.expired():
                 limit.reschedule(-math.inf)
 
@@ -61,7 +61,7 @@ class Fence:
         """The seconds that remain for a write.
 
         Raises:
-            NotLeaderError: there are none.
+            NotLeaderError: no time remains.
         """
         remaining = self.remaining()
         if remaining <= 0:
@@ -69,15 +69,14 @@ class Fence:
         return remaining
 
     def guard(self, what: str) -> Callable[[], None]:
-        """A function that raises NotLeaderError once a write that begins now must not be sent any more.
+        """A function that raises NotLeaderError once a write that begins now must no longer be sent.
 
-        Opening the fence again after it was shut lets nothing pass that began before.
+        A fence that was shut and opened again does not let earlier writes pass.
         """
         shuts = self._shuts
 
         def ask() -> None:
-            # The clock is read last: what comes between it and the kernel is the window in which a process that is
-            # stopped still sends.
+            # The clock is read last: between here and the kernel is the window in which a stopped process still sends.
             if shuts != self._shuts or self._clock() >= self._deadline:
                 raise _not_sent(what)
 
@@ -85,10 +84,10 @@ class Fence:
 
     @asynccontextmanager
     async def passing(self, what: str) -> AsyncIterator[float]:
-        """The place for one write; gives the seconds that it may take, and cancels it when they are over.
+        """The context of one write; yields the seconds that it may take, and cancels it after them.
 
         Raises:
-            NotLeaderError: the fence is shut, or it shut or ran out while the write was under way.
+            NotLeaderError: the fence is shut, or was shut or expired while the write was in flight.
         """
         remaining = self.check(what)
         limit = asyncio.timeout(remaining)
@@ -103,9 +102,9 @@ class Fence:
             if not limit.expired():
                 raise
             raise NotLeaderError(
-                f"{what}: given up, because this process ceased to hold the lease meanwhile", outcome_unknown=True
+                f"{what}: cancelled, because this process lost the lease", outcome_unknown=True
             ) from error
 
 
 def _not_sent(what: str) -> NotLeaderError:
-    return NotLeaderError(f"{what}: not sent, because this process does not hold the lease (any more)")
+    return NotLeaderError(f"{what}: not sent, because this process does not hold the lease")

@@ -1,4 +1,4 @@
-"""A transport whose writes stop with the leadership.
+"""Middleware that sends writes only while this process leads.
 
 ::
 
@@ -19,10 +19,10 @@ class FencedTransport(Middleware):
     """Reads pass; writes, which is everything but GET and HEAD, pass while the fence is open.
 
     Guarantees:
-        No byte of a write is sent once the fence is shut or its deadline has passed, whatever the write waited for: its
-        turn, a retry, a fresh token, a connection, a loop that stood still, a process that was stopped. The clock is
-        read in the same step in which bytes are handed to the kernel. A write under way is given up at the deadline
-        that held when it began, and at once when the fence is shut; its retries are over by then, too.
+        No byte of a write is sent after the fence is shut or its deadline has passed, whatever the write waited for: a
+        slot, a retry, a fresh token, a connection, a blocked loop, a stopped process. The clock is read in the same
+        step in which bytes are handed to the kernel. A write in flight is cancelled, with its retries, at the deadline
+        that held when it began, and at once when the fence is shut.
 
     Caveats:
         See `GuardedSocket` for the microsecond that remains.
@@ -36,8 +36,8 @@ class FencedTransport(Middleware):
         """See `Transport.send`.
 
         Raises:
-            NotLeaderError: a write, and this process does not lead, or ceased to while the write was under way.
-            KubeError: no answer, or one that is an error.
+            NotLeaderError: a write, and this process does not lead, or lost the lease while the write was in flight.
+            KubeError: no response, or an error response.
         """
         if request.is_read:
             return await self.inner.send(request)

@@ -75,7 +75,7 @@ def _load_authorities(context: ssl.SSLContext, ca: Pem) -> None:
 
 def _load_pair(context: ssl.SSLContext, certificate: Pem, key: Pem) -> None:
     # OpenSSL reads key pairs from files only: these exist during this call, in a private directory (0700).
-    places = f"{certificate.place} and {key.place}"
+    both = f"{certificate.place} and {key.place}"
     contents = (certificate.read(), key.read())
     try:
         with tempfile.TemporaryDirectory(prefix="gpuruntime-") as directory:
@@ -86,9 +86,9 @@ def _load_pair(context: ssl.SSLContext, certificate: Pem, key: Pem) -> None:
             context.load_cert_chain(*files, password="")
     except (ssl.SSLError, ValueError) as error:
         reason = getattr(error, "reason", None) or "something else"
-        raise CredentialsError(f"{places}: expected a PEM certificate and its key, found {reason}") from error
+        raise CredentialsError(f"{both}: expected a PEM certificate and its key, found {reason}") from error
     except OSError as error:
-        raise CredentialsError(f"{places}: need a temporary directory to load from; set TMPDIR: {error}") from error
+        raise CredentialsError(f"{both}: need a temporary directory to load from; set TMPDIR: {error}") from error
 
 
 class RotatingTLS:

@@ -21,7 +21,7 @@ from tests.control.scenes import running
 NODE = ResourceKind("", "v1", "Node", "nodes", namespaced=False)
 
 
-def test_whoever_asks_for_the_same_gets_the_same() -> None:
+def test_equal_requests_share_one_informer() -> None:
     async def story() -> None:
         cache = Cache(MapServer())
         asked: dict[str, Any] = {
@@ -64,7 +64,7 @@ def test_another_form_namespace_or_selector_is_another_informer() -> None:
 
 @frozen
 class Initials:
-    """A storage of somebody else's."""
+    """A storage of a user."""
 
     kind: ResourceKind = ConfigMap.KIND
     accept: str = "application/json"
@@ -149,12 +149,12 @@ def test_synced_waits_for_all_that_were_asked_for_and_their_subscribers() -> Non
     async def story() -> list[str]:
         server = MapServer()
         server.put("x")
-        cache, told = Cache(server), list[str]()
+        cache, names = Cache(server), list[str]()
         for what in (eager(ConfigMap), Eager(metadata_only(ConfigMap.KIND))):
-            await cache.informer(what).subscribe(lambda change: told.append(change.key.name))
+            await cache.informer(what).subscribe(lambda change: names.append(change.key.name))
         async with running(cache):
             await cache.synced(within=30)
-            return list(told)
+            return list(names)
 
     assert run_virtual(story()) == ["x", "x"]
 
@@ -171,7 +171,7 @@ def test_what_is_not_synced_in_time_is_named() -> None:
     assert run_virtual(story()) == (3, "not synced within 3 s: v1 ConfigMap (no answer yet)")
 
 
-def test_a_store_without_anybody_to_fill_it_is_empty_and_a_cancelled_cache_leaves_no_task() -> None:
+def test_a_store_that_is_not_run_is_empty_and_a_cancelled_cache_leaves_no_task() -> None:
     async def story() -> int:
         server = MapServer()
         server.put("x")

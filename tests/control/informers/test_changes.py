@@ -66,7 +66,7 @@ def test_states_are_decoded_only_when_they_are_asked_for() -> None:
         _ = change.after
 
 
-def test_a_change_from_a_state_that_could_not_be_read_tells_what_is_there_now() -> None:
+def test_a_change_from_an_unreadable_state_has_the_new_state() -> None:
     storage = compact(ConfigMap)
     store = Store(storage)
     writer = StoreWriter(store)
@@ -79,7 +79,7 @@ def test_a_change_from_a_state_that_could_not_be_read_tells_what_is_there_now() 
     assert (change.before, seen(change.after)) == (None, "8")
 
 
-def test_a_quarantined_state_is_not_told_and_the_next_one_is_compared_with_the_last_that_could_be_read() -> None:
+def test_a_quarantined_state_is_no_change_and_the_next_one_follows_the_last_readable_state() -> None:
     writer: StoreWriter[ConfigMap] = StoreWriter(Store(eager(ConfigMap)))
     writer.upsert(None, raw(7), 100)
 

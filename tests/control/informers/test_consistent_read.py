@@ -39,7 +39,7 @@ async def lagging(*names: str, **scope: Any) -> AsyncIterator[tuple[MapServer, I
 
 
 async def caught_up_after(server: MapServer, informer: Informer[ConfigMap], seconds: float) -> float:
-    """When catch_up returns, if the server releases its watches after so many seconds."""
+    """When the wait returns, if the server releases its watches after some seconds."""
     asyncio.get_running_loop().call_later(seconds, server.release)
     await wait_for_consistent_read(informer, server)
     return asyncio.get_running_loop().time()

@@ -1,4 +1,4 @@
-"""Indexes, transforms and projections that raise: the object has another try, and nobody takes it for gone."""
+"""Indexes, transforms and projections that raise: the object is retried, and never taken for deleted."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -39,7 +39,7 @@ def colour(raw: Any) -> Iterable[str]:
     return [raw["data"]["color"]]
 
 
-def test_an_object_is_indexed_once_the_index_works_and_subscribers_are_told_of_it() -> None:
+def test_an_object_is_indexed_and_dispatched_once_the_index_works() -> None:
     fragile = Fragile(colour)
 
     async def story() -> tuple[int, list[str], list[tuple[str, str]]]:
@@ -65,7 +65,7 @@ def test_an_object_is_indexed_once_the_index_works_and_subscribers_are_told_of_i
     assert 15 < calls < 30
 
 
-def test_of_an_object_that_was_known_the_difference_is_told_also_after_several_states() -> None:
+def test_a_known_object_is_dispatched_as_modified_even_after_several_failed_states() -> None:
     fragile = Fragile(colour)
     fragile.broken = False
     steps: list[tuple[str | None, str | None]] = []
@@ -178,7 +178,7 @@ def forgetful(raw: Any) -> Any:
     ],
     ids=["a transform without return", "an index of maps", "an index of numbers"],
 )
-def test_what_makes_no_sense_is_said_of_the_object_and_ends_nothing(
+def test_an_invalid_transform_or_index_quarantines_the_object_and_ends_nothing(
     transform: Callable[[Any], Any], values: Callable[[Any], Any], said: str
 ) -> None:
     async def story() -> tuple[str, list[tuple[str, str]]]:

@@ -84,7 +84,7 @@ def test_owners_are_indexed_by_uid_and_the_one_that_controls_by_itself(
     assert values(by_owner(), {"metadata": {}}) == values(by_controller(), {"metadata": {}}) == []
 
 
-def test_the_name_tells_what_is_indexed() -> None:
+def test_the_name_is_that_of_what_is_indexed() -> None:
     names = [index.name for index in (by_field("spec.nodeName"), by_label("app"), by_owner(), by_controller())]
 
     assert names == ["spec.nodeName", "label:app", "owner", "controller"]

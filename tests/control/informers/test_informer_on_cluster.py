@@ -67,7 +67,7 @@ async def test_a_store_follows_creations_changes_and_deletions(
             assert informer.health[0].relists == {"start": 1}
 
 
-async def test_those_who_ask_for_the_same_share_one_watch_and_late_subscribers_hear_of_what_is_there(
+async def test_equal_requests_share_one_watch_and_late_handlers_get_the_existing_objects(
     kube_cluster: ClusterAccess, kube_namespace: str
 ) -> None:
     create_map(kube_cluster.admin(), kube_namespace, "there")

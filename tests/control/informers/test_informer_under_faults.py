@@ -85,7 +85,7 @@ async def test_a_hung_api_server_is_noticed_and_nothing_is_missed(cluster: Local
 
 @asynccontextmanager
 async def through_proxy(cluster: LocalCluster, directory: Path) -> AsyncIterator[tuple[FaultProxy, Transport]]:
-    """A transport whose every byte goes through a proxy that can be told to misbehave."""
+    """A transport through a proxy that can inject faults."""
     async with (
         proxied(cluster.access, directory) as (proxy, credentials),
         Transport(credentials, user_agent="tests") as transport,

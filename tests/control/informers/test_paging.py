@@ -229,7 +229,7 @@ def test_a_page_that_leads_to_itself_is_no_next_page() -> None:
 
 @pytest.mark.parametrize("fails", [False, True], ids=["answered", "failed"])
 @pytest.mark.parametrize("moment", [0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5])
-def test_whoever_stops_in_the_middle_leaves_no_task_and_no_error_behind(fails: bool, moment: float) -> None:
+def test_stopping_in_the_middle_leaves_no_task_and_no_error(fails: bool, moment: float) -> None:
     async def story() -> tuple[int, list[Any]]:
         complaints = list[Any]()
         asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))

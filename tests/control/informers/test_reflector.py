@@ -225,7 +225,7 @@ def test_an_answer_that_is_no_list_is_not_taken_for_an_empty_one(page: dict[str,
     assert "expected a list with metadata.resourceVersion, found" in str(reflector.health.last_error)
 
 
-def test_a_kind_that_is_not_served_is_told_with_what_to_do_and_found_when_it_appears(
+def test_a_kind_that_is_not_served_is_logged_with_a_hint_and_found_when_it_appears(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     wire = ScriptedWire([[status(404)], [listing(5, "x")]], [[1000.0]])

@@ -55,7 +55,7 @@ def test_objects_are_read_as_they_came_and_are_immutable(data: dict[str, str]) -
             read.metadata = None  # type: ignore[misc,assignment] # what must not work
 
 
-def test_an_eager_read_gives_the_same_object_to_everybody() -> None:
+def test_an_eager_read_returns_the_same_object_each_time() -> None:
     storage = eager(ConfigMap)
     kept = storage.keep(raw(data={"a": "1"}))
 

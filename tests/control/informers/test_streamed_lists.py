@@ -138,7 +138,7 @@ def test_a_refusal_after_a_streamed_list_lists_nothing() -> None:
     assert reflector.health.relists == {"start": 1}
 
 
-def test_a_server_that_ignores_the_wish_for_a_streamed_list_is_found_out_by_its_silence() -> None:
+def test_a_server_that_ignores_streamed_lists_is_recognised_by_its_silence() -> None:
     wire = ScriptedWire([[listing(5, "x")]], [[event("ADDED", "x", 1), 1000.0], [1000.0]])
 
     notes, _ = follow(wire, 100, STREAMING)

@@ -133,7 +133,7 @@ def test_a_free_lease_is_taken_at_once_and_counts_the_change_of_hands() -> None:
     assert terms == [Term("two", 8, START)]
 
 
-def test_a_standby_waits_as_long_as_the_holder_shows_signs_of_life() -> None:
+def test_a_standby_waits_as_long_as_the_holder_renews() -> None:
     async def story() -> list[Term]:
         server = LeaseServer()
         holder, standby = Candidate("one", server), Candidate("two", server, skew=timedelta(days=-3))

@@ -22,7 +22,7 @@ def now() -> float:
 
 
 def diligent(candidate: Candidate, notes: Notes) -> Callable[[Term], Awaitable[None]]:
-    """Work that notes when it begins and is told to end, and whether the fence is open then."""
+    """Work that notes when it begins and is cancelled, and whether the fence is open then."""
 
     def note(what: str) -> None:
         notes.append((now(), f"{what}, {'open' if candidate.fence.remaining() else 'shut'}"))
@@ -53,7 +53,7 @@ def test_a_server_that_hangs_is_named_as_the_reason(caplog: pytest.LogCaptureFix
 
     errors = [vars(record)["error"] for record in caplog.records if "error" in vars(record)]
     assert errors
-    assert set(errors) == {"no answer in time"}
+    assert set(errors) == {"no response in time"}
 
 
 @pytest.mark.parametrize("fault", [REFUSED, SWALLOWED, Exchange(Fate.HUNG)], ids=lambda fault: fault.fate.name)
@@ -105,7 +105,7 @@ def test_a_leader_whose_lease_was_emptied_stops_at_once_and_stands_again() -> No
     assert candidate.election.transitions == 5
 
 
-def test_a_leader_that_nobody_replaced_waits_for_the_end_of_its_own_lease_and_leads_a_new_term() -> None:
+def test_a_leader_without_a_successor_waits_for_the_end_of_its_own_lease_and_leads_a_new_term() -> None:
     async def story() -> tuple[list[Term], LeaseServer]:
         terms: list[Term] = []
         candidate = Candidate("one", LeaseServer())
@@ -180,7 +180,7 @@ def test_a_clock_that_jumped_during_a_renewal_ends_the_term_although_the_renewal
     assert notes[:2] == [(0.0, "begin, open"), (3.0, "end, shut")]
 
 
-def test_a_leader_that_crashes_frees_the_lease_after_its_end_and_tells_why() -> None:
+def test_a_leader_that_crashes_releases_the_lease_and_raises() -> None:
     async def story() -> LeaseServer:
         candidate = Candidate("one", LeaseServer())
 
@@ -210,14 +210,14 @@ def test_work_that_is_done_frees_the_lease_and_ends_the_election() -> None:
     assert server.history[-1][1].holder_identity == ""
 
 
-def test_work_that_somebody_else_cancelled_is_an_error() -> None:
+def test_work_that_is_cancelled_from_outside_is_an_error() -> None:
     async def story() -> LeaseServer:
         candidate = Candidate("one", LeaseServer())
 
         async def cancelled(_: Term) -> None:
             raise asyncio.CancelledError
 
-        with pytest.raises(RuntimeError, match="was cancelled by somebody"):
+        with pytest.raises(RuntimeError, match="was cancelled from outside"):
             await candidate.election.run(cancelled)
         return candidate.server
 
@@ -262,7 +262,7 @@ def test_a_shutdown_before_the_claim_was_answered_frees_what_may_have_been_claim
     assert [spec.holder_identity for _, spec in server.history] == ["one", ""]
 
 
-def test_a_release_that_meets_a_change_of_somebody_else_is_tried_again() -> None:
+def test_a_release_that_meets_a_conflict_is_retried() -> None:
     async def story() -> LeaseServer:
         candidate = Candidate("one", LeaseServer())
 
@@ -291,7 +291,7 @@ def test_a_release_gives_up_where_the_server_is_silent(caplog: pytest.LogCapture
     ended = run_virtual(story())
 
     assert ended == 1.0 + 5.0
-    assert "cannot release the lease, others wait until it runs out" in caplog.messages
+    assert "cannot release the lease, it will expire" in caplog.messages
 
 
 def test_a_lease_whose_release_may_still_arrive_is_not_taken_up_again() -> None:
@@ -351,7 +351,7 @@ def test_work_that_fails_while_it_is_shut_down_is_reported_in_the_log(caplog: py
 
     run_virtual(story())
 
-    assert "work failed after it was told to stop" in caplog.messages
+    assert "work failed while it was stopping" in caplog.messages
 
 
 def test_work_that_clings_to_its_end_keeps_the_candidate_from_standing_but_not_the_fence_from_shutting() -> None:
@@ -387,7 +387,7 @@ def test_a_leader_that_is_stopped_after_its_deadline_sends_nothing_to_release_wh
         running = asyncio.create_task(candidate.election.run(diligent(candidate, [])))
         await asyncio.sleep(1.0)
         asked = len(candidate.wire.asked)
-        # Frozen past its lease, and told to stop before it has noticed.
+        # Frozen past its lease, and stopped before it has noticed.
         candidate.ahead = 60.0
         running.cancel()
         await asyncio.wait([running])

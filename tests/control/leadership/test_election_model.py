@@ -25,7 +25,7 @@ HEALTHY = st.just([Exchange(before=0.01, after=0.01)])
 
 @frozen
 class Stop:
-    """A candidate ends its work after so many seconds of leading, is shut down, or goes on for ever."""
+    """A candidate ends its work after some seconds of leading, is shut down, or goes on."""
 
     after: float
     how: str
@@ -91,7 +91,7 @@ class Country:
             ]
             for candidate in self.candidates:
                 await candidate.wire.healthy.wait()
-            await self._somebody_leads()
+            await self._a_replica_leads()
             for task in tasks:
                 task.cancel()
 
@@ -118,7 +118,7 @@ class Country:
                 stop = None  # it stands again, for good
             assert candidate.fence.remaining() == 0
 
-    async def _somebody_leads(self) -> None:
+    async def _a_replica_leads(self) -> None:
         # Somebody who has just seen a sign of life of a dead leader waits for a lease, by a clock that may be slow.
         bound = TIMING.lease / 0.9 + TIMING.attempt + 2 * 1.2 * TIMING.retry + 1.0
         async with asyncio.timeout(bound + max((e.before for f in self.fortunes for e in f.faults), default=0.0)):

@@ -52,19 +52,19 @@ def accounts(kube_cluster: ClusterAccess, kube_namespace: str, kube_account: Acc
 
 
 @pytest.fixture
-async def somebody() -> ChangeSignal:
-    """Tells of every replica that begins, ends, or counts."""
+async def changed() -> ChangeSignal:
+    """Notified of every replica that begins, ends, or counts."""
     return ChangeSignal()
 
 
 @pytest.fixture
-async def join(kube_namespace: str, somebody: ChangeSignal) -> AsyncIterator[Join]:
+async def join(kube_namespace: str, changed: ChangeSignal) -> AsyncIterator[Join]:
     """`async with join("one", account) as replica` lets a replica stand against all others that joined."""
     replicas: list[Replica] = []
 
     @asynccontextmanager
     async def open_replica(identity: str, account: Account) -> AsyncIterator[Replica]:
-        async with Replica.open(identity, kube_namespace, account.kubeconfig, lambda _: None, somebody) as replica:
+        async with Replica.open(identity, kube_namespace, account.kubeconfig, lambda _: None, changed) as replica:
             replica.rivals += replicas
             for rival in replicas:
                 rival.rivals.append(replica)
@@ -159,7 +159,7 @@ async def test_a_leader_that_cannot_renew_has_stopped_before_another_leads_and_s
 
 
 async def test_there_is_one_leader_at_most_while_the_server_flaps(
-    kube_cluster: ClusterAccess, kube_audit: AuditLog, accounts: list[Account], join: Join, somebody: ChangeSignal
+    kube_cluster: ClusterAccess, kube_audit: AuditLog, accounts: list[Account], join: Join, changed: ChangeSignal
 ) -> None:
     faults: list[Fault] = [DropRequests(), StallRequests(), LoseResponses(), FailRequests(500), StallRequests()]
     with kube_audit.recording() as seen:
@@ -174,7 +174,7 @@ async def test_there_is_one_leader_at_most_while_the_server_flaps(
                 with to_one.inject(fault), to_two.inject(fault):
                     await asyncio.sleep(0.5 + 0.8 * number)
                 async with asyncio.timeout(TAKEOVER_SECONDS):
-                    await somebody.until(lambda: one.election.is_leader or two.election.is_leader)
+                    await changed.until(lambda: one.election.is_leader or two.election.is_leader)
 
     assert writes_of_others_than_the_leader(seen.requests, accounts) == []
     assert len(one.terms + two.terms) > 1

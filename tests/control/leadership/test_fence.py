@@ -53,12 +53,12 @@ def test_the_refusal_is_an_error_of_the_wire_that_is_not_worth_a_second_try() ->
     assert not error.outcome_unknown
 
 
-def test_a_write_under_way_is_given_up_at_the_deadline() -> None:
+def test_a_write_in_flight_is_cancelled_at_the_deadline() -> None:
     async def story() -> float:
         loop = asyncio.get_running_loop()
         fence = Fence(loop.time)
         fence.open_until(8.0)
-        with pytest.raises(NotLeaderError, match="PUT /a: given up") as caught:
+        with pytest.raises(NotLeaderError, match="PUT /a: cancelled") as caught:
             async with fence.passing("PUT /a"):
                 await asyncio.sleep(30.0)
         assert caught.value.outcome_unknown
@@ -67,7 +67,7 @@ def test_a_write_under_way_is_given_up_at_the_deadline() -> None:
     assert run_virtual(story()) == 8.0
 
 
-def test_writes_under_way_are_given_up_when_the_fence_is_shut() -> None:
+def test_writes_in_flight_are_cancelled_when_the_fence_is_shut() -> None:
     async def story() -> list[float]:
         loop = asyncio.get_running_loop()
         fence = Fence(loop.time)
@@ -75,7 +75,7 @@ def test_writes_under_way_are_given_up_when_the_fence_is_shut() -> None:
         ends: list[float] = []
 
         async def write() -> None:
-            with pytest.raises(NotLeaderError, match="given up"):
+            with pytest.raises(NotLeaderError, match="cancelled"):
                 async with fence.passing("PUT /a"):
                     await asyncio.sleep(30.0)
             ends.append(loop.time())
@@ -97,7 +97,7 @@ def test_shutting_a_fence_at_the_very_deadline_of_a_write_changes_nothing_about_
         fence.open_until(3.0)
 
         async def write() -> None:
-            with pytest.raises(NotLeaderError, match="given up"):
+            with pytest.raises(NotLeaderError, match="cancelled"):
                 async with fence.passing("PUT /a"):
                     await asyncio.sleep(30.0)
 

@@ -31,7 +31,7 @@ class Clock:
 
 @define
 class Anonymous:
-    """Credentials that let nobody in particular in, and can be refreshed for ever."""
+    """Anonymous credentials that can be refreshed without limit."""
 
     endpoint: Endpoint
     refusals: int = 0
@@ -122,7 +122,7 @@ async def test_a_write_without_an_answer_ends_before_the_deadline_and_may_have_b
         here.server.on("PUT", PATH).answer((Stall(),))
         here.fence.open_until(0.2)
 
-        with pytest.raises(NotLeaderError, match="given up") as caught:
+        with pytest.raises(NotLeaderError, match="cancelled") as caught:
             await here.fenced.send(Request("PUT", PATH, body=b"{}"))
 
         assert caught.value.outcome_unknown

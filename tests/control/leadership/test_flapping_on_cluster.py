@@ -74,7 +74,7 @@ def patches_through(proxy: FaultProxy) -> int:
     return sum(write.call.resource == "configmaps" for write in proxy.log.writes)
 
 
-async def test_whoever_writes_holds_the_lease_by_the_audit_log(
+async def test_every_writer_holds_the_lease_by_the_audit_log(
     kube_cluster: ClusterAccess, kube_namespace: str, kube_audit: AuditLog, tmp_path: Path
 ) -> None:
     kube_cluster.admin().create(f"/api/v1/namespaces/{kube_namespace}/configmaps", {"metadata": {"name": "journal"}})

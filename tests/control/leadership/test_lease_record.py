@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from gpuruntime.control.leadership.lease_record import (
     Observation,
-    first_claim,
-    is_claim,
+    is_acquired_by,
+    new_lease,
     observe,
     recreated,
     released,
@@ -45,7 +45,7 @@ STORED = decode(
 def test_times_are_written_in_utc_with_six_digits() -> None:
     in_new_york = NOON.astimezone(timezone(timedelta(hours=-5)))
 
-    lease = first_claim("lease", "a", "one", 15, in_new_york, transitions=0)
+    lease = new_lease("lease", "a", "one", 15, in_new_york, transitions=0)
 
     assert encode(lease)["spec"] == {
         "holderIdentity": "one",
@@ -78,7 +78,7 @@ def test_a_renewal_keeps_holder_acquire_time_and_count() -> None:
     assert spec.renew_time == "2026-01-02T12:00:00.000000Z"
 
 
-def test_a_release_names_nobody_for_a_second_and_keeps_the_count() -> None:
+def test_a_release_has_no_holder_for_a_second_and_keeps_the_transitions() -> None:
     spec = released(STORED, NOON).spec
 
     assert (spec.holder_identity, spec.lease_duration_seconds, spec.lease_transitions) == ("", 1, 3)
@@ -88,7 +88,7 @@ def test_a_release_names_nobody_for_a_second_and_keeps_the_count() -> None:
 @given(st.lists(INSTANTS, min_size=2, max_size=8))
 def test_every_renewal_differs_from_all_before_it_whatever_the_wall_clock_does(instants: list[datetime]) -> None:
     first, *later = instants
-    leases = [first_claim("lease", "a", "one", 15, first, transitions=0)]
+    leases = [new_lease("lease", "a", "one", 15, first, transitions=0)]
     for instant in later:
         leases.append(renewed(leases[-1], 15, instant))
 
@@ -124,7 +124,7 @@ def test_a_record_is_held_for_its_own_duration_and_a_free_one_not_at_all() -> No
     assert not free.is_held(100.0, 15)
 
 
-def test_an_empty_lease_is_held_by_nobody() -> None:
+def test_an_empty_lease_has_no_holder() -> None:
     empty = Observation(LeaseSpec(), 0.0)
 
     assert (empty.holder, empty.transitions, empty.is_held(0.0, 15)) == ("", 0, False)
@@ -133,7 +133,7 @@ def test_an_empty_lease_is_held_by_nobody() -> None:
 def test_a_claim_is_known_by_holder_and_acquire_time() -> None:
     acquired = STORED.spec.acquire_time or ""
 
-    assert is_claim(STORED, "one", acquired)
-    assert not is_claim(STORED, "one", "2026-01-01T00:00:00.000001Z")
-    assert not is_claim(STORED, "two", acquired)
-    assert not is_claim(evolve(STORED, spec=LeaseSpec()), "", "")
+    assert is_acquired_by(STORED, "one", acquired)
+    assert not is_acquired_by(STORED, "one", "2026-01-01T00:00:00.000001Z")
+    assert not is_acquired_by(STORED, "two", acquired)
+    assert not is_acquired_by(evolve(STORED, spec=LeaseSpec()), "", "")

@@ -10,7 +10,7 @@ from gpuruntime.kube.auth.identity import Identity
 from gpuruntime.kube.auth.tls import Pem
 
 
-def test_the_text_of_what_holds_secrets_does_not_tell_them() -> None:
+def test_the_repr_of_credentials_has_no_secrets() -> None:
     values = [
         Endpoint("https://api", proxy="http://me:hush@proxy"),
         Authorization(CIMultiDictProxy(CIMultiDict(Authorization="Bearer hush")), None),

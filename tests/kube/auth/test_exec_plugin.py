@@ -82,13 +82,13 @@ async def test_the_plugin_gets_arguments_environment_and_no_terminal(tmp_path: P
 
 
 @pytest.mark.parametrize("asks", [False, True])
-async def test_the_plugin_is_told_about_the_cluster_if_it_asks(tmp_path: Path, asks: bool) -> None:
+async def test_the_plugin_gets_the_cluster_info_with_provide_cluster_info(tmp_path: Path, asks: bool) -> None:
     script = f"""printf '%s' "$KUBERNETES_EXEC_INFO" > {tmp_path}/seen; echo '{credential(token="one")}'"""
     (tmp_path / "ca.crt").write_bytes(b"the authority")
     cluster = {"server": "https://api", "config": {"audience": "us"}}
-    told = {"cluster": cluster, "cluster_ca": Pem("ca", tmp_path / "ca.crt")} if asks else {}
+    seen = {"cluster": cluster, "cluster_ca": Pem("ca", tmp_path / "ca.crt")} if asks else {}
 
-    await run(plugin(tmp_path, script, **told))
+    await run(plugin(tmp_path, script, **seen))
 
     spec: dict[str, Any] = {"interactive": False}
     if asks:
@@ -167,7 +167,7 @@ async def test_a_cancelled_run_kills_the_plugin(tmp_path: Path) -> None:
     assert death.result() == ""
 
 
-async def test_a_daemon_that_keeps_the_error_output_open_holds_nobody_up(tmp_path: Path) -> None:
+async def test_a_daemon_that_keeps_stderr_open_delays_nothing(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "end")
     script = f"""(cat {tmp_path}/end >/dev/null) >/dev/null & echo '{credential(token="one")}'"""
 
@@ -225,7 +225,7 @@ async def test_endless_output_is_an_error(tmp_path: Path) -> None:
         (json.dumps({"apiVersion": V1, "kind": "ExecCredential", "status": {"token": 1}}), "token of type int"),
     ],
 )
-def test_other_output_is_an_error_that_does_not_tell_it(output: str, problem: str) -> None:
+def test_other_output_is_an_error_that_does_not_quote_it(output: str, problem: str) -> None:
     with pytest.raises(CredentialsError) as caught:
         parse_output(output.encode(), V1, "plugin")
 

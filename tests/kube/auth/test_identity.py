@@ -14,7 +14,7 @@ from gpuruntime.kube.auth.tls import Pem
 
 
 class File:
-    """A token file, as somebody who rotates it sees it."""
+    """A token file that can be rotated."""
 
     def __init__(self, directory: Path) -> None:
         self.path = directory / "token"
@@ -121,7 +121,7 @@ def test_a_header_value_is_taken_whole_or_not_at_all(text: str) -> None:
         assert header_value(text, "here") == text
 
 
-def test_a_token_with_a_line_break_is_an_error_that_does_not_tell_it() -> None:
+def test_a_token_with_a_line_break_is_an_error_that_does_not_quote_it() -> None:
     with pytest.raises(CredentialsError) as caught:
         bearer("hush\nhush", "users[0].user.token")
 

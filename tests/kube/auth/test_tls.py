@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Files:
-    """The files of a client, as somebody who rotates them sees them."""
+    """The files of a client, which can be rotated."""
 
     def __init__(self, directory: Path) -> None:
         self.ca = Pem("the authority", directory / "ca.crt")

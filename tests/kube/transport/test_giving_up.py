@@ -1,4 +1,4 @@
-"""Whoever gives a request up and ends the loop leaves no socket open, whatever the server does."""
+"""A cancelled request leaves no socket open when the loop ends, whatever the server does."""
 
 import asyncio
 import gc
@@ -72,9 +72,9 @@ def test_a_request_that_is_given_up_leaves_no_socket_open(
             asking.cancel()
             await asyncio.wait([asking])
 
-    with silent_server(context, answer) as server, warnings.catch_warnings(record=True) as told:
+    with silent_server(context, answer) as server, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         asyncio.run(story(*server))
         gc.collect()
 
-    assert [str(warning.message) for warning in told] == []
+    assert [str(warning.message) for warning in caught] == []

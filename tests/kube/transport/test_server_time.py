@@ -14,7 +14,7 @@ from gpuruntime.testing import ClusterAccess
 NOON = datetime(2026, 11, 17, 12, tzinfo=UTC)
 
 
-def test_between_two_answers_the_time_goes_on_by_a_clock_that_nobody_sets() -> None:
+def test_between_two_responses_the_time_advances_by_a_monotonic_clock() -> None:
     seconds, wrong = 100.0, NOON + timedelta(hours=25)
     clock = ServerTime(monotonic=lambda: seconds, local=lambda: wrong)
 
@@ -28,7 +28,7 @@ def test_between_two_answers_the_time_goes_on_by_a_clock_that_nobody_sets() -> N
 
 
 @pytest.mark.parametrize("date", ["yesterday", "Tue, 99 Nov 2026 12:00:00 GMT"])
-def test_a_date_that_is_none_tells_nothing(date: str) -> None:
+def test_an_invalid_date_is_ignored(date: str) -> None:
     clock = ServerTime(local=lambda: NOON)
 
     clock.note(date)

@@ -106,11 +106,11 @@ async def test_headers_that_repeat_stay_repeated(
 async def test_a_body_beyond_a_mebibyte_travels_whole(serve: "Serve", transport_to: "TransportTo") -> None:
     async def handler(request: web.BaseRequest) -> web.Response:
         size = sum([len(chunk) async for chunk in request.content.iter_any()])
-        return web.json_response({"size": size, "told": request.content_length})
+        return web.json_response({"size": size, "length": request.content_length})
 
     answer = await transport_to(await serve(handler)).send(Request("POST", "/x", body=b"x" * (3 * 2**20)))
 
-    assert answer.json_object() == {"size": 3 * 2**20, "told": 3 * 2**20}
+    assert answer.json_object() == {"size": 3 * 2**20, "length": 3 * 2**20}
 
 
 async def test_an_error_answer_is_the_error_it_says(serve: "Serve", transport_to: "TransportTo") -> None:

@@ -58,7 +58,7 @@ def test_http_proxies_are_taken(proxy: str) -> None:
     ("proxy", "complaint"),
     [("socks5://me:hush@proxy", "found socks5, which is not supported"), ("proxy:3128", "found another scheme")],
 )
-def test_other_proxies_are_an_error_that_does_not_tell_the_address(proxy: str, complaint: str) -> None:
+def test_other_proxies_are_an_error_that_does_not_show_the_address(proxy: str, complaint: str) -> None:
     with pytest.raises(CredentialsError, match=rf"cluster.proxy-url: expected .* proxy, {complaint}$") as caught:
         read_cluster(cluster(proxy_url=proxy))
 
@@ -81,12 +81,12 @@ def test_an_authority_that_would_not_be_asked_is_an_error() -> None:
         read_cluster(cluster(insecure_skip_tls_verify=True, certificate_authority="ca.crt"))
 
 
-def test_plugins_are_told_what_the_protocol_has_names_for() -> None:
+def test_plugins_get_the_cluster_info_of_the_protocol() -> None:
     extensions = [
         {"name": "other", "extension": 1},
         {"name": "client.authentication.k8s.io/exec", "extension": {"a": 1}},
     ]
-    told = cluster(
+    seen = cluster(
         insecure_skip_tls_verify=True,
         tls_server_name="name",
         proxy_url="http://proxy",
@@ -95,7 +95,7 @@ def test_plugins_are_told_what_the_protocol_has_names_for() -> None:
     )
 
     assert read_cluster(cluster()).exec_info() == {"server": "https://api"}
-    assert read_cluster(told).exec_info() == {
+    assert read_cluster(seen).exec_info() == {
         "server": "https://api",
         "tls-server-name": "name",
         "insecure-skip-tls-verify": True,

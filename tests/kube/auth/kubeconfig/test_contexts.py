@@ -343,7 +343,7 @@ def test_an_unknown_context_is_an_error_that_lists_those_there_are(home: Path) -
         ({"current": None}, r"current-context is not set; name a context, its contexts are: none"),
     ],
 )
-def test_a_context_that_leads_nowhere_is_an_error(home: Path, broken: dict[str, None], complaint: str) -> None:
+def test_a_context_without_its_cluster_or_user_is_an_error(home: Path, broken: dict[str, None], complaint: str) -> None:
     whole: dict[str, Any] = {"cluster": {}, "user": {}, "current": "main"}
     files = write(home / "one", **{**whole, **broken})
 
@@ -380,7 +380,7 @@ def test_what_was_asked_for_is_not_replaced_by_something_else(home: Path) -> Non
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may look everywhere")
-def test_a_home_of_somebody_else_is_passed_over(home: Path) -> None:
+def test_a_home_directory_of_another_user_is_skipped(home: Path) -> None:
     (home / "closed").mkdir(mode=0)
 
     credentials = infer({"HOME": str(home / "closed"), **POD}, home / "one")

@@ -139,7 +139,7 @@ def test_inline_data_goes_before_a_file_which_starts_where_the_kubeconfig_is(tmp
     assert Field(tmp_path, "user", {}).pem("client-key") is None
 
 
-def test_inline_data_that_is_no_base64_is_an_error_that_does_not_tell_it(tmp_path: Path) -> None:
+def test_inline_data_that_is_no_base64_is_an_error_that_does_not_quote_it(tmp_path: Path) -> None:
     with pytest.raises(CredentialsError) as caught:
         Field(tmp_path, "users[0].user", {"client-key-data": "hush!"}).pem("client-key")
 

@@ -60,7 +60,7 @@ async def test_a_token_file_goes_before_a_token_which_is_the_spare(tmp_path: Pat
     assert (before.authorization, after.authorization) == ("Bearer spare", "Bearer one")
 
 
-async def test_a_user_without_anything_is_nobody_because_the_file_says_so() -> None:
+async def test_a_user_without_credentials_is_anonymous() -> None:
     assert await identity_source(user(), HTTPS, {}).current() == ANONYMOUS
 
 
@@ -110,7 +110,7 @@ def test_impersonation_is_headers_that_repeat_and_escape() -> None:
 
 
 @pytest.mark.parametrize("fields", [{"as_uid": "1"}, {"as_groups": ["a"]}, {"as_user_extra": {"a": ["b"]}}])
-def test_groups_of_nobody_are_an_error(fields: dict[str, Any]) -> None:
+def test_groups_without_a_user_to_impersonate_are_an_error(fields: dict[str, Any]) -> None:
     with pytest.raises(
         CredentialsError, match=r"users\[1\].user: as-uid, as-groups and as-user-extra need a user to impersonate"
     ):
@@ -144,7 +144,7 @@ def test_a_plugin_is_configured_as_written() -> None:
     assert plugin.cluster_ca is None
 
 
-def test_a_plugin_is_told_about_the_cluster_if_it_asks() -> None:
+def test_a_plugin_gets_the_cluster_info_with_provide_cluster_info() -> None:
     plugin = plugin_of(plugin_user(provideClusterInfo=True))
 
     assert plugin.cluster == {"server": "https://api"}

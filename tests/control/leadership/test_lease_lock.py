@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from attrs import define, field
 
-from gpuruntime.control.leadership.lease_hold import LeaseHold
+from gpuruntime.control.leadership.lease_lock import LeaseLock
 from gpuruntime.kube.errors import ConflictError, UnavailableError
 from gpuruntime.testing.virtual_time import run_virtual
 from tests.control.lease_server import START, Exchange, Fate, LeaseServer, Wire
@@ -24,12 +24,12 @@ class Hand:
     name: str
     server: LeaseServer
     wire: Wire = field(init=False)
-    hold: LeaseHold = field(init=False)
+    hold: LeaseLock = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         loop = asyncio.get_running_loop()
         self.wire = Wire(self.server)
-        self.hold = LeaseHold(
+        self.hold = LeaseLock(
             self.wire,
             name="lease",
             namespace="a",
@@ -108,7 +108,7 @@ def test_a_namesake_has_to_wait_until_the_lease_has_run_out() -> None:
     play(story())
 
 
-def test_a_deleted_lease_protects_its_holder_from_those_who_knew_it() -> None:
+def test_a_deleted_lease_protects_its_holder_from_candidates_that_had_seen_it() -> None:
     async def story() -> None:
         server = LeaseServer()
         server.hold("one", transitions=3)

@@ -1,4 +1,4 @@
-"""One candidate's hand on a Lease: to take it, to keep it, to let it go. When to do what is the election's business."""
+"""The Lease as a lock for one candidate: acquire, renew, release. The election decides when."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -7,8 +7,8 @@ from typing import Protocol
 
 from gpuruntime.control.leadership.lease_record import (
     Observation,
-    first_claim,
-    is_claim,
+    is_acquired_by,
+    new_lease,
     observe,
     recreated,
     released,
@@ -18,11 +18,11 @@ from gpuruntime.control.leadership.lease_record import (
 from gpuruntime.kube.builtin.coordination import Lease
 from gpuruntime.kube.errors import ConflictError, NotFoundError
 
-__all__ = ["LeaseClient", "LeaseHold"]
+__all__ = ["LeaseClient", "LeaseLock"]
 
 
 class LeaseClient(Protocol):
-    """What an election needs of a client. Errors are those of `gpuruntime.kube.Client`."""
+    """The client methods that an election uses. Errors are those of `gpuruntime.kube.Client`."""
 
     async def get(self, form: type[Lease], name: str, namespace: str) -> Lease:
         """See `Client.get`."""
@@ -34,16 +34,16 @@ class LeaseClient(Protocol):
         """See `Client.update`."""
 
 
-class LeaseHold:
+class LeaseLock:
     """Reads and writes one Lease for one identity. `keeper` is the client that renews, if that is another one.
 
     Guarantees:
-        Every write replaces what was read before it, or fails: nobody's claim is overwritten unseen. A call that failed
-        or was cancelled can be repeated, whatever became of its writes.
+        Every write replaces the version that was read before it, or fails: no acquisition of another candidate is
+        overwritten unseen. A call that failed or was cancelled can be repeated, whether its write was executed or not.
 
     Caveats:
-        A claim is known by its acquire time. A lease with the identity of this candidate that it does not remember is
-        somebody else's.
+        An acquisition is recognised by its acquire time. A lease with the identity of this candidate and another
+        acquire time is that of another process.
     """
 
     def __init__(
@@ -67,41 +67,43 @@ class LeaseHold:
         self._clock = clock
         self._now = now
         self._mine: Lease | None = None
-        self._claim_began = 0.0
+        self._acquire_began = 0.0
         self.seen: Observation | None = None
-        self.claimed_at = ""
+        self.acquired_at = ""
         self.slow_paths = 0
 
     async def acquire(self) -> float | None:
-        """Take the lease unless somebody holds it.
+        """Acquire the lease unless another candidate holds it.
 
         Returns:
-            When, by the local clock, we began to write the claim by which the lease is ours; None if it is not.
+            The local time at which the write that acquired the lease began; None if the lease is not ours.
         """
         lease = await self._read()
         try:
             if lease is not None and self._is_mine(lease):
-                # The answer to the claim was lost. To write once more instead would keep the lease from everybody for
-                # as long as answers get lost.
+                # The response to our write was lost. Writing again instead would block all candidates for as long as
+                # responses get lost.
                 self._mine = lease
             elif self.seen is not None and self.seen.is_held(self._clock(), self._seconds):
-                # Also if the object is gone: its holder does not know yet.
+                # Even if the object was deleted: its holder does not know yet.
                 self.forget()
                 return None
             elif lease is not None:
-                await self._claim(self._client.update, taken_over(lease, self._identity, self._seconds, self._now()))
+                await self._acquire_by(
+                    self._client.update, taken_over(lease, self._identity, self._seconds, self._now())
+                )
             else:
                 number = 0 if self.seen is None else self.seen.transitions + 1
-                claim = first_claim(
+                lease = new_lease(
                     self._name, self._namespace, self._identity, self._seconds, self._now(), transitions=number
                 )
-                await self._claim(self._client.create, claim)
+                await self._acquire_by(self._client.create, lease)
         except ConflictError:
-            return None  # somebody was faster
-        return self._claim_began
+            return None  # another candidate was faster
+        return self._acquire_began
 
     async def renew(self) -> bool:
-        """Give a sign of life; false if the lease is not ours any more. Without a hitch it takes one request."""
+        """Renew the lease; returns False if it is no longer ours. Usually takes one request."""
         known = self._mine
         if known is not None:
             try:
@@ -115,21 +117,21 @@ class LeaseHold:
             self._note(await self._keeper.update(renewed(lease, self._seconds, self._now())))
             return True
         if lease is None and known is not None:
-            # Deleted under us: nobody who knew the lease takes over before it would have run out.
+            # Deleted while we hold it: no candidate that had seen it takes over before it would have expired.
             self._note(await self._keeper.create(renewed(recreated(known), self._seconds, self._now())))
             return True
         self.forget()
         return False
 
     async def release(self) -> None:
-        """Let the lease go if it is ours.
+        """Release the lease if it is ours.
 
         Raises:
-            ConflictError: somebody else changed it at the same time; try again.
+            ConflictError: it was changed at the same time; retry.
         """
-        if not self.claimed_at:
+        if not self.acquired_at:
             return
-        # Without an answer to our last write we have to look what became of it.
+        # Without a response to our last write, its outcome must be read.
         lease, self._mine = self._mine or await self._read(), None
         if lease is not None and self._is_mine(lease):
             with suppress(NotFoundError):
@@ -138,8 +140,8 @@ class LeaseHold:
         self.forget()
 
     def forget(self) -> None:
-        """Take our claim for somebody else's from now on."""
-        self.claimed_at, self._mine = "", None
+        """Treat the lease as not ours from now on, even if it was acquired."""
+        self.acquired_at, self._mine = "", None
 
     async def _read(self) -> Lease | None:
         try:
@@ -149,9 +151,9 @@ class LeaseHold:
         self.seen = observe(self.seen, lease, self._clock())
         return lease
 
-    async def _claim(self, write: Callable[[Lease], Awaitable[Lease]], lease: Lease) -> None:
-        # Noted before it is sent: the lease may be ours although the answer never comes.
-        self.claimed_at, self._claim_began, self._mine = lease.spec.acquire_time or "", self._clock(), None
+    async def _acquire_by(self, write: Callable[[Lease], Awaitable[Lease]], lease: Lease) -> None:
+        # Noted before it is sent: the lease may be ours although the response never arrives.
+        self.acquired_at, self._acquire_began, self._mine = lease.spec.acquire_time or "", self._clock(), None
         self._note(await write(lease))
 
     def _note(self, written: Lease) -> None:
@@ -159,4 +161,4 @@ class LeaseHold:
         self.seen = observe(self.seen, written, self._clock())
 
     def _is_mine(self, lease: Lease) -> bool:
-        return is_claim(lease, self._identity, self.claimed_at)
+        return is_acquired_by(lease, self._identity, self.acquired_at)
