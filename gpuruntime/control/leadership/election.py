@@ -169,9 +169,7 @@ class LeaseElection:
             self._log_failures(failures)
             return True
         if working.cancelled():
-            raise RuntimeError(
-                f"the work of leader {self._identity!r} was cancelled from outside: cancel `run`"
-            )
+            raise RuntimeError(f"the work of leader {self._identity!r} was cancelled from outside: cancel `run`")
         if failures:
             raise failures[0]
         return False
