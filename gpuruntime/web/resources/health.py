@@ -118,7 +118,7 @@ class ClusterProbe:
         except KubeError as failure:
             error = str(failure)
         except TimeoutError:
-            error = f"the API server did not answer within {_PROBE_SECONDS:g} s"
+            error = f"no response of the API server within {_PROBE_SECONDS:g} s"
         self._last = (error, asyncio.get_running_loop().time())
         return error
 
