@@ -50,7 +50,7 @@ async def managing(manager: Manager) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def proxied(access: ClusterAccess, directory: Path) -> AsyncIterator[tuple[FaultProxy, Credentials]]:
-    """A proxy that can be told to misbehave, and the administrator's credentials through it."""
+    """A fault proxy, and the administrator's credentials through it."""
     identity = ClientCertificate(access.certificate, access.key)
     async with FaultProxy(access.server, access.authority, identity=identity) as proxy:
         kubeconfig = directory / "proxy.kubeconfig"
@@ -59,19 +59,19 @@ async def proxied(access: ClusterAccess, directory: Path) -> AsyncIterator[tuple
 
 
 async def eventually(condition: Callable[[], bool]) -> None:
-    """For figures that are no events; the test's timeout catches what never comes."""
+    """Wait for a figure that causes no event; the timeout of the test ends the wait."""
     while not condition():  # noqa: ASYNC110 - see above
         await asyncio.sleep(0.02)
 
 
-async def eventually_told(condition: Callable[[], bool]) -> None:
-    """For what only a look at the server tells, in a thread; the test's timeout catches what never comes."""
+async def eventually_on_server(condition: Callable[[], bool]) -> None:
+    """Wait for a condition that is read from the server, in a thread; the timeout of the test ends the wait."""
     while not await asyncio.to_thread(condition):  # noqa: ASYNC110 - see above
         await asyncio.sleep(0.02)
 
 
 async def tried_until_fresh(settle: Callable[[], Awaitable[None]]) -> None:
-    """As a controller does: tried again as long as the cache is behind."""
+    """Retry while the cache is behind, as a controller does."""
     while True:
         try:
             return await settle()

@@ -26,7 +26,7 @@ from gpuruntime.kube.builtin.core import ConfigMap, Secret
 from gpuruntime.meta import DynamicObject, FrozenDict, ObjectKey, ObjectMeta
 from gpuruntime.testing import AuditLog, ClusterAccess
 from gpuruntime.testing.permissions import granted_account, usage
-from tests.control.scenes import eventually, eventually_told, managing
+from tests.control.scenes import eventually, eventually_on_server, managing
 from tests.control.widgets import Widget, WidgetStatus, create_widget, install_widgets
 
 MAPS = "/api/v1/namespaces/{}/configmaps"
@@ -95,7 +95,7 @@ async def test_one_sentence_uses_exactly_the_permissions_that_follow_from_it(
             async with managing(build(from_kubeconfig(account.kubeconfig), namespace)):
                 for size in (1, 2, 0):
                     await resize(kube_cluster, namespace, size)
-                    await eventually_told(lambda size=size: phase(kube_cluster, namespace) == f"size {size}")  # type: ignore[misc]  # bound
+                    await eventually_on_server(lambda size=size: phase(kube_cluster, namespace) == f"size {size}")  # type: ignore[misc]  # bound
         found = usage(permissions, seen.requests, user=account.username)
 
     assert found.is_exact, found
@@ -109,12 +109,12 @@ async def test_a_child_has_owner_field_manager_and_namespace_and_is_mended_when_
     admin, path = kube_cluster.admin(), f"{MAPS.format(namespace)}/one"
 
     async with managing(build(from_kubeconfig(kube_cluster.kubeconfig), namespace)):
-        await eventually_told(lambda: sizes(kube_cluster, namespace) == {"one": "1"})
+        await eventually_on_server(lambda: sizes(kube_cluster, namespace) == {"one": "1"})
         made = await asyncio.to_thread(admin.get, path)
         await asyncio.to_thread(admin.merge, path, {"data": {"size": "9"}})
-        await eventually_told(lambda: sizes(kube_cluster, namespace) == {"one": "1"})
+        await eventually_on_server(lambda: sizes(kube_cluster, namespace) == {"one": "1"})
         await asyncio.to_thread(admin.delete, path)
-        await eventually_told(lambda: sizes(kube_cluster, namespace) == {"one": "1"})
+        await eventually_on_server(lambda: sizes(kube_cluster, namespace) == {"one": "1"})
 
     (owner,) = made["metadata"]["ownerReferences"]
     assert (owner["kind"], owner["name"], owner["controller"]) == ("Widget", "one", True)
@@ -131,7 +131,7 @@ async def test_a_second_run_of_an_unchanged_object_writes_nothing(
 
     async with managing(manager):
         await eventually(lambda: controller.counters.results["success"] > 0 and not len(controller.queue))
-        await eventually_told(lambda: phase(kube_cluster, namespace) == "size 1")
+        await eventually_on_server(lambda: phase(kube_cluster, namespace) == "size 1")
         runs = controller.counters.results["success"]
         with kube_audit.recording() as seen:
             again.send(ObjectKey(namespace, "one"))
@@ -270,7 +270,7 @@ async def test_a_reconciler_of_objects_never_sees_one_that_is_being_deleted_and_
     async with managing(manager):
         await eventually(lambda: "there" in keys)
         await asyncio.to_thread(admin.delete, path)
-        await eventually_told(lambda: phase(kube_cluster, namespace) == "going")
+        await eventually_on_server(lambda: phase(kube_cluster, namespace) == "going")
         await asyncio.to_thread(admin.merge, path, {"metadata": {"finalizers": None}})
         await eventually(lambda: keys[-1] == "gone")
 

@@ -189,11 +189,11 @@ async def test_two_replicas_take_turns_and_the_second_repeats_no_write(
 
 
 async def test_a_manager_starts_without_a_server_and_stops_at_once_leaving_foreign_tasks_alone(tmp_path: Path) -> None:
-    nowhere = tmp_path / "kubeconfig"
-    nowhere.write_text(str(ClusterAccess.kubeconfig_for(_nowhere(tmp_path), "token")))
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(str(ClusterAccess.kubeconfig_for(_unreachable(tmp_path), "token")))
     foreign = asyncio.create_task(asyncio.Event().wait())
     before = asyncio.all_tasks()
-    manager, _ = mirror_manager(from_kubeconfig(nowhere), "default", http=HttpAddress())
+    manager, _ = mirror_manager(from_kubeconfig(kubeconfig), "default", http=HttpAddress())
 
     async with managing(manager):
         await manager.sites[0].listening()
@@ -204,28 +204,28 @@ async def test_a_manager_starts_without_a_server_and_stops_at_once_leaving_forei
     foreign.cancel()
 
 
-def _nowhere(directory: Path) -> ClusterAccess:
+def _unreachable(directory: Path) -> ClusterAccess:
     authority = directory / "ca.crt"
     authority.write_bytes(b"")
     return ClusterAccess("http://127.0.0.1:1", directory, authority, directory, directory, directory, None)
 
 
 async def test_an_address_in_use_stops_the_manager_with_a_clear_error(tmp_path: Path) -> None:
-    nowhere = tmp_path / "kubeconfig"
-    nowhere.write_text(str(ClusterAccess.kubeconfig_for(_nowhere(tmp_path), "token")))
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(str(ClusterAccess.kubeconfig_for(_unreachable(tmp_path), "token")))
     server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
     async with server:
         port = server.sockets[0].getsockname()[1]
-        manager = Manager(from_kubeconfig(nowhere), ManagerOptions("mirror", http=HttpAddress("127.0.0.1", port)))
+        manager = Manager(from_kubeconfig(kubeconfig), ManagerOptions("mirror", http=HttpAddress("127.0.0.1", port)))
 
         with pytest.raises(ListenError, match=f"cannot listen on 127.0.0.1:{port}: .*in use"):
             await manager.run()
 
 
 async def test_a_part_that_fails_takes_the_manager_down_in_order(tmp_path: Path) -> None:
-    nowhere = tmp_path / "kubeconfig"
-    nowhere.write_text(str(ClusterAccess.kubeconfig_for(_nowhere(tmp_path), "token")))
-    manager = Manager(from_kubeconfig(nowhere), ManagerOptions("mirror"))
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(str(ClusterAccess.kubeconfig_for(_unreachable(tmp_path), "token")))
+    manager = Manager(from_kubeconfig(kubeconfig), ManagerOptions("mirror"))
     order: list[str] = []
 
     async def steady() -> None:
@@ -247,9 +247,9 @@ async def test_a_part_that_fails_takes_the_manager_down_in_order(tmp_path: Path)
 
 
 async def test_cancelling_gives_the_same_grace_as_stopping(tmp_path: Path) -> None:
-    nowhere = tmp_path / "kubeconfig"
-    nowhere.write_text(str(ClusterAccess.kubeconfig_for(_nowhere(tmp_path), "token")))
-    manager = Manager(from_kubeconfig(nowhere), ManagerOptions("mirror", grace=0.2))
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(str(ClusterAccess.kubeconfig_for(_unreachable(tmp_path), "token")))
+    manager = Manager(from_kubeconfig(kubeconfig), ManagerOptions("mirror", grace=0.2))
     started, release = asyncio.Event(), asyncio.Event()
 
     async def stubborn() -> None:
@@ -272,9 +272,9 @@ async def test_cancelling_gives_the_same_grace_as_stopping(tmp_path: Path) -> No
 
 
 async def test_leader_work_that_ends_by_itself_is_a_failure(tmp_path: Path) -> None:
-    nowhere = tmp_path / "kubeconfig"
-    nowhere.write_text(str(ClusterAccess.kubeconfig_for(_nowhere(tmp_path), "token")))
-    manager = Manager(from_kubeconfig(nowhere), ManagerOptions("mirror"))
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(str(ClusterAccess.kubeconfig_for(_unreachable(tmp_path), "token")))
+    manager = Manager(from_kubeconfig(kubeconfig), ManagerOptions("mirror"))
 
     async def brief() -> None:
         """Returns at once."""

@@ -34,12 +34,12 @@ def test_it_says_that_it_is_not_ready_and_works_on_for_as_long_as_it_drains() ->
         running = asyncio.create_task(manager.run())
         await asyncio.sleep(1.0)
         before = (await manager.observability.ready.run_one("running")).status
-        told = clock()
+        stopped = clock()
         manager.stop()
         await asyncio.sleep(4.0)
         after = (await manager.observability.ready.run_one("running")).reason
         await running
-        return before, after, ended[0] - told
+        return before, after, ended[0] - stopped
 
     assert run_virtual(story()) == ("ok", "the manager is stopping", 5.0)
 

@@ -24,7 +24,7 @@ from gpuruntime.kube.client import Client
 from gpuruntime.meta import FrozenDict, ObjectKey, ObjectMeta, set_controller
 from gpuruntime.testing import AdminClient, AuditLog, ClusterAccess
 from gpuruntime.testing.faults import DieAfterWrites, HoldEvents, LoseResponses
-from tests.control.scenes import eventually_told, managing, proxied
+from tests.control.scenes import eventually_on_server, managing, proxied
 
 QUICK = ElectionTiming(lease=3, renew=2.0, retry=0.5)
 CHILDREN = 3
@@ -89,9 +89,9 @@ async def test_a_manager_that_dies_after_any_write_is_followed_by_one_that_does_
             async with managing(fan_manager(credentials, kube_namespace)):
                 await death.triggered(1)
         async with managing(fan_manager(from_kubeconfig(kube_cluster.kubeconfig), kube_namespace)):
-            await eventually_told(lambda: children(admin, kube_namespace) == CHILDREN)
+            await eventually_on_server(lambda: children(admin, kube_namespace) == CHILDREN)
             create_map(admin, kube_namespace, "two")
-            await eventually_told(lambda: children(admin, kube_namespace) == 2 * CHILDREN)
+            await eventually_on_server(lambda: children(admin, kube_namespace) == 2 * CHILDREN)
 
     creations = [write for write in seen.writes(namespace=kube_namespace) if write.resource == "secrets"]
     assert len(creations) == 2 * CHILDREN
@@ -107,9 +107,9 @@ async def test_a_lost_answer_to_a_creation_leads_to_no_second_one(
             with proxy.inject(LoseResponses(times=2), method="POST", path=".*/secrets"):
                 async with managing(fan_manager(credentials, kube_namespace)):
                     create_map(admin, kube_namespace, "one")
-                    await eventually_told(lambda: children(admin, kube_namespace) == CHILDREN)
+                    await eventually_on_server(lambda: children(admin, kube_namespace) == CHILDREN)
                     create_map(admin, kube_namespace, "two")
-                    await eventually_told(lambda: children(admin, kube_namespace) == 2 * CHILDREN)
+                    await eventually_on_server(lambda: children(admin, kube_namespace) == 2 * CHILDREN)
 
     creations = [write for write in seen.writes(namespace=kube_namespace) if write.resource == "secrets"]
     assert len(creations) == 2 * CHILDREN
@@ -129,17 +129,17 @@ async def test_a_standby_whose_cache_lags_repeats_no_write_when_it_takes_over(
             leader = fan_manager(direct, kube_namespace, election("leader"))
             standby = fan_manager(credentials, kube_namespace, election("standby"))
             async with managing(leader):
-                await eventually_told(lambda: leader.election is not None and leader.election.is_leader)
+                await eventually_on_server(lambda: leader.election is not None and leader.election.is_leader)
                 async with managing(standby):
                     await standby.cache.synced(within=30)
                     with proxy.inject(HoldEvents(), watch=True):
                         create_map(admin, kube_namespace, "one")
-                        await eventually_told(lambda: children(admin, kube_namespace) == CHILDREN)
+                        await eventually_on_server(lambda: children(admin, kube_namespace) == CHILDREN)
                         leader.stop()
-                        await eventually_told(lambda: standby.election is not None and standby.election.is_leader)
+                        await eventually_on_server(lambda: standby.election is not None and standby.election.is_leader)
                         create_map(admin, kube_namespace, "two")
                         held = children(admin, kube_namespace)
-                    await eventually_told(lambda: children(admin, kube_namespace) == 2 * CHILDREN)
+                    await eventually_on_server(lambda: children(admin, kube_namespace) == 2 * CHILDREN)
 
     creations = [write for write in seen.writes(namespace=kube_namespace) if write.resource == "secrets"]
     assert held == CHILDREN

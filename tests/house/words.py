@@ -85,7 +85,7 @@ def _findings(path: PurePath, texts: list[tuple[int, str, str]]) -> list[Finding
 
 
 def _spelled(name: str) -> str:
-    """The words of a name in any case: `whoWasTold` and `who_was_told` are "who was told"."""
+    """The words of a name in any case: `readyUnit` and `ready_unit` are "ready unit"."""
     return " ".join(part.lower() for part in _PARTS.findall(name))
 
 

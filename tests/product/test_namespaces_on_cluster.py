@@ -9,7 +9,7 @@ import aiohttp
 
 from gpuruntime.testing import ClusterAccess, RefusedError
 from gpuruntime.testing.cluster.namespaces import create_namespace
-from tests.control.scenes import eventually_told
+from tests.control.scenes import eventually_on_server
 from tests.product.split_scenes import split_world
 
 
@@ -61,7 +61,7 @@ async def test_a_write_names_the_missing_namespace_and_how_to_create_it_again(
         await asyncio.to_thread(admin.delete, path)
         going = await writes(1)
         await asyncio.to_thread(admin.merge, f"{path}/configmaps/last", {"metadata": {"finalizers": None}})
-        await eventually_told(is_gone)
+        await eventually_on_server(is_gone)
         gone = await writes(2)
 
     assert [status for status, _, _ in before] == [202, 202, 409]

@@ -105,7 +105,7 @@ def test_the_api_server_refuses_what_the_types_forbid(kube_cluster: ClusterAcces
 
 
 @pytest.mark.usefixtures("operator")
-def test_what_belongs_to_others_is_left_alone_and_people_are_told(kube_cluster: ClusterAccess, namespace: str) -> None:
+def test_a_foreign_object_is_left_alone_and_reported(kube_cluster: ClusterAccess, namespace: str) -> None:
     kube_cluster.kubectl("create", "configmap", "shop", "--from-literal=mine=yes", "-n", namespace)
 
     apply(kube_cluster, namespace, replicas=1)

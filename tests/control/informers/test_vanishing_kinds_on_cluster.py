@@ -18,7 +18,7 @@ from gpuruntime.kube.transport.transport import Transport
 from gpuruntime.meta.identity import ResourceKind
 from gpuruntime.testing import ClusterAccess, RefusedError
 from gpuruntime.testing.faults import CutAfterEvents, DropRequests
-from tests.control.scenes import eventually, eventually_told, open_transport, proxied, running, watch
+from tests.control.scenes import eventually, eventually_on_server, open_transport, proxied, running, watch
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 IMPATIENT = BackoffSchedule(base=0.01, factor=2, cap=0.1, reset=120)
@@ -110,7 +110,7 @@ async def test_a_kind_that_vanished_unseen_stays_known_until_it_is_back_and_is_c
 
             with proxy.inject(DropRequests(), watch=True), proxy.inject(CutAfterEvents(0), watch=True):
                 await asyncio.to_thread(widgets.remove)
-                await eventually_told(lambda: not widgets.are_served())
+                await eventually_on_server(lambda: not widgets.are_served())
             await eventually(lambda: isinstance(informer.health[0].last_error, NotFoundError))
             assert [key.name for key in informer.store] == ["first"]
             await asyncio.to_thread(widgets.install)

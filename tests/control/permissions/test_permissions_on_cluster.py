@@ -14,12 +14,12 @@ from gpuruntime.kube.forms import metadata_only
 from gpuruntime.testing import AdminClient, AuditLog, ClusterAccess
 from gpuruntime.testing.permissions import Usage, granted_account, usage
 from tests.control.permissions.widget_operator import DECLARED, Widget, build, install_widgets, phase_of
-from tests.control.scenes import eventually_told, managing
+from tests.control.scenes import eventually_on_server, managing
 
 
 async def resize(admin: AdminClient, namespace: str, size: int) -> None:
     await asyncio.to_thread(admin.merge, Widget.KIND.path(namespace, "one"), {"spec": {"size": size}})
-    await eventually_told(lambda: phase_of(admin, namespace, "one") == f"size {size}")
+    await eventually_on_server(lambda: phase_of(admin, namespace, "one") == f"size {size}")
 
 
 async def operate(
@@ -33,7 +33,7 @@ async def operate(
             async with managing(build(from_kubeconfig(account.kubeconfig), namespace)):
                 body = {"apiVersion": Widget.KIND.api_version, "kind": "Widget", "metadata": {"name": "one"}}
                 await asyncio.to_thread(admin.create, Widget.KIND.path(namespace), {**body, "spec": {"size": 1}})
-                await eventually_told(lambda: phase_of(admin, namespace, "one") == "size 1")
+                await eventually_on_server(lambda: phase_of(admin, namespace, "one") == "size 1")
                 await resize(admin, namespace, 2)
                 await resize(admin, namespace, 0)
         return usage(permissions, seen.requests, user=account.username)

@@ -11,7 +11,7 @@ from gpuruntime.reconcilers.gpuunit.stage_metrics import StageCollector, StageTi
 NEW = GPUUnit(
     ObjectMeta(name="a", namespace="apps", uid="1", creation_timestamp="2026-01-01T00:00:00Z"), GPUUnitSpec("g1.1")
 )
-TOLD = (Condition("Ready", "False", "UnitProgressing"),)
+PROGRESSING = (Condition("Ready", "False", "UnitProgressing"),)
 
 
 def at(second: int) -> str:
@@ -21,7 +21,7 @@ def at(second: int) -> str:
 def written(*seconds: int) -> GPUUnitStatus:
     """The status of a unit that reached stages at these seconds, in their order."""
     stages = UnitStages(*map(at, seconds)) if seconds else None
-    return GPUUnitStatus(stages=stages, conditions=TOLD)
+    return GPUUnitStatus(stages=stages, conditions=PROGRESSING)
 
 
 def story(times: StageTimes, *statuses: GPUUnitStatus, unit: GPUUnit = NEW) -> GPUUnit:
