@@ -92,8 +92,8 @@ from gpuruntime.control.permissions.roles import roles_for, roles_of
 from gpuruntime.control.queueing.priorities import LOW_PRIORITY
 from gpuruntime.control.queueing.rate_limiter import RateLimiter
 from gpuruntime.control.queueing.workqueue import QueueClosedError, WorkQueue
+from gpuruntime.control.serving.http_site import HttpAddress, ListenError
 from gpuruntime.control.serving.limits import HttpLimits
-from gpuruntime.control.serving.site import HttpAddress, ListenError
 from gpuruntime.control.writing.desired_state import OwnershipAnnotations
 from gpuruntime.control.writing.finalizers import add_finalizer, remove_finalizer, with_finalizer
 from gpuruntime.control.writing.hot_loops import HotLoopError

@@ -44,8 +44,8 @@ from gpuruntime.control.permissions.declarations import Declaration
 from gpuruntime.control.permissions.permission import Permission
 from gpuruntime.control.permissions.resolving import LeaseName, required_permissions
 from gpuruntime.control.runnable_group import RunnableGroup
+from gpuruntime.control.serving.http_site import HttpAddress, HttpSite
 from gpuruntime.control.serving.limits import OBSERVABILITY_LIMITS, HttpLimits
-from gpuruntime.control.serving.site import HttpAddress, HttpSite
 from gpuruntime.control.stop_signals import StopSignals
 from gpuruntime.control.watchdog.loop_watchdog import LoopWatchdog
 from gpuruntime.control.writing.hot_loops import HotLoopGuard

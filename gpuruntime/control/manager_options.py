@@ -7,7 +7,7 @@ from attrs import Attribute, field, frozen
 
 from gpuruntime.control.leadership.election_terms import ElectionTiming
 from gpuruntime.control.option_checks import above_zero, not_negative
-from gpuruntime.control.serving.site import HttpAddress
+from gpuruntime.control.serving.http_site import HttpAddress
 from gpuruntime.meta.names import LABEL_LIMIT, SUBDOMAIN_LIMIT, is_dns_label, is_dns_subdomain
 
 __all__ = ["Election", "ManagerOptions"]

@@ -12,7 +12,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from gpuruntime.control.controllers.reconcile_counters import ReconcileCounters
 from gpuruntime.control.informers.cache import Cache
 from gpuruntime.control.queueing.workqueue import WorkQueue
-from gpuruntime.control.serving.site import HttpAddress, serving
+from gpuruntime.control.serving.http_site import HttpAddress, serving
 from gpuruntime.kube.auth.credentials import Authorization, Endpoint
 from gpuruntime.kube.transport.transport import Transport
 from gpuruntime.meta.identity import ObjectKey

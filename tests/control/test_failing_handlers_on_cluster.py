@@ -13,7 +13,7 @@ from gpuruntime.control.controllers.triggers import enqueue_mapped, enqueue_obje
 from gpuruntime.control.informers.changes import Change
 from gpuruntime.control.informers.indexes import Index
 from gpuruntime.control.manager import Manager, ManagerOptions
-from gpuruntime.control.serving.site import HttpAddress
+from gpuruntime.control.serving.http_site import HttpAddress
 from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.meta import ObjectKey

@@ -14,7 +14,7 @@ from gpuruntime.control.controllers.triggers import enqueue_object, enqueue_owne
 from gpuruntime.control.informers.store import Store
 from gpuruntime.control.leadership.election_terms import ElectionTiming
 from gpuruntime.control.manager import Election, Manager, ManagerOptions
-from gpuruntime.control.serving.site import HttpAddress, ListenError
+from gpuruntime.control.serving.http_site import HttpAddress, ListenError
 from gpuruntime.kube.auth.credentials import Credentials
 from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.kube.builtin.core import ConfigMap, Secret

@@ -10,7 +10,7 @@ from gpuruntime.control.controllers.reconcile import Result, RunInfo
 from gpuruntime.control.controllers.sources import Channel
 from gpuruntime.control.manager import Manager, ManagerOptions
 from gpuruntime.control.permissions.offline_credentials import OFFLINE_CREDENTIALS
-from gpuruntime.control.serving.site import HttpAddress
+from gpuruntime.control.serving.http_site import HttpAddress
 from gpuruntime.testing.virtual_time import run_virtual
 
 

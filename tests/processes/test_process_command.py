@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from gpuruntime.api.namespaces import Namespaces
-from gpuruntime.control.serving.site import HttpAddress
+from gpuruntime.control.serving.http_site import HttpAddress
 from gpuruntime.processes import controller_manager, manager, runtime_api
 from gpuruntime.processes.command import main
 from gpuruntime.processes.config.api_sections import Auth, Connections, KubeMode, Tls

@@ -14,7 +14,7 @@ from gpuruntime.api.stockpool import StockPool
 from gpuruntime.control import Informer, wait_for
 from gpuruntime.control.informers.waiting import WaitCondition
 from gpuruntime.control.manager import Manager
-from gpuruntime.control.serving.site import HttpAddress
+from gpuruntime.control.serving.http_site import HttpAddress
 from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.meta import ObjectKey, find_condition
 from gpuruntime.processes.controller_manager import ControllerManagerConfig, build_controller_manager

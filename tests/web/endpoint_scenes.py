@@ -9,7 +9,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 from attrs import field, frozen
 
-from gpuruntime.control.serving.site import HttpAddress, serving
+from gpuruntime.control.serving.http_site import HttpAddress, serving
 from gpuruntime.meta.frozen_mapping import EMPTY, FrozenDict
 from gpuruntime.meta.rules import Items, Length, Pattern, Range
 from gpuruntime.meta.structs import Struct, wire

@@ -1,1 +1,1 @@
-"""What every route shares: routing, the envelope, headers, query, body, errors, metrics and the audit log."""
+"""What every route shares: routing, the response format, headers, query, body, errors, metrics and the audit log."""

@@ -20,16 +20,16 @@ from gpuruntime.service.log_context import current_operation_id, current_request
 from gpuruntime.web.auth.access_control import AccessControl, require
 from gpuruntime.web.server.audit import AuditRecord, audit
 from gpuruntime.web.server.body import BodyThread, check_media_type, decoded, parse_object, read_body
-from gpuruntime.web.server.envelope import (
-    add_request_id,
-    bad_request_response,
-    enveloped,
-    reject_expectation,
-    success_response,
-)
 from gpuruntime.web.server.errors import CODES, ApiError, Fault, Faults, as_api_error, invalid
 from gpuruntime.web.server.headers import IDEMPOTENCY_KEY, OPERATION_ID, at_least, if_match, operation_id
 from gpuruntime.web.server.query import NoQuery, check_query_length, parse_query
+from gpuruntime.web.server.response_format import (
+    add_request_id,
+    bad_request_response,
+    formatted,
+    reject_expectation,
+    success_response,
+)
 from gpuruntime.web.server.route import PREFIX, Call, Caller, Idempotency, Route
 
 __all__ = ["mount"]
@@ -46,10 +46,10 @@ def mount(app: web.Application, routes: Sequence[Route], access: AccessControl) 
 
     Guarantees:
         A handler is called only with a valid request, by a caller who has the scope. Every write is in the audit log,
-        whatever its outcome. All errors are in the envelope, on unknown routes and for bytes that are not HTTP, too.
+        whatever its outcome. All errors have the response format, on unknown routes and for bytes that are not HTTP, too.
         Every response to a write has its operationID, errors included once it is known.
     """
-    app.middlewares.append(enveloped)
+    app.middlewares.append(formatted)
     app.on_response_prepare.append(add_request_id)
     app[ERROR_RESPONSE] = bad_request_response
     thread = BodyThread()

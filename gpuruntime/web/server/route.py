@@ -118,7 +118,7 @@ class Page:
 
 @frozen
 class Reply:
-    """What a handler returns. `data` becomes the `data` of the envelope; None is a response without a body.
+    """What a handler returns. `data` becomes the `data` of the response; None is a response without a body.
 
     With header ETag, a read whose If-None-Match has that ETag is answered with 304.
     """

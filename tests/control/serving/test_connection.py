@@ -8,7 +8,7 @@ import pytest
 from aiohttp import ClientSession, web, web_protocol
 from yarl import URL
 
-from gpuruntime.control.serving.site import HttpAddress, serving
+from gpuruntime.control.serving.http_site import HttpAddress, serving
 from gpuruntime.testing.virtual_time import run_virtual
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"

@@ -14,8 +14,8 @@ from prometheus_client import CollectorRegistry
 
 from gpuruntime.control.metrics.connections import ConnectionCollector
 from gpuruntime.control.serving.bad_requests import ERROR_RESPONSE
+from gpuruntime.control.serving.http_site import HttpAddress, HttpSite, ListenError, serving
 from gpuruntime.control.serving.limits import HttpLimits
-from gpuruntime.control.serving.site import HttpAddress, HttpSite, ListenError, serving
 from gpuruntime.testing.cluster.certificates import Authority
 from gpuruntime.testing.virtual_time import run_virtual
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuruntime.control.serving.site import HttpAddress
+from gpuruntime.control.serving.http_site import HttpAddress
 from gpuruntime.processes.config.notations import (
     ADDRESS,
     BOOLEAN,

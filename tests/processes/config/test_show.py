@@ -6,7 +6,7 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuruntime.control.serving.site import HttpAddress
+from gpuruntime.control.serving.http_site import HttpAddress
 from gpuruntime.processes.config.api_sections import Auth, KubeMode, Tls
 from gpuruntime.processes.config.load import Effective, load_config
 from gpuruntime.processes.config.show import show_config

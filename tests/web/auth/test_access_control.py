@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuruntime.control.serving.site import HttpAddress
+from gpuruntime.control.serving.http_site import HttpAddress
 from gpuruntime.web.auth.access_control import Access, UnguardedAddressError, decide_access
 from gpuruntime.web.server.route import Scope
 from tests.web.endpoint_scenes import Widgets, bearer, serving_widgets

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from gpuruntime.control.serving.site import HttpAddress, serving
+from gpuruntime.control.serving.http_site import HttpAddress, serving
 from gpuruntime.testing.cluster.certificates import Authority
 from gpuruntime.testing.cluster.pki import KeyPair
 from gpuruntime.web.auth.certificate import CertificateError, server_tls

@@ -1,4 +1,4 @@
-"""Bytes that are not an HTTP request get an error response in the envelope."""
+"""Bytes that are not an HTTP request get an error response in the response format."""
 
 import asyncio
 import json
@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 
 from gpuruntime.control.serving.bad_requests import ERROR_RESPONSE
-from gpuruntime.control.serving.site import HttpAddress, serving
+from gpuruntime.control.serving.http_site import HttpAddress, serving
 from gpuruntime.web.auth.access_control import Access, AccessControl
 from gpuruntime.web.server.endpoint import mount
 from tests.web.endpoint_scenes import Widgets, answer_to
@@ -36,7 +36,7 @@ def api(widgets: Widgets) -> web.Application:
         pytest.param(POST + b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", id="two lengths"),
     ],
 )
-async def test_bytes_that_are_not_http_get_an_error_in_the_envelope(sent: bytes) -> None:
+async def test_bytes_that_are_not_http_get_an_error_in_the_response_format(sent: bytes) -> None:
     widgets = Widgets()
 
     status, headers, body = await answer_to(sent, api(widgets))
@@ -52,7 +52,7 @@ async def test_bytes_that_are_not_http_get_an_error_in_the_envelope(sent: bytes)
 @pytest.mark.parametrize(
     "chunks", [b"zz\r\n{}\r\n0\r\n\r\n", b"-1\r\n{}\r\n", b"2\r\n{}x\r\n0\r\n\r\n"], ids=["no size", "below 0", "more"]
 )
-async def test_a_body_with_invalid_chunks_gets_an_error_in_the_envelope(chunks: bytes) -> None:
+async def test_a_body_with_invalid_chunks_gets_an_error_in_the_response_format(chunks: bytes) -> None:
     widgets = Widgets()
 
     status, _, body = await answer_to(POST + b"Transfer-Encoding: chunked\r\n\r\n" + chunks, api(widgets))
@@ -80,7 +80,7 @@ async def test_100_continue_is_sent_or_the_body_is_rejected_before_it_is_sent(
     assert (b"application/json" in first) == (status != 100)
 
 
-async def test_a_connection_over_the_limit_gets_an_error_in_the_envelope() -> None:
+async def test_a_connection_over_the_limit_gets_an_error_in_the_response_format() -> None:
     app = web.Application()
     mount(app, Widgets().routes(), AccessControl(Access.DEVELOPMENT))
 

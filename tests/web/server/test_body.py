@@ -14,7 +14,7 @@ from aiohttp.test_utils import make_mocked_request
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuruntime.control.serving.site import HttpAddress, serving
+from gpuruntime.control.serving.http_site import HttpAddress, serving
 from gpuruntime.testing.virtual_time import run_virtual
 from gpuruntime.web.auth.access_control import Access, AccessControl
 from gpuruntime.web.server.body import LARGEST_BODY, BodyThread, check_media_type, decoded, parse_object, read_body

@@ -14,7 +14,7 @@ from tests.web.endpoint_scenes import WidgetBody, Widgets, bearer, serving_widge
 CREATE = {"operationID": "op-1", "name": "a", "size": 3}
 
 
-async def test_a_handler_gets_a_decoded_request_and_its_reply_is_sent_in_the_envelope() -> None:
+async def test_a_handler_gets_a_decoded_request_and_its_reply_is_sent_in_the_response_format() -> None:
     widgets = Widgets()
 
     async with serving_widgets(widgets) as client:
@@ -81,7 +81,9 @@ async def test_an_error_never_quotes_a_secret_of_the_body() -> None:
         (RuntimeError("password is hunter2"), 500, "internal_error"),
     ],
 )
-async def test_an_exception_of_a_handler_is_an_error_in_the_envelope(error: Exception, status: int, code: str) -> None:
+async def test_an_exception_of_a_handler_is_an_error_in_the_response_format(
+    error: Exception, status: int, code: str
+) -> None:
     widgets = Widgets()
     widgets.error = error
 

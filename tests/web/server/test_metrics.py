@@ -6,9 +6,9 @@ import pytest
 from aiohttp import ClientConnectionError, ClientSession, ClientTimeout, web
 from prometheus_client import CollectorRegistry
 
-from gpuruntime.control.serving.site import HttpAddress, serving
-from gpuruntime.web.server.envelope import enveloped
+from gpuruntime.control.serving.http_site import HttpAddress, serving
 from gpuruntime.web.server.metrics import RequestMetrics, RequestMetricsCollector, instrument
+from gpuruntime.web.server.response_format import formatted
 from tests.product_scenes import eventually
 
 
@@ -44,7 +44,7 @@ async def measured(metrics: RequestMetrics, handlers: Handlers) -> AsyncIterator
     ticks = iter(range(1000))
     app = web.Application()
     instrument(app, metrics, lambda: float(next(ticks)))
-    app.middlewares.append(enveloped)
+    app.middlewares.append(formatted)
     app.router.add_get("/things/{name}", named)
     app.router.add_get("/wait", handlers.wait)
     app.router.add_get("/stream", handlers.stream)

@@ -11,7 +11,7 @@ import pytest
 from aiohttp import ClientSession, web
 from prometheus_client import CollectorRegistry
 
-from gpuruntime.control.serving.site import HttpAddress, serving
+from gpuruntime.control.serving.http_site import HttpAddress, serving
 from gpuruntime.processes.wiring.api_server import memory_api
 from gpuruntime.web.app import install
 from gpuruntime.web.auth.access_control import Access, AccessControl

@@ -1,4 +1,4 @@
-"""Every response has a request id, and every error is in the envelope."""
+"""Every response has a request id, and every error is in the response format."""
 
 import asyncio
 import logging
@@ -8,7 +8,7 @@ from aiohttp import ClientPayloadError, web
 from aiohttp.test_utils import TestClient, TestServer
 
 from gpuruntime.service.log_context import RequestFields
-from gpuruntime.web.server.envelope import enveloped
+from gpuruntime.web.server.response_format import formatted
 from tests.web.endpoint_scenes import Widgets, bearer, serving_widgets
 
 
@@ -22,7 +22,7 @@ from tests.web.endpoint_scenes import Widgets, bearer, serving_widgets
         ("PUT", "/swagger/index.html", 405, "method_not_allowed", "GET,HEAD"),
     ],
 )
-async def test_errors_of_unknown_routes_and_methods_are_in_the_envelope(
+async def test_errors_of_unknown_routes_and_methods_are_in_the_response_format(
     method: str, path: str, status: int, code: str, allow: str | None
 ) -> None:
     async with serving_widgets(Widgets()) as client:
@@ -64,7 +64,7 @@ async def test_the_cause_of_an_internal_error_is_only_in_the_log(caplog: pytest.
     async def fail(_request: web.Request) -> web.Response:
         raise RuntimeError("password is hunter2")
 
-    app = web.Application(middlewares=[enveloped])
+    app = web.Application(middlewares=[formatted])
     app.router.add_get("/", fail)
 
     async with TestClient(TestServer(app)) as client:

@@ -1,4 +1,4 @@
-"""The envelope of every response: `{"data": ...}` or `{"error": ...}`, with a request id, on unknown routes as well."""
+"""The format of every response: `{"data": ...}` or `{"error": ...}`, with a request id, on unknown routes as well."""
 
 import logging
 import re
@@ -18,8 +18,8 @@ from gpuruntime.web.server.route import Page, Reply
 __all__ = [
     "add_request_id",
     "bad_request_response",
-    "enveloped",
     "error_response",
+    "formatted",
     "reject_expectation",
     "success_response",
 ]
@@ -33,7 +33,7 @@ _UNREAD: Final = frozenset({408, 413, 415})
 
 
 @web.middleware
-async def enveloped(
+async def formatted(
     request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
 ) -> web.StreamResponse:
     """Middleware: gives each request an id, and turns every exception into an error response.

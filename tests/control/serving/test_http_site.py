@@ -4,7 +4,7 @@ import socket
 import pytest
 from aiohttp import ClientSession, web
 
-from gpuruntime.control.serving.site import HttpAddress, HttpSite, ListenError, serving
+from gpuruntime.control.serving.http_site import HttpAddress, HttpSite, ListenError, serving
 
 
 async def test_nothing_listens_after_the_block_even_if_a_client_stays() -> None:
