@@ -81,9 +81,7 @@ async def test_an_error_never_quotes_a_secret_of_the_body() -> None:
         (RuntimeError("password is hunter2"), 500, "internal_error"),
     ],
 )
-async def test_an_exception_of_a_handler_is_an_error_in_the_response_format(
-    error: Exception, status: int, code: str
-) -> None:
+async def test_an_exception_of_a_handler_is_an_error_response(error: Exception, status: int, code: str) -> None:
     widgets = Widgets()
     widgets.error = error
 

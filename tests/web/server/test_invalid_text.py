@@ -37,7 +37,7 @@ def api(access: Access) -> web.Application:
         (b"Expect: \xff", 417),
     ],
 )
-async def test_a_header_with_invalid_utf_8_is_an_error_in_the_response_format(header: bytes, status: int) -> None:
+async def test_a_header_with_invalid_utf_8_is_an_error_response(header: bytes, status: int) -> None:
     answered, headers, body = await answer_to(DELETE + HOST + header + b"\r\n\r\n", api(Access.DEVELOPMENT))
 
     assert (answered, headers["content-type"]) == (status, "application/json")
@@ -48,7 +48,7 @@ async def test_a_header_with_invalid_utf_8_is_an_error_in_the_response_format(he
     "header",
     [b"Content-Type: text/\xff", b"Content-Type: application/json; charset=\xff", b"Content-Encoding: \xff"],
 )
-async def test_a_content_header_with_invalid_utf_8_is_an_error_in_the_response_format(header: bytes) -> None:
+async def test_a_content_header_with_invalid_utf_8_is_an_error_response(header: bytes) -> None:
     answered, headers, body = await answer_to(POST + HOST + header + b"\r\n\r\n", api(Access.DEVELOPMENT))
 
     assert (answered, headers["content-type"]) == (415, "application/json")
@@ -83,9 +83,7 @@ async def test_a_host_with_invalid_utf_8_is_not_a_loopback_name(access: Access, 
         (b"/api/v1/widgets?watch=\xff", 400),
     ],
 )
-async def test_a_path_or_query_with_invalid_utf_8_is_an_error_in_the_response_format(
-    target: bytes, status: int
-) -> None:
+async def test_a_path_or_query_with_invalid_utf_8_is_an_error_response(target: bytes, status: int) -> None:
     sent = b"GET " + target + b" HTTP/1.1\r\n" + HOST + b"\r\n"
 
     answered, headers, body = await answer_to(sent, api(Access.DEVELOPMENT))
