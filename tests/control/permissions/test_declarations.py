@@ -73,7 +73,7 @@ def test_declarations_that_no_role_could_express_are_refused_with_what_to_do() -
         allow(Secret, "get", namespaces=("",))
     with pytest.raises(ValueError, match="expected names of namespaces for v1 Secret, got 'default'"):
         allow(Secret, "get", namespaces="default")
-    with pytest.raises(ValueError, match=r"got '\*': say what is needed"):
+    with pytest.raises(ValueError, match=r"got '\*': name what is needed"):
         allow_rule("", "pods", ["*"])
     with pytest.raises(ValueError, match="expected the kinds that events are about"):
         allow_events()
