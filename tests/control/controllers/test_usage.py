@@ -78,8 +78,8 @@ def test_what_is_no_source_is_refused_with_what_to_do() -> None:
     informer = Cache(MapServer()).informer(ConfigMap)
     wrong: list[tuple[Any, str]] = [
         (informer, r"got an informer: wrap it, Watch\(informer, enqueue_object\(\)\)"),
-        (Timer, "such as Watch.* got <class '.*Timer'>"),
-        ("pages", "such as Watch.* got 'pages'"),
+        (Timer, "Watch.* got <class '.*Timer'>"),
+        ("pages", "Watch.* got 'pages'"),
     ]
 
     for source, said in wrong:
