@@ -46,7 +46,7 @@ def mount(app: web.Application, routes: Sequence[Route], access: AccessControl) 
 
     Guarantees:
         A handler is called only with a valid request, by a caller who has the scope. Every write is in the audit log,
-        whatever its outcome. All errors have the response format, also on unknown routes and for bytes that are not HTTP.
+        whatever its outcome. All errors have one format, on unknown routes and for bytes that are not HTTP, too.
         Every response to a write has its operationID, errors included once it is known.
     """
     app.middlewares.append(formatted)
