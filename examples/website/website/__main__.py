@@ -4,8 +4,7 @@ import asyncio
 import os
 
 from gpuruntime.control import Election, HttpAddress, Manager, ManagerOptions, configure_logging
-from gpuruntime.kube import Credentials
-from gpuruntime.kube.auth.infer import infer
+from gpuruntime.kube import Credentials, infer
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.builtin.core import ConfigMap, Service
 from website.kind import Website

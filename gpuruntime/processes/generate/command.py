@@ -39,7 +39,7 @@ FUNCTION takes credentials, here of no cluster, and returns a gpuruntime.control
 
   def build(credentials):
       manager = Manager(credentials, ManagerOptions("widgets"))
-      manager.controller(Widget).allow_children(Deployment).updates_status().reconcile(reconcile)
+      manager.controller(Widget).owns(Deployment).updates_status().reconcile(reconcile)
       return manager
 
 FUNCTION may be async. A process without a manager names a tuple of declarations instead.

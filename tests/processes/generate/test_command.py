@@ -94,7 +94,7 @@ def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_help_teaches_by_examples(project: Path) -> None:
     assert "rbac" in run(project, "--help").stdout
     assert "gpuruntime generate crds widgets.api --out manifests/crds --check" in run(project, "crds", "--help").stdout
-    assert "manager.controller(Widget).allow_children(Deployment)" in run(project, "rbac", "--help").stdout
+    assert "manager.controller(Widget).owns(Deployment)" in run(project, "rbac", "--help").stdout
 
 
 def test_definitions_are_printed_under_the_command_that_made_them(project: Path) -> None:
