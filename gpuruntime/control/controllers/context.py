@@ -67,7 +67,9 @@ class ControllerScope:
     children: Mapping[ResourceKind, ChildKind] = field(factory=dict)
     updates_status: bool = False
     records_events: bool = False
+    # What was looked up before: each run asks for the same kinds.
     _stores: dict[Any, Store[Any]] = field(factory=dict, init=False, repr=False)
+    _typed_children: dict[type, tuple[ChildKind, Informer[Any]]] = field(factory=dict, init=False, repr=False)
 
     def store(self, what: type[T] | Form[T] | Storage[T] | Informer[T]) -> Store[T]:
         """The store of a declared kind.
@@ -100,13 +102,23 @@ class ControllerScope:
         Raises:
             UndeclaredError: the kind is not owned, or the informer would not show the object.
         """
+        known = self._typed_children.get(type(obj))
+        if known is None:
+            known = self._found_child(obj)
+            if isinstance(obj, TypedObject):
+                self._typed_children[type(obj)] = known
+        scope = known[1].scope
+        if scope.namespaces or scope.labels.requirements or scope.fields.terms:
+            self._check_shown(obj, known[1])
+        return known
+
+    def _found_child(self, obj: TypedObject | DynamicObject) -> tuple[ChildKind, Informer[Any]]:
         kind = obj.kind
         child = self.children.get(kind)
         if child is None:
             raise UndeclaredError(f"{kind.kind} is not owned by controller {self.name!r}: add .owns({kind.kind})")
         informer = self.informers[kind]
         self._check_form(obj, informer)
-        self._check_shown(obj, informer)
         return child, informer
 
     def _check_form(self, obj: TypedObject | DynamicObject, informer: Informer[Any]) -> None:
