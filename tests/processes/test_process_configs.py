@@ -71,7 +71,7 @@ def test_an_invalid_combination_is_rejected_by_both_processes_that_reconcile(
         ),
         (
             "auth: {tokenReview: true, grants: ['user:a=read', 'user:a=write']}",
-            "auth.grants: grant 'user:a=write': user a has one already, expected one each",
+            "auth.grants: grant 'user:a=write': expected one grant for user a, got two",
         ),
         (
             "{kubeMode: off, kubeconfig: k}",
