@@ -119,7 +119,7 @@ def test_whatever_can_be_called_with_a_change_is_a_trigger() -> None:
 def test_a_controller_outside_of_a_loop_is_refused_with_what_to_do() -> None:
     store = Cache(MapServer()).informer(ConfigMap).store
 
-    with pytest.raises(RuntimeError, match=r"make it inside of the coroutine that asyncio\.run is given"):
+    with pytest.raises(RuntimeError, match=r"create it inside the coroutine passed to asyncio\.run"):
         Controller("one", ObjectReconciler(store, handle), [Channel()])
 
 
