@@ -20,7 +20,7 @@ from gpuruntime.control.controllers.predicates import Predicate
 from gpuruntime.control.controllers.reconcile import Reconciler, Result, RunInfo
 from gpuruntime.control.controllers.sources import Source, Timer, Watch
 from gpuruntime.control.controllers.triggers import Trigger, enqueue_mapped, enqueue_object, enqueue_owner
-from gpuruntime.control.controllers.usage import check_answer, check_source, check_takes_change
+from gpuruntime.control.controllers.usage import check_answer, check_run, check_source, check_takes_change
 from gpuruntime.control.events.recorder import Recorder
 from gpuruntime.control.informers.cache import Cache, storage_of
 from gpuruntime.control.informers.indexes import Index, by_controller
@@ -41,6 +41,7 @@ from gpuruntime.kube.forms import Form, class_of, dynamic
 from gpuruntime.meta.field_selectors import FieldSelector
 from gpuruntime.meta.identity import ObjectKey, ResourceKind
 from gpuruntime.meta.label_selectors import Selector
+from gpuruntime.meta.names import is_qualified_name
 
 __all__ = ["ControllerBuilder", "ControllerHost", "Watched"]
 
@@ -280,9 +281,16 @@ class ControllerBuilder(Generic[T]):
         `cleanup` has returned. It may run again after that, if the removal fails: make it safe to repeat.
 
         Raises:
-            ValueError: the controller has no kind of its own, or a finalizer already.
+            TypeError: `cleanup` is no function of an object and a context.
+            ValueError: the controller has no kind of its own or a finalizer already, or the name is invalid.
         """
         primary = self._required("finalizer")
+        check_run(cleanup, f"the cleanup of controller {self.name!r}", ("object", "ctx"))
+        if "/" not in name or not is_qualified_name(name):
+            raise ValueError(
+                f"controller {self.name!r}: expected a finalizer such as 'example.org/bucket', a DNS name, a slash and"
+                f" a word, got {name!r}"
+            )
         if self._finalizer is not None:
             raise ValueError(
                 f"controller {self.name!r} has the finalizer {self._finalizer.name!r} already: use one cleanup for both"
@@ -328,11 +336,11 @@ class ControllerBuilder(Generic[T]):
         must happen is the cleanup of a `finalizer`.
 
         Raises:
-            TypeError: no function, or a kind that is kept as a projection.
+            TypeError: no function of an object and a context, or a kind that is kept as a projection.
             ValueError: the controller has no kind of its own, or there is a controller of this name.
         """
         primary = self._required("reconcile")
-        self._check_function(function, "object, ctx")
+        check_run(function, f"controller {self.name!r}", ("object", "ctx"))
         if not isinstance(primary.storage, OfForm):
             raise TypeError(
                 f"controller {self.name!r}: {primary.kind.kind} is kept as a projection, which .reconcile cannot use:"
@@ -347,10 +355,10 @@ class ControllerBuilder(Generic[T]):
         object is gone or being deleted. It reads the object itself, and calls `ctx.of(obj)` to write for it.
 
         Raises:
-            TypeError: no function.
+            TypeError: no function of a key and a context.
             ValueError: a finalizer is declared, or there is a controller of this name.
         """
-        self._check_function(function, "key, ctx")
+        check_run(function, f"controller {self.name!r}", ("key", "ctx"))
         if self._finalizer is not None:
             raise ValueError(
                 f"controller {self.name!r}: .finalizer is for .reconcile; a reconciler of keys uses with_finalizer"
@@ -454,14 +462,6 @@ class ControllerBuilder(Generic[T]):
             raise ValueError(
                 f"controller {self.name!r} cannot write {kind.kind} that it keeps as {storage!r}: .owns needs whole"
                 f" objects; to watch only, use .watches(..., trigger=enqueue_owner(...))"
-            )
-
-    def _check_function(self, function: object, arguments: str) -> None:
-        if isinstance(function, type) or not callable(function):
-            name = getattr(function, "__qualname__", type(function).__qualname__)
-            raise TypeError(
-                f"controller {self.name!r}: expected an async function of ({arguments}), got {name}: pass the function,"
-                " or the bound method of an object"
             )
 
 

@@ -11,7 +11,7 @@ from typing import Final, Literal, Self, get_args
 from attrs import field, frozen
 
 from gpuruntime.meta.frozen_mapping import EMPTY, FrozenDict
-from gpuruntime.meta.names import is_dns_subdomain
+from gpuruntime.meta.names import is_qualified_name
 from gpuruntime.meta.structs import Struct
 
 __all__ = ["LabelSelector", "LabelSelectorRequirement", "Requirement", "Selector", "SelectorError", "parse_selector"]
@@ -32,8 +32,7 @@ class SelectorError(ValueError):
 
 
 def _check_key(key: str) -> None:
-    prefix, slash, name = key.rpartition("/")
-    if (slash and not is_dns_subdomain(prefix)) or len(name) > _NAME_LIMIT or not _NAME.fullmatch(name):
+    if not is_qualified_name(key):
         raise SelectorError(f"expected a label key such as app or example.org/app, got {key[:320]!r}")
 
 

@@ -4,12 +4,13 @@ import re
 from hashlib import sha256
 from typing import Final
 
-__all__ = ["LABEL_LIMIT", "SUBDOMAIN_LIMIT", "clamp", "is_dns_label", "is_dns_subdomain"]
+__all__ = ["LABEL_LIMIT", "SUBDOMAIN_LIMIT", "clamp", "is_dns_label", "is_dns_subdomain", "is_qualified_name"]
 
 LABEL_LIMIT: Final = 63
 SUBDOMAIN_LIMIT: Final = 253
 
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_WORD: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _HASH_LENGTH: Final = 10
 # At least one character of the name, a dash, and the hash.
 _SHORTEST: Final = _HASH_LENGTH + 2
@@ -26,6 +27,12 @@ def is_dns_subdomain(name: str) -> bool:
     As in Kubernetes, the parts between the dots may be longer than 63 characters.
     """
     return len(name) <= SUBDOMAIN_LIMIT and all(_LABEL.fullmatch(part) for part in name.split("."))
+
+
+def is_qualified_name(name: str) -> bool:
+    """Whether the name is one of a label, an annotation or a finalizer: a word, after a DNS name and a slash or not."""
+    prefix, slash, word = name.rpartition("/")
+    return (not slash or is_dns_subdomain(prefix)) and len(word) <= LABEL_LIMIT and _WORD.fullmatch(word) is not None
 
 
 def clamp(name: str, limit: int = LABEL_LIMIT) -> str:

@@ -1,7 +1,8 @@
 """One sentence makes a controller: what is derived from it, and which mistakes it refuses."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -41,6 +42,14 @@ async def reconcile_keys(_key: ObjectKey, _ctx: Context) -> Result:
 
 async def clean_up(_widget: Widget, _ctx: Context) -> None:
     return None
+
+
+async def with_one_argument(_widget: Widget) -> Result:
+    return Result.done()
+
+
+async def generate(_object: object) -> AsyncIterator[ObjectKey]:
+    yield ObjectKey("a", "one")
 
 
 def widgets_of(secret: Secret) -> Iterable[ObjectKey]:
@@ -248,11 +257,11 @@ async def test_an_index_is_refused_when_the_cache_runs() -> None:
             "expected an async function of (object, ctx), got Channel: pass the function, or the bound method",
         ),
         (
-            lambda m: m.controller(Widget).finalizer("a", clean_up).finalizer("b", clean_up),
-            "has the finalizer 'a' already: use one cleanup for both",
+            lambda m: m.controller(Widget).finalizer("a.org/a", clean_up).finalizer("a.org/b", clean_up),
+            "has the finalizer 'a.org/a' already: use one cleanup for both",
         ),
         (
-            lambda m: m.controller(Widget).finalizer("a", clean_up).reconcile_keys(reconcile_keys),
+            lambda m: m.controller(Widget).finalizer("a.org/a", clean_up).reconcile_keys(reconcile_keys),
             ".finalizer is for .reconcile; a reconciler of keys uses with_finalizer",
         ),
         (
@@ -262,6 +271,51 @@ async def test_an_index_is_refused_when_the_cache_runs() -> None:
         (
             lambda m: (m.controller(Widget).reconcile(reconcile), m.controller(Widget).reconcile(reconcile)),
             "there is a controller 'widget' already: give this one another name, name=...",
+        ),
+        (
+            lambda m: m.controller(Widget).reconcile(untyped(with_one_argument)),
+            "(object, ctx), got with_one_argument(_widget): make it take these two arguments",
+        ),
+        (
+            lambda m: m.controller(Widget).reconcile_keys(untyped(with_one_argument)),
+            "expected an async function of (key, ctx), got with_one_argument",
+        ),
+        (
+            lambda m: m.controller(Widget).reconcile(untyped(reconcile(untyped(None), untyped(None)))),
+            "got a coroutine of reconcile: pass reconcile without calling it",
+        ),
+        (
+            lambda m: m.controller(Widget).reconcile(untyped(generate)),
+            "got the generator generate: use `return` in the place of `yield`",
+        ),
+        (
+            lambda m: m.controller(Widget).finalizer("example.org/a", untyped(with_one_argument)),
+            "the cleanup of controller 'widget': expected an async function of (object, ctx), got with_one_argument",
+        ),
+        (
+            lambda m: m.controller(Widget).finalizer("example.org/a", untyped(None)),
+            "the cleanup of controller 'widget': expected an async function of (object, ctx), got None",
+        ),
+        (
+            lambda m: m.controller(Widget).finalizer("bucket", clean_up),
+            "expected a finalizer such as 'example.org/bucket', a DNS name, a slash and a word, got 'bucket'",
+        ),
+        (lambda m: m.controller(Widget).finalizer("A b/c", clean_up), "got 'A b/c'"),
+        (
+            lambda m: m.controller(Widget).watches(Secret, untyped(generate)),
+            "expected a plain function as mapper, got generate: make it without `async`",
+        ),
+        (
+            lambda m: m.controller(Widget).watches(Secret, untyped(partial(with_one_argument))),
+            "expected a plain function as mapper, got functools.partial(",
+        ),
+        (
+            lambda m: m.controller(Widget).watches(Secret, untyped(lambda _old, _new: [])),
+            "expected a mapper, which is called with an object, got <lambda>(_old, _new): make it take one argument",
+        ),
+        (
+            lambda m: m.controller(Widget, when=untyped(lambda _old, _new: True)),
+            "expected a predicate, which is called with a change, got <lambda>(_old, _new): make it take one argument",
         ),
         (
             lambda m: m.controller(m.cache.informer(Widget), labels="a=b"),

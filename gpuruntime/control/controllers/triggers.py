@@ -46,7 +46,12 @@ def enqueue_mapped(keys_of: Callable[[Any], Iterable[K]]) -> Trigger[K]:
             if state is not None:
                 yield from keys_in(keys_of(state), keys_of)
 
-    return lambda change: dict.fromkeys(keys(change))
+    def mapped(change: Change[Any]) -> Iterable[K]:
+        return dict.fromkeys(keys(change))
+
+    # Errors about the keys name the function that returned them.
+    mapped.__qualname__ = getattr(keys_of, "__qualname__", repr(keys_of))
+    return mapped
 
 
 def _states(change: Change[Any]) -> Iterator[ObjectMeta]:

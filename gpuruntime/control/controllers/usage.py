@@ -7,7 +7,15 @@ from typing import Any
 
 from gpuruntime.control.informers.informer import Informer
 
-__all__ = ["check_answer", "check_reads", "check_reconciler", "check_source", "check_takes_change", "check_work"]
+__all__ = [
+    "check_answer",
+    "check_reads",
+    "check_reconciler",
+    "check_run",
+    "check_source",
+    "check_takes_change",
+    "check_work",
+]
 
 
 def check_reconciler(reconciler: object) -> None:
@@ -66,29 +74,48 @@ def check_work(work: object) -> None:
 
 
 def check_takes_change(functions: Iterable[Callable[..., Any]], what: str) -> None:
-    """Check triggers, mappers and predicates.
+    """Check triggers, mappers and predicates; a mapper is called with an object, the others with a change.
 
     Raises:
-        TypeError: one cannot be called with one argument; most likely it returns what is wanted, and has to be called.
+        TypeError: one is async or cannot be called with one argument; the message says what to do.
     """
+    wanted = f"expected a {what}, which is called with {'an object' if what == 'mapper' else 'a change'}"
     for function in functions:
         if not callable(function):
-            raise TypeError(f"expected a {what}, which is called with a change, got {function!r}")
-        if inspect.iscoroutinefunction(function):
-            raise TypeError(
-                f"expected a plain function as {what}, got {function.__qualname__}: make it without `async`"
-            )
-        try:
-            signature = inspect.signature(function)
-        except ValueError:
-            continue  # some built-ins have no signature
-        try:
-            signature.bind(None)
-        except TypeError:
-            name = getattr(function, "__name__", repr(function))
-            raise TypeError(
-                f"expected a {what}, which is called with a change, got {name}{signature}: did you mean {name}()?"
-            ) from None
+            raise TypeError(f"{wanted}, got {function!r}")
+        name = _name(function)
+        if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+            raise TypeError(f"expected a plain function as {what}, got {name}: make it without `async`")
+        signature = _signature(function)
+        if signature is None or _binds(signature, 1):
+            continue
+        if _binds(signature, 0) and name != "<lambda>":
+            raise TypeError(f"{wanted}, got {name}: did you mean {name}()?")
+        raise TypeError(f"{wanted}, got {name}({', '.join(signature.parameters)}): make it take one argument")
+
+
+def check_run(function: object, what: str, arguments: tuple[str, str]) -> None:
+    """Check a reconcile or cleanup function, which is called with two arguments.
+
+    A plain function passes: it may return the coroutine of another one. `check_answer` looks at what it returns.
+
+    Raises:
+        TypeError: no function, a coroutine, an async generator, or other arguments; the message says what to do.
+    """
+    wanted = f"{what}: expected an async function of ({', '.join(arguments)})"
+    if isinstance(function, CoroutineType):
+        function.close()
+        name = function.__name__
+        raise TypeError(f"{wanted}, got a coroutine of {name}: pass {name} without calling it")
+    name = _name(function)
+    if isinstance(function, type) or not callable(function):
+        raise TypeError(f"{wanted}, got {name}: pass the function, or the bound method of an object")
+    if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+        raise TypeError(f"{wanted}, got the generator {name}: use `return` in the place of `yield`")
+    signature = _signature(function)
+    if signature is not None and not _binds(signature, 2):
+        given = ", ".join(signature.parameters)
+        raise TypeError(f"{wanted}, got {name}({given}): make it take these two arguments")
 
 
 def check_answer(answer: object, function: object) -> None:
@@ -100,3 +127,23 @@ def check_answer(answer: object, function: object) -> None:
     if not inspect.isawaitable(answer):
         name = getattr(function, "__qualname__", repr(function))
         raise TypeError(f"{name} returned {answer!r} instead of an awaitable: make it `async def`")
+
+
+def _name(function: object) -> str:
+    named = getattr(function, "__name__", None)
+    return named or (repr(function) if callable(function) or function is None else type(function).__qualname__)
+
+
+def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
+    try:
+        return inspect.signature(function)
+    except ValueError:
+        return None  # some built-ins have no signature
+
+
+def _binds(signature: inspect.Signature, count: int) -> bool:
+    try:
+        signature.bind(*range(count))
+    except TypeError:
+        return False
+    return True

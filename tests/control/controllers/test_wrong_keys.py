@@ -58,6 +58,10 @@ async def later(_obj: Any) -> list[ObjectKey]:
     return []
 
 
+def names_of(obj: Any) -> list[str]:
+    return [obj.metadata.name]
+
+
 SINGLE = "expected an iterable of keys, such as [ObjectKey(namespace, name)]; put a single key into a list"
 TYPE = "expected ObjectKey(namespace, name); the keys of a controller are of the type"
 
@@ -79,6 +83,7 @@ TYPE = "expected ObjectKey(namespace, name); the keys of a controller are of the
         (lambda _: None, "return [] where there is none"),
         (mapping(lambda _: 7), "gave 7: expected an iterable of keys"),
         (mapping(later), "later gave a coroutine: expected an iterable of keys"),
+        (mapping(names_of), f"names_of gave the key 'page': {TYPE}"),
     ],
 )
 def test_what_is_no_key_is_refused_with_what_to_return(
