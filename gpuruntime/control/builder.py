@@ -10,9 +10,9 @@ and what the context of each run may do.
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from types import CoroutineType
-from typing import Any, Generic, Protocol, Self, TypeVar, cast
+from typing import Any, Generic, Protocol, Self, TypeVar, cast, get_args
 
-from attrs import define, field, frozen
+from attrs import define, field, fields_dict, frozen
 
 from gpuruntime.control.controllers.context import ChildKind, Context, ControllerScope, kind_of
 from gpuruntime.control.controllers.controller import Controller, ControllerOptions
@@ -20,7 +20,7 @@ from gpuruntime.control.controllers.predicates import Predicate
 from gpuruntime.control.controllers.reconcile import Reconciler, Result, RunInfo
 from gpuruntime.control.controllers.sources import Source, Timer, Watch
 from gpuruntime.control.controllers.triggers import Trigger, enqueue_mapped, enqueue_object, enqueue_owner
-from gpuruntime.control.controllers.usage import check_answer, check_run, check_source, check_takes_change
+from gpuruntime.control.controllers.usage import check_answer, check_limits, check_run, check_source, check_takes_change
 from gpuruntime.control.events.recorder import Recorder
 from gpuruntime.control.informers.cache import Cache, storage_of
 from gpuruntime.control.informers.indexes import Index, by_controller
@@ -148,6 +148,9 @@ class ControllerBuilder(Generic[T]):
         self._writer = Writer(host.client, field_manager=field_manager)
         self._primary: _Kind | None = None
         self.name = name
+        check_limits("manager.controller", namespaces, labels, fields)
+        if options is not None and not isinstance(options, ControllerOptions):
+            raise TypeError(f"manager.controller: expected options=ControllerOptions(...), got {options!r}")
         if what is None:
             if not name:
                 raise ValueError("expected a kind or a name: manager.controller(Website), or name='website'")
@@ -182,14 +185,18 @@ class ControllerBuilder(Generic[T]):
 
         Raises:
             ValueError: the controller has no kind of its own; a kind is owned twice, is declared in another form or
-                scope already, or is kept in a form that cannot be written.
+                scope already, is kept in a form that cannot be written, or cannot have an owner of the controller's
+                kind: it is cluster-scoped or in other namespaces, and the owner is namespaced.
         """
         primary = self._required("owns")
+        if mode not in get_args(Mode):
+            raise ValueError(f"controller {self.name!r}: expected mode='replace' or mode='apply', got {mode!r}")
         for what in kinds:
             # An informer that is given has the indexes that its creator wants to pay for.
             found_by = () if isinstance(what, Informer) else (by_controller(),)
             child = self._add(what, namespaces, labels, fields, [*indexes, *found_by])
             self._check_whole(child)
+            self._check_ownable(child, primary)
             if child.kind in self._children:
                 raise ValueError(f"controller {self.name!r} owns {child.kind.kind} twice: name it in one .owns(...)")
             self._watch(child, trigger or enqueue_owner(primary.kind), when)
@@ -256,9 +263,15 @@ class ControllerBuilder(Generic[T]):
         """Let the reconciler `ctx.update_status`.
 
         Raises:
-            ValueError: the controller has no kind of its own.
+            ValueError: the controller has no kind of its own, or one without a status.
         """
         primary = self._required("updates_status")
+        cls = class_of(primary.storage.form) if isinstance(primary.storage, OfForm) else None
+        if cls is not None and "status" not in fields_dict(cls):
+            raise ValueError(
+                f"controller {self.name!r}: {cls.__qualname__} has no field `status` to update: add one to the class,"
+                " or leave out .updates_status()"
+            )
         self._updates_status = True
         self._declarations.append(allow_status(primary.kind, namespaces=_namespaces_of(primary)))
         return self
@@ -318,14 +331,23 @@ class ControllerBuilder(Generic[T]):
             ValueError: the controller has no kind of its own, or not a positive number.
         """
         self._required("resync")
-        if not seconds > 0:
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
             raise ValueError(f"controller {self.name!r}: expected seconds above 0 for .resync, got {seconds!r}")
         self._resync_seconds = seconds
         return self
 
     def permissions(self, *declarations: Declaration) -> Self:
-        """Declare what the reconciler does beyond its context, such as `allow(Secret, "get")` for `ctx.client.get`."""
+        """Declare what the reconciler does beyond its context, such as `allow(Secret, "get")` for `ctx.client.get`.
+
+        Raises:
+            TypeError: one is no declaration.
+        """
         self._open()
+        for declaration in declarations:
+            if not isinstance(declaration, Declaration):
+                raise TypeError(
+                    f'controller {self.name!r}: expected declarations such as allow(Secret, "get"), got {declaration!r}'
+                )
         self._declarations += declarations
         return self
 
@@ -410,7 +432,14 @@ class ControllerBuilder(Generic[T]):
     ) -> _Kind:
         self._open()
         kind, wanted = kind_of(what), list(indexes)
+        who = f"controller {self.name!r}"
+        check_limits(who, namespaces, labels, fields)
         if isinstance(what, Informer):
+            if not any(what is known for known in self._host.cache.informers):
+                raise ValueError(
+                    f"{who}: the informer of {kind.kind} belongs to another manager, which runs it: ask for it with"
+                    " manager.cache.informer(...) of this one"
+                )
             if namespaces or labels or fields:
                 raise ValueError(
                     f"controller {self.name!r}: the informer of {kind.kind} has namespaces and selectors already:"
@@ -454,6 +483,21 @@ class ControllerBuilder(Generic[T]):
                 f"controller {self.name!r} has no kind of its own, and .{call} needs one: manager.controller(Kind)"
             )
         return self._primary
+
+    def _check_ownable(self, child: _Kind, primary: _Kind) -> None:
+        if not primary.kind.namespaced:
+            return
+        owner, kind, elsewhere = primary.kind.kind, child.kind.kind, ""
+        if not child.kind.namespaced:
+            elsewhere = "is cluster-scoped"
+        elif child.namespaces and primary.namespaces and not set(child.namespaces) & set(primary.namespaces):
+            elsewhere = f"is in other namespaces ({', '.join(child.namespaces)})"
+        if elsewhere:
+            raise ValueError(
+                f"controller {self.name!r}: a {owner} cannot own a {kind} that {elsewhere}, because Kubernetes looks"
+                f" for a namespaced owner in the namespace of its child: use .watches({kind}, ...) or .reads({kind}),"
+                " ctx.writer.ensure(desired, None, live=...) and a finalizer"
+            )
 
     def _check_whole(self, child: _Kind) -> None:
         storage, kind = child.storage, child.kind

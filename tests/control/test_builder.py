@@ -318,6 +318,53 @@ async def test_an_index_is_refused_when_the_cache_runs() -> None:
             "expected a predicate, which is called with a change, got <lambda>(_old, _new): make it take one argument",
         ),
         (
+            lambda m: m.controller(Widget, namespaces="shops"),
+            "manager.controller: expected a list of namespaces, got 'shops': namespaces=['shops']",
+        ),
+        (
+            lambda m: m.controller(Widget).owns(ConfigMap, namespaces="shops"),
+            "controller 'widget': expected a list of namespaces, got 'shops': namespaces=['shops']",
+        ),
+        (lambda m: m.cache.informer(Widget, namespaces="shops"), "expected a list of namespaces, got 'shops'"),
+        (
+            lambda m: m.controller(Widget).owns(ConfigMap, labels=untyped({"app": "web", "tier": "a"})),
+            "controller 'widget': expected a selector in labels=, got a dict: labels='app=web,tier=a'",
+        ),
+        (
+            lambda m: m.controller(Widget, options=untyped({"concurrency": 2})),
+            "expected options=ControllerOptions(...), got {'concurrency': 2}",
+        ),
+        (lambda m: m.controller(Widget).owns(untyped([ConfigMap])), "pass kinds one after the other, without a list"),
+        (
+            lambda m: m.controller(Widget).owns(ConfigMap, mode=untyped("aply")),
+            "controller 'widget': expected mode='replace' or mode='apply', got 'aply'",
+        ),
+        (
+            lambda m: m.controller(Widget).owns(Node),
+            "controller 'widget': a Widget cannot own a Node that is cluster-scoped, because Kubernetes looks for a",
+        ),
+        (
+            lambda m: m.controller(Widget, namespaces=["a"]).owns(ConfigMap, namespaces=["b"]),
+            "a Widget cannot own a ConfigMap that is in other namespaces (b), because Kubernetes looks for a",
+        ),
+        (
+            lambda m: m.controller(Secret).updates_status(),
+            "Secret has no field `status` to update: add one to the class, or leave out .updates_status()",
+        ),
+        (
+            lambda m: m.controller(Widget).permissions(untyped("get")),
+            """expected declarations such as allow(Secret, "get"), got 'get'""",
+        ),
+        (
+            lambda m: m.controller(Widget).permissions(allow(Secret, untyped("read"))),
+            "patch, delete, deletecollection, got 'read'; allow_rule takes any verb",
+        ),
+        (lambda m: m.controller(Widget).resync(untyped("1h")), "expected seconds above 0 for .resync, got '1h'"),
+        (
+            lambda m: m.controller(make("other").cache.informer(Widget)),
+            "the informer of Widget belongs to another manager, which runs it: ask for it with",
+        ),
+        (
             lambda m: m.controller(m.cache.informer(Widget), labels="a=b"),
             "the informer of Widget has namespaces and selectors already: set them where it is asked for",
         ),

@@ -50,7 +50,8 @@ def kind_of(what: Any) -> ResourceKind:
         return as_form(what).kind
     kind = getattr(what, "kind", None)
     if not isinstance(kind, ResourceKind) or not (hasattr(what, "keep") or hasattr(what, "decode")):
-        raise TypeError(f"expected a typed class, a form, a storage or an informer, got {what!r}")
+        hint = ": pass kinds one after the other, without a list" if isinstance(what, list | tuple | set) else ""
+        raise TypeError(f"expected a typed class, a form, a storage or an informer, got {what!r}{hint}")
     return kind
 
 

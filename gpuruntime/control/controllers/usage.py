@@ -1,7 +1,7 @@
 """Checks of the parts of a controller, so that a mistake fails where it is made and not in the first run."""
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from types import CoroutineType
 from typing import Any
 
@@ -9,6 +9,7 @@ from gpuruntime.control.informers.informer import Informer
 
 __all__ = [
     "check_answer",
+    "check_limits",
     "check_reads",
     "check_reconciler",
     "check_run",
@@ -55,6 +56,21 @@ def check_reads(reads: Iterable[object], who: str) -> None:
         if not isinstance(each, Informer):
             kind = type(each).__qualname__
             raise TypeError(f"{who}: expected informers in `reads`, got a {kind}: name the informer, not its store")
+
+
+def check_limits(who: str, namespaces: object, labels: object, fields: object) -> None:
+    """Check what limits the cache of a kind.
+
+    Raises:
+        TypeError: a text in the place of a list of namespaces, or a selector that is no text; the message says what to
+            do.
+    """
+    if isinstance(namespaces, str):
+        raise TypeError(f"{who}: expected a list of namespaces, got {namespaces!r}: namespaces=[{namespaces!r}]")
+    for name, given in (("labels", labels), ("fields", fields)):
+        if isinstance(given, Mapping):
+            text = ",".join(f"{key}={value}" for key, value in given.items())
+            raise TypeError(f"{who}: expected a selector in {name}=, got a {type(given).__qualname__}: {name}={text!r}")
 
 
 def check_work(work: object) -> None:

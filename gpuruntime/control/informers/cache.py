@@ -57,10 +57,13 @@ class Cache:
         Raises:
             CacheError: the informer runs without one of the indexes, an index is by a field that the kind does not
                 have, or a namespace is empty.
+            TypeError: a text in the place of a list of namespaces.
             ValueError: namespaces of a kind that has none, or a selector that cannot be parsed.
         """
         storage = storage_of(what)
         _check_paths(storage, indexes)
+        if isinstance(namespaces, str):
+            raise TypeError(f"expected a list of namespaces, got {namespaces!r}: namespaces=[{namespaces!r}]")
         if "" in namespaces:
             raise CacheError(
                 f"one of the namespaces of {storage.kind} is empty: pass no namespaces to watch all of them"

@@ -16,7 +16,7 @@ makes by itself are known to the manager.
 """
 
 from collections.abc import Sequence
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from attrs import frozen
 
@@ -154,10 +154,14 @@ def allow(
         rare: when the verbs are used, if a test run may not use them: see `gpuruntime.testing.permissions`.
 
     Raises:
-        ValueError: no verb, or names for "create" or "deletecollection".
+        ValueError: no verb, one that is no verb of requests, or names for "create" or "deletecollection".
     """
     what = _kind(kind)
     resource = f"{what.plural}/{subresource}" if subresource else what.plural
+    unknown = [verb for verb in verbs if verb not in get_args(Verb)]
+    if unknown:
+        expected = ", ".join(get_args(Verb))
+        raise ValueError(f"{what}: expected verbs out of {expected}, got {unknown[0]!r}; allow_rule takes any verb")
     _check(f"{what}", verbs, names, is_subresource=bool(subresource))
     return Declaration((Use(what.group, resource, tuple(verbs), _place(what, namespaces), tuple(names), rare),))
 
