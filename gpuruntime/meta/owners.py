@@ -48,8 +48,11 @@ def set_controller(child: ObjectMeta, owner: KubeObject) -> ObjectMeta:
     if not identity.uid:
         raise OwnerError(f"{owner.kind} {owner.key} has no uid; create it before it owns {child.key}")
     if owner.kind.namespaced and child.namespace != identity.namespace:
-        place = f"in namespace {child.namespace}" if child.namespace else "cluster-scoped"
-        raise OwnerError(f"{owner.kind} {owner.key} cannot own {child.key}: expected its own namespace, got {place}")
+        place = f"one in namespace {child.namespace}" if child.namespace else "a cluster-scoped one"
+        raise OwnerError(
+            f"{owner.kind} {owner.key} cannot own {child.key}: expected a child in namespace {identity.namespace}, got"
+            f" {place}; write it without an owner"
+        )
     controller = controller_of(child)
     if controller is not None and not _names(controller, owner):
         raise AlreadyOwnedError(child, controller)

@@ -18,6 +18,7 @@ from gpuruntime.control import (
     Manager,
     ManagerOptions,
     Result,
+    UndeclaredError,
     by_label,
     compact,
     generation_changed,
@@ -28,7 +29,7 @@ from gpuruntime.kube import dynamic, metadata_only
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.builtin.core import ConfigMap, Secret, Service
 from gpuruntime.kube.builtin.nodes import Node
-from gpuruntime.meta import ObjectKey
+from gpuruntime.meta import ObjectKey, ObjectMeta
 from tests.control.widgets import Widget
 
 
@@ -372,6 +373,37 @@ async def test_an_index_is_refused_when_the_cache_runs() -> None:
 )
 def test_a_mistake_is_refused_with_what_to_do(build: Callable[[Manager], object], sentence: str) -> None:
     assert sentence in refusal(build)
+
+
+@pytest.mark.parametrize(
+    ("owner", "child", "sentence"),
+    [
+        (Widget, {"kind": "ConfigMap"}, "ctx.apply: expected an object, ConfigMap(ObjectMeta(name=...))"),
+        (Widget, None, "or a DynamicObject, got None"),
+        (Widget, ConfigMap, "or a DynamicObject, got ConfigMap"),
+        (Widget, [ConfigMap(ObjectMeta(name="a"))], "or a DynamicObject, got a list"),
+        (
+            Widget,
+            ConfigMap(ObjectMeta(name="a", namespace="blue")),
+            "ConfigMap blue/a is not in the namespace of its owner, red: leave its namespace out; for an object in",
+        ),
+        (
+            Node,
+            ConfigMap(ObjectMeta(name="a")),
+            "expected a namespace in the metadata of ConfigMap a: Node one is cluster-scoped and has none to take it",
+        ),
+    ],
+)
+async def test_a_child_that_cannot_be_one_is_refused_with_what_to_do(
+    owner: Callable[[ObjectMeta], Widget | Node], child: Any, sentence: str
+) -> None:
+    obj = owner(ObjectMeta(name="one", namespace="red" if owner is Widget else "", uid="u"))
+    ctx = Context(untyped(None), obj.key, untyped(None), obj)
+
+    with pytest.raises((TypeError, ValueError, UndeclaredError)) as refused:
+        await ctx.apply(child)
+
+    assert sentence in str(refused.value)
 
 
 def test_a_builder_takes_nothing_after_its_reconciler() -> None:

@@ -189,6 +189,7 @@ async def test_a_child_that_its_cache_would_not_show_is_refused(
         ("get", "Secret is not read by controller 'widget': add .reads(Secret)"),
         ("form", "keeps ConfigMap in another form"),
         ("owned", "Secret is not owned by controller 'widget': add .owns(Secret)"),
+        ("elsewhere", "ConfigMap default/page is not in the namespace of its owner"),
     ],
 )
 async def test_what_is_not_declared_is_refused_with_what_to_add(
@@ -206,6 +207,8 @@ async def test_what_is_not_declared_is_refused_with_what_to_add(
                 ctx.get(Secret, "x")
             case "form":
                 ctx.get(compact(ConfigMap), "x")
+            case "elsewhere":
+                await ctx.apply(ConfigMap(ObjectMeta(name="page", namespace="default")))
             case _:
                 ctx.owned(Secret)
         return Result.done()

@@ -72,9 +72,11 @@ def test_an_owner_without_the_controller_flag_is_not_the_controller() -> None:
     assert not is_controlled_by(child, OWNER)
 
 
-@pytest.mark.parametrize(("namespace", "place"), [("", "cluster-scoped"), ("elsewhere", "in namespace elsewhere")])
+@pytest.mark.parametrize(
+    ("namespace", "place"), [("", "a cluster-scoped one"), ("elsewhere", "one in namespace elsewhere")]
+)
 def test_a_namespaced_owner_owns_in_its_namespace_only(namespace: str, place: str) -> None:
-    with pytest.raises(OwnerError, match=f"expected its own namespace, got {place}"):
+    with pytest.raises(OwnerError, match=f"expected a child in namespace ns, got {place}; write it"):
         set_controller(evolve(CHILD, namespace=namespace), OWNER)
 
 

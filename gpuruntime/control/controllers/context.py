@@ -262,12 +262,15 @@ class Context:
         `adopt`, `force` and further errors.
 
         Raises:
-            UndeclaredError: the kind is not owned, or its cache would not show the child.
+            UndeclaredError: the kind is not owned, its cache would not show the child, or the child is in another
+                namespace than its owner.
+            TypeError: no object.
+            ValueError: a child without a namespace, of an owner without one.
             ForeignObjectError, StaleOwnerError, BeingDeletedError: it must not be touched; see there.
             ConflictError: the child changed since; raise it, the next run reads it again.
         """
         owner = self._required("apply")
-        desired = self._placed(child)
+        desired = self._placed(child, owner, "apply")
         kept, informer = self._scope.child(desired)
         live = informer.store.get(desired.key)
         return await self._scope.writer.ensure(desired, owner, live=live, mode=kept.mode, adopt=adopt, force=force)
@@ -282,7 +285,7 @@ class Context:
             ForeignObjectError, StaleOwnerError: it is not a child of this object.
         """
         owner = self._required("delete")
-        wanted = self._placed(child)
+        wanted = self._placed(child, owner, "delete")
         kept, informer = self._scope.child(wanted)
         if not kept.deletes:
             kind = child.kind.kind
@@ -350,11 +353,30 @@ class Context:
             raise ValueError(f"expected the namespace of the {kind.kind}: {self.key} has none to take it from")
         return namespace
 
-    def _placed(self, child: W) -> W:
-        kind, meta = child.kind, child.metadata
-        if meta.namespace or not kind.namespaced or not self.key.namespace:
+    def _placed(self, child: W, owner: KubeObject, call: str) -> W:
+        if not isinstance(child, TypedObject | DynamicObject):
+            got = (
+                child.__name__ if isinstance(child, type) else "None" if child is None else f"a {type(child).__name__}"
+            )
+            raise TypeError(
+                f"ctx.{call}: expected an object, ConfigMap(ObjectMeta(name=...)) or a DynamicObject, got {got}"
+            )
+        kind, meta, home = child.kind, child.metadata, owner.metadata.namespace
+        if not kind.namespaced or meta.namespace == home != "":
             return child
-        return _with_metadata(child, evolve(meta, namespace=self.key.namespace))
+        if not home:
+            if not meta.namespace:
+                raise ValueError(
+                    f"ctx.{call}: expected a namespace in the metadata of {kind.kind} {meta.name}:"
+                    f" {owner.kind.kind} {owner.key} is cluster-scoped and has none to take it from"
+                )
+            return child
+        if meta.namespace:
+            raise UndeclaredError(
+                f"{kind.kind} {child.key} is not in the namespace of its owner, {home}: leave its namespace out; for an"
+                " object in another namespace use ctx.writer.ensure(desired, None, live=...) and a finalizer"
+            )
+        return _with_metadata(child, evolve(meta, namespace=home))
 
 
 def _with_metadata(obj: W, metadata: ObjectMeta) -> W:
