@@ -525,18 +525,13 @@ class _OfObjects(Generic[T]):
             return await self._clean_up(obj, key, info)
         if self.finalizer is not None:
             obj = await add_finalizer(self.scope.client, obj, self.finalizer.name)
-        run = self.function(obj, Context(self.scope, key, info, obj))
-        if type(run) is not CoroutineType:
-            check_answer(run, self.function)
-        return await run
+        return await _run(self.function, obj, Context(self.scope, key, info, obj))
 
     async def _clean_up(self, obj: Any, key: ObjectKey, info: RunInfo) -> Result:
         finalizer = self.finalizer
         if finalizer is not None and finalizer.name in obj.metadata.finalizers:
             ctx = Context(self.scope, key, info, obj)
-            run = finalizer.cleanup(obj, ctx)
-            check_answer(run, finalizer.cleanup)
-            await run
+            await _run(finalizer.cleanup, obj, ctx)
             await remove_finalizer(self.scope.client, ctx.object, finalizer.name)
         return Result.done()
 
@@ -547,10 +542,17 @@ class _OfKeys:
     function: Callable[[ObjectKey, Context], Awaitable[Result]]
 
     async def reconcile(self, key: ObjectKey, info: RunInfo) -> Result:
-        run = self.function(key, Context(self.scope, key, info))
+        return await _run(self.function, key, Context(self.scope, key, info))
+
+
+async def _run(function: Callable[[S, Context], Awaitable[T]], what: S, ctx: Context) -> T:
+    try:
+        run = function(what, ctx)
         if type(run) is not CoroutineType:
-            check_answer(run, self.function)
+            check_answer(run, function)
         return await run
+    finally:
+        ctx.end()
 
 
 def _namespaces_of(kind: _Kind) -> tuple[str, ...] | None:

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from attrs import evolve, frozen
 
 from gpuruntime.control import (
     OFFLINE_CREDENTIALS,
@@ -25,12 +26,22 @@ from gpuruntime.control import (
     projected,
 )
 from gpuruntime.control.permissions.declarations import allow
+from gpuruntime.control.writing.status import write_status
 from gpuruntime.kube import dynamic, metadata_only
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.builtin.core import ConfigMap, Secret, Service
 from gpuruntime.kube.builtin.nodes import Node
-from gpuruntime.meta import ObjectKey, ObjectMeta
-from tests.control.widgets import Widget
+from gpuruntime.meta import ObjectKey, ObjectMeta, ResourceKind, TypedObject
+from tests.control.widgets import Widget, WidgetSpec, WidgetStatus
+
+
+@frozen
+class Gauge(TypedObject):
+    """A kind whose objects have no status at first."""
+
+    KIND = ResourceKind("builder.example.org", "v1", "Gauge", "gauges", namespaced=True)
+
+    status: WidgetStatus | None = None
 
 
 async def reconcile(_widget: Widget, _ctx: Context) -> Result:
@@ -404,6 +415,36 @@ async def test_a_child_that_cannot_be_one_is_refused_with_what_to_do(
         await ctx.apply(child)
 
     assert sentence in str(refused.value)
+
+
+@pytest.mark.parametrize("status", [WidgetSpec(), {"phase": "a"}, "a"])
+async def test_a_status_of_another_type_than_the_kind_declares_is_refused(status: Any) -> None:
+    gauge = Gauge(ObjectMeta(name="one", namespace="red", uid="u", resource_version="1"))
+
+    with pytest.raises(TypeError, match=f"Gauge red/one, WidgetStatus, got {type(status).__name__}"):
+        await write_status(untyped(None), gauge, status)
+
+
+async def test_a_context_writes_nothing_after_its_run() -> None:
+    kept: list[Context] = []
+
+    async def keep(widget: Widget, ctx: Context) -> Result:
+        kept.extend([ctx, ctx.of(widget)])
+        return Result.done()
+
+    manager = make()
+    builder = manager.controller(Widget).owns(ConfigMap, deletes=True).updates_status().records_events()
+    controller = builder.reconcile(keep)
+    widget = Widget(ObjectMeta(name="one", namespace="red", uid="u"))
+    store = untyped({widget.key: widget})
+    await evolve(untyped(controller)._reconciler, store=store).reconcile(widget.key, untyped(None))
+
+    for ctx in kept:
+        for call in (ctx.apply, ctx.delete, ctx.update_status):
+            with pytest.raises(RuntimeError, match=rf"ctx\.{call.__name__} was called after its run: await it before"):
+                await untyped(call)(None)
+        with pytest.raises(RuntimeError, match=r"ctx\.record was called after its run"):
+            ctx.record("Normal", "Late", "late")
 
 
 def test_a_builder_takes_nothing_after_its_reconciler() -> None:

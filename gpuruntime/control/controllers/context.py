@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
-from attrs import evolve, field, frozen
+from attrs import define, evolve, field, frozen
 
 from gpuruntime.control.controllers.reconcile import Cause, RunInfo, UndeclaredError
 from gpuruntime.control.controllers.visibility import is_selected
@@ -147,6 +147,13 @@ class ControllerScope:
             )
 
 
+@define
+class _Run:
+    """What the contexts of one run share."""
+
+    is_over: bool = False
+
+
 class Context:
     """One run of a reconciler: the object, the declared caches, and writes that need no owner, field manager or live
     object to be repeated.
@@ -156,22 +163,30 @@ class Context:
           its credentials allow.
         - Reads come from caches that were complete before the first run, and show what the last run of this key wrote.
         - A second run for an unchanged object makes no write.
+        - Nothing is written after the run: a task that outlives it would write beside the next run of the key.
 
     `causes`, `attempt` and the times are for logs and figures, never for decisions: causes are merged, may be lost in a
     restart, and never say all that happened.
     """
 
-    __slots__ = ("_info", "_object", "_scope", "key")
+    __slots__ = ("_info", "_object", "_run", "_scope", "key")
 
     def __init__(self, scope: ControllerScope, key: ObjectKey, info: RunInfo, obj: Any = None) -> None:
         self.key = key
+        self._run = _Run()
         self._scope = scope
         self._info = info
         self._object = obj
 
     def of(self, obj: KubeObject) -> "Context":
         """This context with `obj` as the object that is reconciled: reconcilers of keys read it themselves."""
-        return Context(self._scope, self.key, self._info, obj)
+        context = Context(self._scope, self.key, self._info, obj)
+        context._run = self._run
+        return context
+
+    def end(self) -> None:
+        """Refuse further writes, also of contexts from `of`: the run is over."""
+        self._run.is_over = True
 
     @property
     def object(self) -> Any:
@@ -338,6 +353,11 @@ class Context:
         self._scope.recorder.record(obj, type_, reason, action, note, related)
 
     def _required(self, call: str) -> Any:
+        if self._run.is_over:
+            raise RuntimeError(
+                f"ctx.{call} was called after its run: await it before the reconciler returns, or enqueue the key with"
+                " a Channel"
+            )
         if self._object is None:
             raise RuntimeError(
                 f"ctx.{call} needs the object that is reconciled, and a reconciler of keys reads it itself:"

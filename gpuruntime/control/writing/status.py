@@ -1,9 +1,11 @@
 """Status writes, skipped if the status has not changed."""
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from functools import cache
+from types import NoneType
+from typing import Any, TypeVar, get_args
 
-from attrs import evolve, fields_dict
+from attrs import evolve, fields_dict, resolve_types
 
 from gpuruntime.control.writing.trimmed_forms import without_managed_fields
 from gpuruntime.kube.client import Client
@@ -67,12 +69,21 @@ def _with_status(obj: W, status: Struct | Mapping[str, Any]) -> W:
     if "status" not in fields_dict(type(obj)):
         raise TypeError(f"expected a kind with a status, got {obj.kind}")
     before = getattr(obj, "status", None)
-    expected = Struct if before is None else type(before)
+    expected = _status_types(type(obj)) if before is None else (type(before),)
     if not isinstance(status, expected):
-        found = type(status).__qualname__
-        raise TypeError(f"expected the status type of {obj.kind} {obj.key}, {expected.__qualname__}, got {found}")
+        wanted, found = " or ".join(each.__qualname__ for each in expected), type(status).__qualname__
+        raise TypeError(f"expected the status type of {obj.kind} {obj.key}, {wanted}, got {found}")
     # mypy knows the fields of the bound only; the field was looked up above.
     return evolve(obj, status=status)  # type: ignore[call-arg]  # see above
+
+
+@cache
+def _status_types(cls: type[TypedObject]) -> tuple[type, ...]:
+    """The classes that the field `status` of a kind takes."""
+    resolve_types(cls)
+    declared = fields_dict(cls)["status"].type
+    members = get_args(declared) or (declared,)
+    return tuple(each for each in members if isinstance(each, type) and each is not NoneType) or (Struct,)
 
 
 def _with_metadata(obj: W, metadata: ObjectMeta) -> W:
