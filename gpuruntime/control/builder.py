@@ -331,7 +331,8 @@ class ControllerBuilder(Generic[T]):
             ValueError: the controller has no kind of its own, or not a positive number.
         """
         self._required("resync")
-        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
+        given: object = seconds
+        if not (isinstance(given, int | float) and given > 0):
             raise ValueError(f"controller {self.name!r}: expected seconds above 0 for .resync, got {seconds!r}")
         self._resync_seconds = seconds
         return self

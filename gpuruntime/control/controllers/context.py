@@ -374,9 +374,10 @@ class Context:
         return namespace
 
     def _placed(self, child: W, owner: KubeObject, call: str) -> W:
-        if not isinstance(child, TypedObject | DynamicObject):
+        given: object = child
+        if not isinstance(given, TypedObject | DynamicObject):
             got = (
-                child.__name__ if isinstance(child, type) else "None" if child is None else f"a {type(child).__name__}"
+                given.__name__ if isinstance(given, type) else "None" if given is None else f"a {type(given).__name__}"
             )
             raise TypeError(
                 f"ctx.{call}: expected an object, ConfigMap(ObjectMeta(name=...)) or a DynamicObject, got {got}"

@@ -69,7 +69,8 @@ def _with_status(obj: W, status: Struct | Mapping[str, Any]) -> W:
     if "status" not in fields_dict(type(obj)):
         raise TypeError(f"expected a kind with a status, got {obj.kind}")
     before = getattr(obj, "status", None)
-    expected = _status_types(type(obj)) if before is None else (type(before),)
+    cls: Any = type(obj)  # mypy does not take a class of attrs for hashable
+    expected = _status_types(cls) if before is None else (type(before),)
     if not isinstance(status, expected):
         wanted, found = " or ".join(each.__qualname__ for each in expected), type(status).__qualname__
         raise TypeError(f"expected the status type of {obj.kind} {obj.key}, {wanted}, got {found}")
