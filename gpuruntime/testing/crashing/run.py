@@ -236,7 +236,7 @@ def _inject(plan: Plan, proxy: FaultProxy, ignored_resources: tuple[str, ...]) -
     counted = f"(?!.*/(?:{'|'.join(map(re.escape, ignored_resources))})(?:/|$)).*" if ignored_resources else None
     match plan:
         case CrashAfterWrite(number, unanswered):
-            return proxy.inject(DieAfterWrites(number, lose_answer=unanswered), path=counted)
+            return proxy.inject(DieAfterWrites(number, lose_response=unanswered), path=counted)
         case CrashBeforeWrite(number):
             return proxy.inject(DieBeforeWrite(number), path=counted)
         case FailOnce(call, failure):

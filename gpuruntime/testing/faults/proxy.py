@@ -252,7 +252,7 @@ class FaultProxy:
     async def _apply_response_faults(
         self, answer: ClientResponse, proxied: ProxiedRequest, last_write_of: list[ActiveFault]
     ) -> None:
-        if any(isinstance(active.fault, DieAfterWrites) and active.fault.lose_answer for active in last_write_of):
+        if any(isinstance(active.fault, DieAfterWrites) and active.fault.lose_response for active in last_write_of):
             await answer.read()
             raise _DroppedError
         for active in self._faults.matching(proxied):

@@ -46,7 +46,7 @@ def created(seen: Recording) -> list[int]:
 async def test_the_response_to_the_last_write_can_be_lost(
     kube_audit: AuditLog, proxy: FaultProxy, client: aiohttp.ClientSession, maps: str
 ) -> None:
-    death = proxy.inject(DieAfterWrites(2, lose_answer=True))
+    death = proxy.inject(DieAfterWrites(2, lose_response=True))
 
     with kube_audit.recording() as seen:
         answers = [await create(client, maps, name) for name in ("a", "b", "c")]
