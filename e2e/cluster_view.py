@@ -97,10 +97,6 @@ class ClusterView:
 
         return eventually(read, f"{number} free stock units of {spec_name}") if number else []
 
-    def change_unit(self, name: str, change: Any, namespace: str = INSTANCES) -> Any:
-        """Apply a merge patch as an administrator."""
-        return self.custom.patch_namespaced_custom_object(*self._units(namespace), name, change)
-
     def remove_all(self, suffix: str) -> None:
         """Delete the pools and units whose specName ends with the suffix, without waiting."""
         for namespace, plural in ((STOCK, "stockpools"), (INSTANCES, "gpuunits"), (STOCK, "gpuunits")):

@@ -3,7 +3,7 @@
 The package is a house. A room imports only rooms below it, and rooms on one floor are strangers::
 
     processes | testing      front doors, one file a process  |  the test kit for users
-    reconcilers | web        one file a kind  |  REST handlers, one file a resource
+    reconcilers | web        one package or module per kind  |  REST handlers, one file a resource
     service                  use cases without HTTP
     control | desired        the embeddable reconciler library  |  pure functions: spec -> child objects
     api | kube               resource types  |  the wire: credentials, client, watch, errors

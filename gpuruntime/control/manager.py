@@ -355,7 +355,7 @@ class Manager:
             self.observability.watch_loop(await stack.enter_async_context(watchdog))
             try:
                 groups: dict[str, RunnableGroup] = {}
-                for name, works in self._floors():
+                for name, works in self._start_order():
                     group = groups[name] = await stack.enter_async_context(self._group(name))
                     for label, work in works:
                         group.start(work(), label)
@@ -365,12 +365,12 @@ class Manager:
                 self._start_grace()
                 await self._close(groups["serving"])
             finally:
-                # Before the floors are left, whatever the reason.
+                # Before the groups are left, whatever the reason.
                 self._start_grace()
         if self._failure is not None:
             raise self._failure
 
-    def _floors(self) -> list[tuple[str, list[tuple[str, Callable[[], Coroutine[Any, Any, None]]]]]]:
+    def _start_order(self) -> list[tuple[str, list[tuple[str, Callable[[], Coroutine[Any, Any, None]]]]]]:
         """The runnables in the order in which they start; they stop in reverse."""
 
         def works(group: Group) -> list[tuple[str, Callable[[], Coroutine[Any, Any, None]]]]:
@@ -473,7 +473,7 @@ class Manager:
             identity=election.identity,
             timing=election.timing,
             fence=self._fence,
-            keeper=Client(FencedTransport(self._renewals, self._fence), field_manager=self.options.name),
+            renew_client=Client(FencedTransport(self._renewals, self._fence), field_manager=self.options.name),
         )
 
     def _alarm(self, error: BaseException) -> None:

@@ -69,24 +69,26 @@ class Pages(AsyncIterator[ObjectList[T]]):
     async def __anext__(self) -> ObjectList[T]:
         if self._query is None:
             raise StopAsyncIteration
-        answer = await self._transport.send(
+        response = await self._transport.send(
             Request(
                 "GET", self._path, params=self._query.params(), accept=self._form.list_accept, timeout=self._seconds
             )
         )
-        page = _page(answer, self._form)
+        page = _page(response, self._form)
         self._query = evolve(self._query, continue_token=page.continue_token) if page.continue_token else None
         return page
 
 
-def _page(answer: Response, form: Form[T]) -> ObjectList[T]:
-    raw = answer.json_object()
+def _page(response: Response, form: Form[T]) -> ObjectList[T]:
+    raw = response.json_object()
     items, metadata = raw.get("items", ""), raw.get("metadata")
     if items is None:
         # Go encodes an empty list as null.
         items = []
     if not _is_list_of_objects(items) or not isinstance(metadata, dict):
-        raise UnexpectedResponseError(f"{answer.request}: expected a list with items and metadata, found {sorted(raw)}")
+        raise UnexpectedResponseError(
+            f"{response.request}: expected a list with items and metadata, found {sorted(raw)}"
+        )
     return ObjectList(
         items=tuple([form.decode(item) for item in items]),
         resource_version=_text(metadata, "resourceVersion"),

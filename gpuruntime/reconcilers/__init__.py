@@ -1,1 +1,4 @@
-"""Reconcilers, one file a kind: read the caches, write the difference, report the status. None imports another."""
+"""Reconcilers, one package or module per kind: read the caches, write the difference, report the status.
+
+None imports another.
+"""

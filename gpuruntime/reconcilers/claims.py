@@ -51,9 +51,7 @@ class ClaimOptions:
     """How claims are reaped.
 
     Args:
-        roles: which namespaces are for stock.
-        namespaces: the namespaces of units; none is all of them.
-        system_namespace: the namespace of Operations.
+        namespaces: the namespaces of the product.
         timing: the lease of an Operation.
         concurrency: how many claims are reaped at a time.
         refused_seconds: after how many seconds the end of a claim that the server refused is retried.

@@ -83,7 +83,7 @@ class Service:
     job_reads: Reads[Operation]
     log: WatchLog[GPUUnit]
     namespaces: Namespaces
-    upkeep: Controller[ObjectKey]
+    operation_controller: Controller[ObjectKey]
 
 
 def install_service(manager: Manager, credentials: Credentials, options: ServiceOptions | None = None) -> Service:
@@ -128,7 +128,8 @@ def install_service(manager: Manager, credentials: Credentials, options: Service
         concurrency=_TAKEN_OVER_AT_A_TIME, reconcile_timeout=_LONGEST_OPERATION, needs_leader_election=False
     )
     # An Operation that is taken over looks for stock.
-    upkeep = manager.controller(records, options=in_every_replica).reads(units).reconcile_keys(reconciler.reconcile)
+    builder = manager.controller(records, options=in_every_replica).reads(units)
+    operation_controller = builder.reconcile_keys(reconciler.reconcile)
     manager.observability.watch_transport(transport)
     ClaimCollector(manager.observability.registry, claims.counters)
     OperationCollector(manager.observability.registry, worker.counters, records.store, transport.server_time.now)
@@ -178,5 +179,5 @@ def install_service(manager: Manager, credentials: Credentials, options: Service
         job_reads=Reads(records, caller_client, Operation),
         log=log,
         namespaces=chosen.namespaces,
-        upkeep=upkeep,
+        operation_controller=operation_controller,
     )

@@ -124,7 +124,7 @@ def test_a_manager_that_is_stopped_before_it_runs_returns_at_once() -> None:
 
 def test_a_manager_is_made_and_run_in_one_loop() -> None:
     assert refusal(make) == (
-        "a manager needs a running event loop: make it inside of the coroutine that asyncio.run is given"
+        "a manager needs a running event loop: create it inside the coroutine passed to asyncio.run"
     )
     assert "workqueue 'x' needs a running event loop" in refusal(lambda: WorkQueue("x"))
 
@@ -133,8 +133,8 @@ def test_a_manager_is_made_and_run_in_one_loop() -> None:
 
     manager, controller = asyncio.run(making())
 
-    assert "was made in another event loop" in asyncio.run(refused(manager.run()))
-    assert "was made in another event loop" in asyncio.run(refused(controller.run()))
+    assert "was created in another event loop" in asyncio.run(refused(manager.run()))
+    assert "was created in another event loop" in asyncio.run(refused(controller.run()))
 
 
 def test_a_controller_and_a_cache_run_once_at_a_time() -> None:
@@ -197,8 +197,10 @@ def test_work_that_cannot_run_is_refused() -> None:
 
     group, plain_work = run_virtual(story())
 
-    assert group == "runnable 'x': expected a group of http, front, always, leader, got 'leaders'"
-    assert plain_work == "plain: expected a function that gives a coroutine, got one that gave None: make it async"
+    assert group == "runnable 'x': expected a group of http, serving, always, leader, got 'leaders'"
+    assert (
+        plain_work == "plain: expected a function that returns a coroutine, got one that returned None: make it async"
+    )
 
 
 @pytest.mark.parametrize(
@@ -228,7 +230,7 @@ def test_work_that_cannot_run_is_refused() -> None:
         ),
         (lambda: RateLimiter(base=math.nan), "RateLimiter: expected 0 < base <= cap, both finite, got base=nan"),
         (lambda: RateLimiter(base=-1), "RateLimiter: expected 0 < base <= cap"),
-        (lambda: RateLimiter(jitter=math.nan), "expected a share of the delay, 0 to 1, got nan"),
+        (lambda: RateLimiter(jitter=math.nan), "expected a fraction of the delay, 0 to 1, got nan"),
         (lambda: HotLoopSettings(writes=0), "HotLoopSettings.writes: expected a whole number of at least 1, got 0"),
         (lambda: Timer(math.nan, list), "Timer.seconds: expected finite seconds above 0, got nan"),
         (lambda: Election("NS_", "name"), "Election.namespace: expected the name of a namespace, lower-case letters"),

@@ -66,9 +66,7 @@ def _probes(draw: st.DrawFn, ports: tuple[UnitPort, ...]) -> ReadinessProbe:
     handler = draw(
         st.one_of(
             st.fixed_dictionaries({"tcp_socket": st.builds(TcpSocketCheck, port=probe_ports)}),
-            st.fixed_dictionaries(
-                {"grpc": st.builds(GrpcCheck, port=st.integers(1, 65535), service=_maybe(st.sampled_from(["", "a.B"])))}
-            ),
+            st.fixed_dictionaries({"grpc": st.builds(GrpcCheck, port=st.integers(1, 65535), service=_SERVICES)}),
             st.fixed_dictionaries(
                 {"exec": st.builds(ExecCheck, command=st.lists(TEXTS, min_size=1, max_size=2).map(tuple))}
             ),

@@ -56,7 +56,7 @@ class Product:
 
     @property
     def controllers(self) -> tuple[Controller[ObjectKey], ...]:
-        return (self.units, self.pools, self.claims, self.service.upkeep)
+        return (self.units, self.pools, self.claims, self.service.operation_controller)
 
 
 def build_product(

@@ -234,7 +234,7 @@ class Context:
         """The cache of a declared kind, to list from and to use indexes of.
 
         Raises:
-            UndeclaredError: the builder was not told of the kind, or in another form.
+            UndeclaredError: the kind is not declared, or in another form.
         """
         return self._scope.store(what)
 
@@ -244,7 +244,7 @@ class Context:
         `namespace` is that of the object that is reconciled unless given.
 
         Raises:
-            UndeclaredError: the builder was not told of the kind, or in another form.
+            UndeclaredError: the kind is not declared, or in another form.
             QuarantinedError: the object is there, but cannot be read.
             ValueError: a namespace is needed and not known.
         """

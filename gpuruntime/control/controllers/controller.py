@@ -17,7 +17,7 @@ from gpuruntime.control.controllers.keys import key_type_of
 from gpuruntime.control.controllers.reconcile import Cause, Reconciler, Result, RunInfo
 from gpuruntime.control.controllers.reconcile_counters import ReconcileCounters, ReconcileResult
 from gpuruntime.control.controllers.sources import Source
-from gpuruntime.control.controllers.usage import check_answer, check_reads, check_reconciler, check_source
+from gpuruntime.control.controllers.usage import check_awaitable, check_reads, check_reconciler, check_source
 from gpuruntime.control.informers.informer import Informer
 from gpuruntime.control.informers.store import reading_controller
 from gpuruntime.control.option_checks import above_zero, at_least_one, not_negative
@@ -262,7 +262,7 @@ class Controller(Generic[K]):
     def _begun(self, key: K, context: RunInfo) -> Awaitable[Result]:
         run = self._reconciler.reconcile(key, context)
         if type(run) is not CoroutineType:
-            check_answer(run, self._reconciler.reconcile)
+            check_awaitable(run, self._reconciler.reconcile)
         return run
 
     def _succeeded(self, item: WorkItem[K], result: Result) -> ReconcileResult:

@@ -109,10 +109,10 @@ class Freshness:
     async def _read(self, path: str) -> tuple[tuple[str, str] | None, Labels]:
         """UID and resource version of an object on the server, None if there is none; and its labels."""
         try:
-            answer = await self._wire.send(Request("GET", path, timeout=_READ_SECONDS))
+            response = await self._wire.send(Request("GET", path, timeout=_READ_SECONDS))
         except NotFoundError:
             return None, {}
-        metadata = answer.json_object().get("metadata") or {}
+        metadata = response.json_object().get("metadata") or {}
         state = str(metadata.get("uid", "")), str(metadata.get("resourceVersion", ""))
         return state, metadata.get("labels") or {}
 

@@ -126,7 +126,7 @@ class JournalingTransport(Middleware):
             return await self.inner.send(request)
         collection, name, subresource = _place(request.path)
         try:
-            answer = await self.inner.send(request)
+            response = await self.inner.send(request)
         except asyncio.CancelledError:
             _note(traces, Written(collection, "unknown"))
             raise
@@ -134,9 +134,9 @@ class JournalingTransport(Middleware):
             if error.outcome_unknown:
                 _note(traces, Written(collection, "unknown"))
             raise
-        written = _read(request.method, collection, name, answer)
+        written = _read(request.method, collection, name, response)
         _note(traces, written if written is None or subresource in _WHOLE else evolve(written, labels=None))
-        return answer
+        return response
 
 
 def _note(traces: _Traces, written: Written | None) -> None:
@@ -163,12 +163,12 @@ def _is_newer(version: str, than: str) -> bool:
         return False
 
 
-def _read(method: str, collection: str, name: str, answer: Response) -> Written | None:
+def _read(method: str, collection: str, name: str, response: Response) -> Written | None:
     unknown = Written(collection, "unknown")
     if method == "DELETE" and not name:
         return unknown
     try:
-        value = answer.json_object()
+        value = response.json_object()
     except KubeError:
         return unknown
     if value.get("kind") == "Status":

@@ -17,13 +17,13 @@ def keys_in(given: Any, function: object) -> Iterable[Any]:
         TypeError: one key without a list around it, a text, None, a coroutine; the message says what to return.
     """
     if isinstance(given, str | bytes) or hasattr(given, "_fields"):
-        raise TypeError(f"{_name(function)} gave {given!r}: {_WANTED}; put a single key into a list")
+        raise TypeError(f"{_name(function)} returned {given!r}: {_WANTED}; put a single key into a list")
     if isinstance(given, CoroutineType):
         given.close()
-        raise TypeError(f"{_name(function)} gave a coroutine: {_WANTED}; make it a plain function, without `async`")
+        raise TypeError(f"{_name(function)} returned a coroutine: {_WANTED}; make it a plain function, without `async`")
     if not isinstance(given, Iterable):
         hint = "; return [] where there is none" if given is None else ""
-        raise TypeError(f"{_name(function)} gave {given!r}: {_WANTED}{hint}")
+        raise TypeError(f"{_name(function)} returned {given!r}: {_WANTED}{hint}")
     return given
 
 

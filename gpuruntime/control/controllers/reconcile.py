@@ -7,7 +7,7 @@ from typing import Generic, Protocol, Self, TypeVar
 
 from attrs import field, frozen
 
-from gpuruntime.control.controllers.usage import check_answer
+from gpuruntime.control.controllers.usage import check_awaitable
 from gpuruntime.control.informers.store import Store
 from gpuruntime.meta.identity import ObjectKey
 
@@ -115,7 +115,7 @@ class ObjectReconciler(Generic[T]):
         obj = self.store.get(key)
         if obj is None:
             return Result.done()
-        answer = self.handle(obj, context)
-        if type(answer) is not CoroutineType:
-            check_answer(answer, self.handle)
-        return await answer
+        run = self.handle(obj, context)
+        if type(run) is not CoroutineType:
+            check_awaitable(run, self.handle)
+        return await run

@@ -41,7 +41,7 @@ class Source(Protocol[K]):
         """Enqueue over time, until cancelled."""
 
     def close(self) -> None:
-        """Stop to enqueue."""
+        """Stop enqueueing."""
 
 
 class Watch(Generic[K, T]):

@@ -8,7 +8,7 @@ from typing import Any
 from gpuruntime.control.informers.informer import Informer
 
 __all__ = [
-    "check_answer",
+    "check_awaitable",
     "check_limits",
     "check_reads",
     "check_reconciler",
@@ -86,7 +86,7 @@ def check_work(work: object) -> None:
         raise TypeError(
             f"expected a function, got a coroutine of {work.__name__}: pass {work.__name__} without calling it"
         )
-    raise TypeError(f"expected a function that gives a coroutine, got {work!r}")
+    raise TypeError(f"expected a function that returns a coroutine, got {work!r}")
 
 
 def check_takes_change(functions: Iterable[Callable[..., Any]], what: str) -> None:
@@ -113,7 +113,7 @@ def check_takes_change(functions: Iterable[Callable[..., Any]], what: str) -> No
 def check_run(function: object, what: str, arguments: tuple[str, str]) -> None:
     """Check a reconcile or cleanup function, which is called with two arguments.
 
-    A plain function passes: it may return the coroutine of another one. `check_answer` looks at what it returns.
+    A plain function passes: it may return the coroutine of another one. `check_awaitable` looks at what it returns.
 
     Raises:
         TypeError: no function, a coroutine, an async generator, or other arguments; the message says what to do.
@@ -134,13 +134,13 @@ def check_run(function: object, what: str, arguments: tuple[str, str]) -> None:
         raise TypeError(f"{wanted}, got {name}({given}): make it take these two arguments")
 
 
-def check_answer(answer: object, function: object) -> None:
+def check_awaitable(returned: object, function: object) -> None:
     """Check that a function returned an awaitable.
 
     Raises:
-        TypeError: it cannot.
+        TypeError: it returned something else; the message says what to do.
     """
-    if not inspect.isawaitable(answer):
+    if not inspect.isawaitable(returned):
         name = getattr(function, "__qualname__", repr(function))
         raise TypeError(f"{name} returned {answer!r} instead of an awaitable: make it `async def`")
 

@@ -150,4 +150,4 @@ def _check_paths(storage: Storage[Any], indexes: Sequence[Index]) -> None:
 
 
 def _lateness(informer: Informer[Any]) -> str:
-    return f"{informer.scope.storage.kind} ({', '.join(informer.troubles) or 'no answer yet'})"
+    return f"{informer.scope.storage.kind} ({', '.join(informer.troubles) or 'no response yet'})"

@@ -54,10 +54,10 @@ class _Missing:
         live: dict[ObjectKey, str] = {}
         params = dict(collection.selectors) | {"limit": _PAGE}
         while True:
-            answer = await wire.send(
+            response = await wire.send(
                 Request("GET", collection.path, params=tuple(params.items()), accept=_METADATA, timeout=_SECONDS)
             )
-            page = answer.json_object()
+            page = response.json_object()
             for item in page.get("items") or ():
                 metadata = item["metadata"]
                 key = ObjectKey(metadata.get("namespace", ""), metadata["name"])

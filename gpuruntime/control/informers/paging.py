@@ -82,19 +82,19 @@ class PagesAhead(AsyncIterator[Page]):
 
     async def _next(self, place: dict[str, str]) -> Page:
         limit = self._size.next
-        answer = await self._fetch({"limit": str(limit), **place})
-        page = read_page(answer)
+        response = await self._fetch({"limit": str(limit), **place})
+        page = read_page(response)
         if page.token and page.token == place.get("continue"):
             # A server that ignores the token would be asked forever.
             raise UnexpectedResponseError(
-                f"{answer.request}: expected the next page, found the same continue token again"
+                f"{response.request}: expected the next page, found the same continue token again"
             )
         if page.token:
             self._size.learn(limit, page.size)
         return page
 
 
-def read_page(answer: Response) -> Page:
+def read_page(response: Response) -> Page:
     """Read the response to a list.
 
     Its items are parsed one by one, as they are iterated: that costs less than parsing the whole at once, and blocks
@@ -104,18 +104,18 @@ def read_page(answer: Response) -> Page:
         UnexpectedResponseError: it is not a list with a version, such as the page of a gateway, which must not be taken
             for an empty collection. The iterator raises it for items that are not JSON.
     """
-    cut = _cut(answer.body)
-    around = answer.json_object() if cut is None else cut[0]
+    cut = _cut(response.body)
+    around = response.json_object() if cut is None else cut[0]
     kind, metadata, items = around.get("kind"), around.get("metadata"), around.get("items")
     is_list = isinstance(kind, str) and kind.endswith("List") and (items is None or isinstance(items, list))
     version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
     if not is_list or not isinstance(metadata, dict) or not isinstance(version, str) or not version:
         raise UnexpectedResponseError(
-            f"{answer.request}: expected a list with metadata.resourceVersion, found {excerpt(answer.body)}"
+            f"{response.request}: expected a list with metadata.resourceVersion, found {excerpt(response.body)}"
         )
-    parsed = _whole(answer, 0) if cut is None else _one_by_one(answer, *cut[1])
+    parsed = _whole(response, 0) if cut is None else _one_by_one(response, *cut[1])
     identity = {"apiVersion": around.get("apiVersion"), "kind": str(kind).removesuffix("List")}
-    return Page(version, str(metadata.get("continue") or ""), len(answer.body), _objects(parsed, identity))
+    return Page(version, str(metadata.get("continue") or ""), len(response.body), _objects(parsed, identity))
 
 
 def _objects(items: Iterator[tuple[Any, int]], identity: dict[str, Any]) -> Iterator[tuple[dict[str, Any], int]]:
@@ -139,16 +139,16 @@ def _cut(body: bytes) -> tuple[dict[str, Any], tuple[int, int]] | None:
     return (around, (start, end)) if is_whole else None
 
 
-def _one_by_one(answer: Response, start: int, end: int) -> Iterator[tuple[Any, int]]:
+def _one_by_one(response: Response, start: int, end: int) -> Iterator[tuple[Any, int]]:
     """Split the items where one ends and the next begins with the same bytes as the first.
 
     That may be in the middle of an item that contains those bytes. But pieces that are each valid JSON are the items;
     from the first piece that is not, the parser of the whole list takes over.
     """
-    body = answer.body
+    body = response.body
     opening_end = body.find(_METADATA, start, min(end, start + _LONGEST_OPENING)) + len(_METADATA)
     if opening_end < len(_METADATA):
-        yield from _whole(answer, 0)
+        yield from _whole(response, 0)
         return
     border = b"}," + body[start:opening_end]
     number, begin = 0, start
@@ -158,13 +158,13 @@ def _one_by_one(answer: Response, start: int, end: int) -> Iterator[tuple[Any, i
         try:
             item = orjson.loads(memoryview(body)[begin:stop])
         except orjson.JSONDecodeError:
-            yield from _whole(answer, number)
+            yield from _whole(response, number)
             return
         yield item, stop - begin
         number, begin = number + 1, stop + 1
 
 
-def _whole(answer: Response, first: int) -> Iterator[tuple[Any, int]]:
-    items = answer.json_object().get("items") or []
-    mean = len(answer.body) // max(len(items), 1)
+def _whole(response: Response, first: int) -> Iterator[tuple[Any, int]]:
+    items = response.json_object().get("items") or []
+    mean = len(response.body) // max(len(items), 1)
     return ((item, mean) for item in items[first:])

@@ -328,9 +328,9 @@ class _Run:
             accept=self._collection.list_accept,
             timeout=self._settings.list_seconds,
         )
-        answer = await self._wire.send(request)
+        response = await self._wire.send(request)
         self._contact()
-        return answer
+        return response
 
     async def _watch(self) -> None:
         await self._follow({}, self._handle, lambda: None)

@@ -44,7 +44,7 @@ class LeaseElection:
     Assumptions:
         The client has its own connections and does not retry, so that nothing else can delay renewals:
         `connect(..., retries=RetryPolicy.none())`. The fence belongs to this election, and one `run` runs at a time.
-        With a `keeper` whose writes pass the fence, a renewal that was delayed past the deadline is not sent, either.
+        With a `renew_client` whose writes pass the fence, no renewal is sent after the deadline, either.
 
     Caveats:
         An identity must be unique to a process: a process that finds its identity in a lease that it did not acquire
@@ -63,7 +63,7 @@ class LeaseElection:
         timing: ElectionTiming = _CLIENT_GO,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         random: Random | None = None,
-        keeper: LeaseClient | None = None,
+        renew_client: LeaseClient | None = None,
     ) -> None:
         if not identity:
             raise ValueError(f"election for lease {namespace}/{name}: expected an identity, got an empty string")
@@ -81,7 +81,7 @@ class LeaseElection:
             seconds=timing.lease,
             clock=fence.now,
             now=now,
-            keeper=keeper,
+            renew_client=renew_client,
         )
 
     @property

@@ -35,7 +35,7 @@ class LeaseClient(Protocol):
 
 
 class LeaseLock:
-    """Reads and writes one Lease for one identity. `keeper` is the client that renews, if that is another one.
+    """Reads and writes one Lease for one identity. `renew_client` is the client that renews, if that is another one.
 
     Guarantees:
         Every write replaces the version that was read before it, or fails: no acquisition of another candidate is
@@ -56,10 +56,10 @@ class LeaseLock:
         seconds: int,
         clock: Callable[[], float],
         now: Callable[[], datetime],
-        keeper: LeaseClient | None = None,
+        renew_client: LeaseClient | None = None,
     ) -> None:
         self._client = client
-        self._keeper = keeper or client
+        self._renew_client = renew_client or client
         self._name = name
         self._namespace = namespace
         self._identity = identity
@@ -107,18 +107,18 @@ class LeaseLock:
         known = self._mine
         if known is not None:
             try:
-                self._note(await self._keeper.update(renewed(known, self._seconds, self._now())))
+                self._note(await self._renew_client.update(renewed(known, self._seconds, self._now())))
             except (ConflictError, NotFoundError):
                 self.slow_paths += 1
             else:
                 return True
         lease = await self._read()
         if lease is not None and self._is_mine(lease):
-            self._note(await self._keeper.update(renewed(lease, self._seconds, self._now())))
+            self._note(await self._renew_client.update(renewed(lease, self._seconds, self._now())))
             return True
         if lease is None and known is not None:
             # Deleted while we hold it: no candidate that had seen it takes over before it would have expired.
-            self._note(await self._keeper.create(renewed(recreated(known), self._seconds, self._now())))
+            self._note(await self._renew_client.create(renewed(recreated(known), self._seconds, self._now())))
             return True
         self.forget()
         return False

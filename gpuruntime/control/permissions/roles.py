@@ -23,10 +23,10 @@ class HasPermissions(Protocol):
 def roles_of(process: HasPermissions, *, account: str, namespace: str) -> tuple[RoleObject, ...]:
     """The roles that a process needs, bound to its ServiceAccount; the process need not run, nor a cluster be there.
 
-    Guarantees: see `rights_of` for what is granted and `roles_for` for the objects.
+    Guarantees: see `required_permissions` for what is granted and `roles_for` for the objects.
 
     Raises:
-        PermissionsError: what is declared does not tell which permissions are needed.
+        PermissionsError: a declaration holds wherever its kind is watched, and it is not watched.
         ValueError: the account or the namespace is no valid name.
     """
     return roles_for(process.permissions, account=account, namespace=namespace)

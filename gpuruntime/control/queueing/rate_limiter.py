@@ -10,13 +10,13 @@ __all__ = ["RateLimiter"]
 def _above_base(limits: "RateLimiter", attribute: object, value: float) -> None:
     del attribute
     if not (0 < limits.base <= value < math.inf):
-        raise ValueError(f"RateLimiter needs 0 < base <= cap, both finite: got base={limits.base}, cap={value}")
+        raise ValueError(f"RateLimiter: expected 0 < base <= cap, both finite, got base={limits.base}, cap={value}")
 
 
 def _fraction(limits: "RateLimiter", attribute: object, value: float) -> None:
     del limits, attribute
     if not 0 <= value <= 1:
-        raise ValueError(f"RateLimiter.jitter is a fraction of the delay: expected 0 to 1, got {value}")
+        raise ValueError(f"RateLimiter.jitter: expected a fraction of the delay, 0 to 1, got {value}")
 
 
 @frozen

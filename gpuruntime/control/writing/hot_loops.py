@@ -108,9 +108,9 @@ class HotLoopGuard(Middleware):
             repeats.times.popleft()
         if len(repeats.times) >= self._settings.writes:
             raise await self._hold(repeats, now, request, writer)
-        answer = await self.inner.send(request)
+        response = await self.inner.send(request)
         repeats.times.append(now)
-        return answer
+        return response
 
     def _repeats(self, request: Request, fingerprint: bytes) -> _Repeats:
         name = (request.method, request.path, fingerprint)

@@ -26,7 +26,7 @@ class Middleware:
     ::
 
         class Logged(Middleware):
-            async def send(self, request: Request) -> Answer:
+            async def send(self, request: Request) -> Response:
                 log.info("request", extra={"request": str(request)})
                 return await self.inner.send(request)
 
@@ -38,7 +38,7 @@ class Middleware:
         self.inner = inner
 
     async def send(self, request: Request) -> Response:
-        """Send the request and return the answer, of status 2xx."""
+        """Send the request and return the response, of status 2xx."""
         return await self.inner.send(request)
 
     def stream(self, request: Request, *, idle_timeout: float) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:

@@ -18,7 +18,7 @@ _READS: Final = frozenset({"GET", "HEAD"})
 
 @frozen
 class Request:
-    """What to send, and how long to wait for the answer.
+    """What to send, and how long to wait for the response.
 
     `timeout` is in seconds. It covers all retries and the waits between them; of a stream, the time until it is open.
     A `guard` raises NotSentError if nothing may be sent now. It is called in the same step in which bytes of the

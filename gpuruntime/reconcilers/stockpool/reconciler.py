@@ -1,6 +1,6 @@
 """The StockPool reconciler: keeps ready stock, and reports how much there is.
 
-`desired.pool` decides what to do; this does it. Units are deleted only in the state in which they were read, so that a
+`desired.pools` decides what to do; this does it. Units are deleted only in the state in which they were read, so that a
 claim that came first wins.
 """
 

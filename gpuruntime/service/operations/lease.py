@@ -200,7 +200,7 @@ class OperationLease:
         started = self._fence.now()
         self._renewed_at = started
         await self._write(lambda status: status)
-        # An answer after the local deadline must not reopen the fence: writers have already seen it closed.
+        # A response after the local deadline must not reopen the fence: writers have already seen it closed.
         if self._fence.remaining() > 0:
             self._fence.open_until(started + self._timing.renew)
 

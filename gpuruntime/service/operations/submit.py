@@ -6,7 +6,7 @@
        │              │                   └─────> withdrawn, because nothing was changed: the operationID is free again
        │              └──process dies──> another replica takes over, see `controller`
        └──finds the Operation──> of another request?  refused
-                                 has a result?        the same result, see `answers`
+                                 has a result?        the same result, see `results`
                                  failed?              executed again
                                  running?             waits until the result is known
 """
@@ -27,7 +27,6 @@ from gpuruntime.kube import AlreadyExistsError, Client, ConflictError, NotFoundE
 from gpuruntime.meta import ObjectKey, Struct, TypedObject
 from gpuruntime.service.errors import NotFinishedError, NotRunningError, OperationConflictError, OperationFailedError
 from gpuruntime.service.log_context import current_request_id, logged_for
-from gpuruntime.service.operations.answers import Answers, Evidence
 from gpuruntime.service.operations.background import BackgroundThrottle
 from gpuruntime.service.operations.lease import OperationLease, Outcome
 from gpuruntime.service.operations.liveness import CircuitBreaker, Liveness
@@ -39,6 +38,7 @@ from gpuruntime.service.operations.record import (
     request_hash,
     taken_over,
 )
+from gpuruntime.service.operations.results import Evidence, OperationResults
 from gpuruntime.service.operations.worker import OperationWorker
 
 __all__ = ["DEFAULT_WAIT_SECONDS", "Operations", "Performed", "Submitted"]
@@ -129,7 +129,7 @@ class Operations:
         self._caller_client = Client(
             CircuitBreaker(self._liveness), field_manager=field_manager, timeout=self.timing.renew
         )
-        self._answers = Answers(informer, {each.type: each for each in evidence})
+        self._results = OperationResults(informer, {each.type: each for each in evidence})
         self._throttle = BackgroundThrottle(self.timing.renew / 2)
         self._tasks: asyncio.TaskGroup | None = None
         self._running: dict[str, _Running] = {}
@@ -324,21 +324,21 @@ class Operations:
         Raises:
             _WithdrawnError: it is gone.
         """
-        await self._answers.wait(operation, within)
+        await self._results.wait(operation, within)
         if self._result(operation) is not None:
             return operation
         # The caches may lag behind the server.
         found = await self.find(operation.spec.operation_id)
         if found is None or found.metadata.uid != operation.metadata.uid:
             raise _WithdrawnError
-        return await self._answers.completed(self._caller_client, found)
+        return await self._results.completed(self._caller_client, found)
 
     def _result(self, operation: Operation) -> OperationResult | None:
         """The result of an Operation if it is certain; it may not be stored yet."""
         own = self._own(operation)
         if own is not None and own.done() and own.exception() is None:
             return own.result().result
-        return self._answers.known(operation)
+        return self._results.known(operation)
 
     def _own(self, operation: Operation) -> asyncio.Future[Outcome] | None:
         """The outcome of an Operation that this process executes; None if it does not."""

@@ -1,7 +1,7 @@
 """The watch log: recent changes of the objects of a kind, for live followers and for those that resume.
 
-The log is the only buffer: a follower holds a place in it. A follower that falls behind the start of the log restarts
-from a snapshot. So slow followers cost no memory, however many there are.
+The log is the only buffer: a follower holds a position in it. A follower that falls behind the start of the log
+restarts from a snapshot. So slow followers cost no memory, however many there are.
 """
 
 import asyncio
@@ -35,11 +35,11 @@ class Step(Generic[K]):
 
 @frozen
 class Snapshot(Generic[K]):
-    """All objects at one moment, their resourceVersion, and the place in the log from which to follow."""
+    """All objects at one moment, their resourceVersion, and the position in the log from which to follow."""
 
     items: tuple[K, ...]
     version: str
-    place: int
+    position: int
 
 
 class WatchLog(Generic[K]):
@@ -106,13 +106,13 @@ class WatchLog(Generic[K]):
         self._require_following()
         known, version = self._snapshot, self.version
         # Followers that start between two steps share one snapshot.
-        if known is None or (known.place, known.version) != (self._end, version):
+        if known is None or (known.position, known.version) != (self._end, version):
             items = tuple(item for part in self._parts for item in self._informer.store.list(part).items)
             known = self._snapshot = Snapshot(items, version, self._end)
         return known
 
-    def place_of(self, version: str) -> int | None:
-        """The place for a follower that has seen everything up to a version; None if the log does not reach back.
+    def position_of(self, version: str) -> int | None:
+        """The position for a follower that has seen everything up to a version; None if the log does not reach back.
 
         Raises:
             NotRunningError: the log is not filled yet, or closed.
@@ -125,19 +125,19 @@ class WatchLog(Generic[K]):
         unseen = takewhile(lambda step: not is_at_least(version, step.version), reversed(self._steps))
         return self._end - sum(1 for _ in unseen)
 
-    def since(self, place: int) -> tuple[Step[K], ...] | None:
-        """The steps from a place on; None if the log does not reach back."""
+    def since(self, position: int) -> tuple[Step[K], ...] | None:
+        """The steps from a position on; None if the log does not reach back."""
         first = self._end - len(self._steps)
-        if place < first:
+        if position < first:
             return None
-        return tuple(self._steps[index] for index in range(place - first, len(self._steps)))
+        return tuple(self._steps[index] for index in range(position - first, len(self._steps)))
 
-    async def more(self, place: int, within: float) -> None:
-        """Return when there is a step from this place on, when the log is closed, or after `within` seconds.
+    async def more(self, position: int, within: float) -> None:
+        """Return when there is a step from this position on, when the log is closed, or after `within` seconds.
 
         Followers that wait for the same step return one after the other.
         """
-        if not self._is_following or self._end != place:
+        if not self._is_following or self._end != position:
             return
         loop = asyncio.get_running_loop()
         waiting = loop.create_future()
@@ -181,7 +181,7 @@ class WatchLog(Generic[K]):
             return
         self._steps.clear()
         self._floor = version
-        # Invalidates the places of all followers.
+        # Invalidates the positions of all followers.
         self._end += 1
         self._wake()
 

@@ -44,8 +44,8 @@ from gpuruntime.meta import (
 )
 from gpuruntime.service.errors import NameTakenError, RefusedError
 from gpuruntime.service.objects.admission import REFUSALS, label_problems, raise_if_any, refusal, unit_problems
-from gpuruntime.service.operations.answers import Evidence
 from gpuruntime.service.operations.lease import OperationLease, Outcome
+from gpuruntime.service.operations.results import Evidence
 from gpuruntime.service.reads.reader import read_or_none
 from gpuruntime.service.stock.claim import StockClaims, WantedStock, no_capacity
 from gpuruntime.service.stock.release import settle_claim

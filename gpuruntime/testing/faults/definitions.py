@@ -102,8 +102,8 @@ class DieAfterWrites:
     """After `count` successful matching writes the client is cut off, as if it had crashed there.
 
     Once the server has accepted the last of them, every request is dropped, matching or not, and every open watch is
-    cut, until the fault is lifted. The response to the last write is still forwarded, unless `lose_response` is set; then
-    the fault counts as triggered. Matching writes are sent to the server one at a time, so that none slips through.
+    cut, until the fault is lifted. The response to the last write is still forwarded, unless `lose_response` is set;
+    then the fault counts as triggered. Matching writes are sent one at a time, so that none slips through.
 
     A write is a POST, PUT, PATCH or DELETE. Not counted are writes that the server rejects, dry runs, access and token
     reviews, writes in flight when the fault is injected, and writes whose client disconnects before the response.

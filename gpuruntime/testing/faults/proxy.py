@@ -97,7 +97,7 @@ class FaultProxy:
 
     @property
     def url(self) -> str:
-        """The base URL, `http://127.0.0.1:port`."""
+        """The base URL: `http://127.0.0.1:port`."""
         return self._server.url
 
     @property

@@ -106,7 +106,7 @@ class ScriptedServer:
 
     @property
     def url(self) -> str:
-        """The base URL, `http://127.0.0.1:port`."""
+        """The base URL: `http://127.0.0.1:port`."""
         return self._server.url
 
     async def __aenter__(self) -> Self:

@@ -131,10 +131,10 @@ class UnitStreams:
         return response
 
     async def _start(self, since: str, at_least: str) -> _Start:
-        if self._log.place_of(since) is None and not await self._caught_up(since, at_least):
+        if self._log.position_of(since) is None and not await self._caught_up(since, at_least):
             return await self._live_state()
         # The version may come from a replica that was ahead; by now this one may have caught up.
-        position = self._log.place_of(since)
+        position = self._log.position_of(since)
         return self._cached_state() if position is None else _Start(position)
 
     async def _restart(self, seen: str) -> _Start:
@@ -144,11 +144,11 @@ class UnitStreams:
     def _cached_state(self) -> _Start:
         """The full state from the cache."""
         now = self._log.snapshot()
-        return _Start(now.place, now.items, now.version)
+        return _Start(now.position, now.items, now.version)
 
     async def _live_state(self) -> _Start:
         """The full state from a live read."""
-        position = self._log.snapshot().place
+        position = self._log.snapshot().position
         units, version = await self._reads.list_live()
         # Namespaces are listed one after the other, and the version is that of the first list.
         found = ((unit.key, unit.metadata.resource_version) for unit in units)

@@ -171,7 +171,7 @@ def test_a_run_that_gives_something_else_fails_with_what_to_do(
 def test_work_is_handed_over_without_being_called() -> None:
     with pytest.raises(TypeError, match="got a coroutine of later: pass later without calling it"):
         check_work(later())
-    with pytest.raises(TypeError, match="expected a function that gives a coroutine, got 'later'"):
+    with pytest.raises(TypeError, match="expected a function that returns a coroutine, got 'later'"):
         check_work("later")
     check_work(later)
 

@@ -69,16 +69,16 @@ TYPE = "expected ObjectKey(namespace, name); the keys of a controller are of the
 @pytest.mark.parametrize(
     ("trigger", "said"),
     [
-        (enqueue_mapped(lambda obj: obj.key), f"gave ObjectKey(namespace='a', name='page'): {SINGLE}"),
-        (lambda change: change.key, f"gave ObjectKey(namespace='a', name='page'): {SINGLE}"),
-        (enqueue_mapped(lambda obj: str(obj.key)), f"gave 'a/page': {SINGLE}"),
+        (enqueue_mapped(lambda obj: obj.key), f"returned ObjectKey(namespace='a', name='page'): {SINGLE}"),
+        (lambda change: change.key, f"returned ObjectKey(namespace='a', name='page'): {SINGLE}"),
+        (enqueue_mapped(lambda obj: str(obj.key)), f"returned 'a/page': {SINGLE}"),
         (enqueue_mapped(lambda obj: [str(obj.key)]), f"gave the key 'a/page': {TYPE}"),
         (enqueue_mapped(lambda obj: [tuple(obj.key)]), f"gave the key ('a', 'page'): {TYPE}"),
         (enqueue_mapped(lambda _: [None]), f"gave the key None: {TYPE}"),
         (enqueue_mapped(lambda obj: [obj]), f"{TYPE}"),
         (
             mapping(lambda _: None),
-            "gave None: expected an iterable of keys, such as [ObjectKey(namespace, name)]; return []",
+            "returned None: expected an iterable of keys, such as [ObjectKey(namespace, name)]; return []",
         ),
         (lambda _: None, "return [] where there is none"),
         (mapping(lambda _: 7), "gave 7: expected an iterable of keys"),

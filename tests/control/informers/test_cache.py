@@ -168,7 +168,7 @@ def test_what_is_not_synced_in_time_is_named() -> None:
                 await cache.synced(within=3)
         return asyncio.get_running_loop().time(), str(caught.value)
 
-    assert run_virtual(story()) == (3, "not synced within 3 s: v1 ConfigMap (no answer yet)")
+    assert run_virtual(story()) == (3, "not synced within 3 s: v1 ConfigMap (no response yet)")
 
 
 def test_a_store_that_is_not_run_is_empty_and_a_cancelled_cache_leaves_no_task() -> None:

@@ -43,5 +43,5 @@ def test_an_invalid_base_or_cap_is_refused(base: float, cap: float) -> None:
 
 @pytest.mark.parametrize("jitter", [-0.1, 1.1, math.nan])
 def test_a_jitter_that_is_no_share_is_refused(jitter: float) -> None:
-    with pytest.raises(ValueError, match="expected a share of the delay, 0 to 1"):
+    with pytest.raises(ValueError, match="expected a fraction of the delay, 0 to 1"):
         RateLimiter(jitter=jitter)

@@ -58,7 +58,7 @@ async def ended_operation(world: ServiceWorld, operation_id: str) -> None:
 
 async def reconciled(product: Product, world: ServiceWorld, operation_id: str) -> None:
     """Returns when the replica has reconciled an Operation."""
-    controller = product.service.upkeep
+    controller = product.service.operation_controller
     await controller.informers[0].synced()
     runs = sum(controller.counters.results.values())
     controller.queue.add(ObjectKey(world.active, operation_name(operation_id)))

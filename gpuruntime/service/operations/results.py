@@ -35,7 +35,7 @@ from gpuruntime.kube import Client, NotFoundError
 from gpuruntime.meta import ObjectKey, TypedObject
 from gpuruntime.service.operations.record import has_ended
 
-__all__ = ["Answers", "Evidence"]
+__all__ = ["Evidence", "OperationResults"]
 
 K = TypeVar("K", bound=TypedObject)
 T = TypeVar("T")
@@ -75,7 +75,7 @@ class Evidence(Generic[K]):
 
 
 @frozen
-class Answers:
+class OperationResults:
     """Finds the results of Operations that other processes work on, or worked on."""
 
     records: Informer[Operation]
