@@ -49,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="hack/bench",
         description="Measure ours beside Go's controller-runtime and the Python peers: on this machine, in turns, each"
         " run in a fresh process.",
-        epilog="`hack/bench KIND --help` tells what is measured and what it takes. Quiet the machine first: everything"
+        epilog="`hack/bench KIND --help` says what is measured and what it takes. Quiet the machine first: everything"
         " that is measured shares its cores with the control plane of a cluster.",
     )
     kinds = parser.add_subparsers(dest="kind", required=True, metavar="KIND")

@@ -104,7 +104,7 @@ async def test_a_request_to_a_busy_server_is_retried() -> None:
     assert [event.ref.name for event in recorder.events] == ["new"]
 
 
-@pytest.mark.parametrize("answer", [BUSY[0], kube_status(403, "Forbidden", "no rights")], ids=["busy", "forbidden"])
+@pytest.mark.parametrize("answer", [BUSY[0], kube_status(403, "Forbidden", "no permission")], ids=["busy", "forbidden"])
 async def test_a_server_that_stays_busy_or_rejects_is_an_error_with_its_message(answer: Answer) -> None:
     async with ScriptedServer() as server, ClientSession(server.url) as session, asyncio.TaskGroup() as group:
         server.on("GET", MAPS).answer(answer)
