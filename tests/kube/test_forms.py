@@ -68,9 +68,9 @@ def test_a_class_that_no_object_can_be_read_into_is_no_form() -> None:
         KIND = ResourceKind("example.org", "v1", "Forgotten", "forgottens", namespaced=True)
         spec: FrozenDict[str, str]
 
-    with pytest.raises(TypeError, match=r"Part\.size is no field: decorate .*Part with @frozen"):
+    with pytest.raises(TypeError, match=r"Part\.size is not a field: decorate .*Part with @frozen"):
         as_form(Whole)
-    with pytest.raises(TypeError, match=r"Forgotten\.spec is no field: decorate .*Forgotten with @frozen"):
+    with pytest.raises(TypeError, match=r"Forgotten\.spec is not a field: decorate .*Forgotten with @frozen"):
         as_form(Forgotten)
 
 

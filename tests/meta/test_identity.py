@@ -46,7 +46,7 @@ def test_every_name_is_one_segment_of_the_path(name: str) -> None:
         (NODE, ("ns", "x"), "v1 Node is cluster-scoped: expected no namespace, got 'ns'"),
         (POD, (None, "x"), "v1 Pod is namespaced: expected a namespace for 'x', got none"),
         (POD, ("ns", ""), "got ''"),
-        (POD, ("ns", None, "status"), "subresource 'status' of v1 Pod needs the name"),
+        (POD, ("ns", None, "status"), "subresource 'status' of v1 Pod: expected the name of an object, got none"),
         (POD, ("ns", "x", ""), "got ''"),
         (POD, ("ns", ".."), "got '..'"),
         (POD, ("..", "x"), "got '..'"),
