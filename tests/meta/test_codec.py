@@ -87,7 +87,7 @@ def test_a_value_inside_a_document_is_located_from_its_root() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"{", b"\xff\xfe", b'{"a": "\xc3\x28"}', b"<html></html>", b"NaN", b'{"a":1}{'])
 def test_bytes_that_are_not_json_are_a_decode_error(data: bytes) -> None:
-    with pytest.raises(DecodeError, match=f"cannot decode Widget: expected JSON, got {len(data)} bytes with a fault"):
+    with pytest.raises(DecodeError, match=f"cannot decode Widget: expected JSON, got {len(data)} invalid bytes"):
         decode_bytes(Widget, data)
 
 
