@@ -20,7 +20,13 @@ from gpuruntime.control.controllers.predicates import Predicate
 from gpuruntime.control.controllers.reconcile import Reconciler, Result, RunInfo
 from gpuruntime.control.controllers.sources import Source, Timer, Watch
 from gpuruntime.control.controllers.triggers import Trigger, enqueue_mapped, enqueue_object, enqueue_owner
-from gpuruntime.control.controllers.usage import check_awaitable, check_limits, check_run, check_source, check_takes_change
+from gpuruntime.control.controllers.usage import (
+    check_awaitable,
+    check_limits,
+    check_run,
+    check_source,
+    check_takes_change,
+)
 from gpuruntime.control.events.recorder import Recorder
 from gpuruntime.control.informers.cache import Cache, storage_of
 from gpuruntime.control.informers.indexes import Index, by_controller

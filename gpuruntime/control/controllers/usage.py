@@ -142,7 +142,7 @@ def check_awaitable(returned: object, function: object) -> None:
     """
     if not inspect.isawaitable(returned):
         name = getattr(function, "__qualname__", repr(function))
-        raise TypeError(f"{name} returned {answer!r} instead of an awaitable: make it `async def`")
+        raise TypeError(f"{name} returned {returned!r} instead of an awaitable: make it `async def`")
 
 
 def _name(function: object) -> str:
