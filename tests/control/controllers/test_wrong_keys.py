@@ -81,8 +81,8 @@ TYPE = "expected ObjectKey(namespace, name); the keys of a controller are of the
             "returned None: expected an iterable of keys, such as [ObjectKey(namespace, name)]; return []",
         ),
         (lambda _: None, "return [] where there is none"),
-        (mapping(lambda _: 7), "gave 7: expected an iterable of keys"),
-        (mapping(later), "later gave a coroutine: expected an iterable of keys"),
+        (mapping(lambda _: 7), "returned 7: expected an iterable of keys"),
+        (mapping(later), "later returned a coroutine: expected an iterable of keys"),
         (mapping(names_of), f"names_of gave the key 'page': {TYPE}"),
     ],
 )

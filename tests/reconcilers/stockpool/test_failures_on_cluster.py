@@ -23,8 +23,8 @@ async def test_failing_stock_is_in_the_status_of_its_pool_and_is_replaced(
 
         say(admin, world.stock, pod, "Pending", ready=False, state={"waiting": {"reason": "ErrImagePull"}})
         failed = await world.pool_because(reasons.POD_STARTUP_FAILED, "ErrImagePull")
-        await observer.units.until(lambda store: _names(store, world.stock) not in ([], [first]))
-        await observer.pods.until(lambda _: scheduled(observer) not in ([], [pod]))
+        await observer.units.until(lambda store: _is_replaced(_names(store, world.stock), first))
+        await observer.pods.until(lambda _: _is_replaced(scheduled(observer), pod))
         (second,), (other,) = await world.units(world.stock), scheduled(observer)
         say(admin, world.stock, other, "Running", ready=True, state=RUNNING)
         filled = await world.pool_because(reasons.POOL_READY)
@@ -62,3 +62,8 @@ async def test_stock_that_fails_makes_room_for_stock_that_finds_no_node(
 
 def _names(store: Store[GPUUnit], namespace: str) -> list[str]:
     return [unit.metadata.name for unit in store.list(namespace).items]
+
+
+def _is_replaced(names: list[str], old: str) -> bool:
+    """Whether one other is there and the old one is gone, which may take longer than the start of the new one."""
+    return len(names) == 1 and names != [old]
