@@ -9,7 +9,6 @@ and what the context of each run may do.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from types import CoroutineType
 from typing import Any, Generic, Protocol, Self, TypeVar, cast, get_args
 
 from attrs import define, field, fields_dict, frozen
@@ -449,7 +448,7 @@ class ControllerBuilder(Generic[T]):
                 )
             if namespaces or labels or fields:
                 raise ValueError(
-                    f"controller {self.name!r}: the informer of {kind.kind} has namespaces and selectors already:"
+                    f"{who}: the informer of {kind.kind} has namespaces and selectors already:"
                     " set them where it is asked for"
                 )
             storage: Storage[Any] = what.scope.storage
@@ -463,12 +462,11 @@ class ControllerBuilder(Generic[T]):
         if known is not added:
             if known.storage != added.storage:
                 raise ValueError(
-                    f"controller {self.name!r} keeps {kind.kind} in two forms: pass the same class, form or storage"
-                    " each time"
+                    f"{who} keeps {kind.kind} in two forms: pass the same class, form or storage each time"
                 )
             if known.scope != added.scope:
                 raise ValueError(
-                    f"controller {self.name!r} watches {kind.kind} in two scopes: give it the same namespaces and"
+                    f"{who} watches {kind.kind} in two scopes: give it the same namespaces and"
                     " selectors each time, or select in a predicate (when=)"
                 )
             known.indexes += wanted
@@ -555,8 +553,7 @@ class _OfKeys:
 async def _run(function: Callable[[S, Context], Awaitable[T]], what: S, ctx: Context) -> T:
     try:
         run = function(what, ctx)
-        if type(run) is not CoroutineType:
-            check_awaitable(run, function)
+        check_awaitable(run, function)
         return await run
     finally:
         ctx.end()

@@ -268,7 +268,7 @@ class Manager:
             raise ValueError(f"runnable {name!r}: expected a group of {', '.join(get_args(Group))}, got {group!r}")
         if reads is not None and group != "leader":
             raise ValueError(f"runnable {name!r}: `reads` is for the group leader; in {group} await informer.synced()")
-        check_reads(reads or (), f"work {name!r}")
+        check_reads(reads or (), f"runnable {name!r}")
         self._works.append(_Work(group, name, work, None if reads is None else tuple(reads)))
 
     def serve(

@@ -261,8 +261,7 @@ class Controller(Generic[K]):
 
     def _begun(self, key: K, context: RunInfo) -> Awaitable[Result]:
         run = self._reconciler.reconcile(key, context)
-        if type(run) is not CoroutineType:
-            check_awaitable(run, self._reconciler.reconcile)
+        check_awaitable(run, self._reconciler.reconcile)
         return run
 
     def _succeeded(self, item: WorkItem[K], result: Result) -> ReconcileResult:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Awaitable, Callable
-from types import CoroutineType
 from typing import Generic, Protocol, Self, TypeVar
 
 from attrs import field, frozen
@@ -116,6 +115,5 @@ class ObjectReconciler(Generic[T]):
         if obj is None:
             return Result.done()
         run = self.handle(obj, context)
-        if type(run) is not CoroutineType:
-            check_awaitable(run, self.handle)
+        check_awaitable(run, self.handle)
         return await run

@@ -140,7 +140,8 @@ def check_awaitable(returned: object, function: object) -> None:
     Raises:
         TypeError: it returned something else; the message says what to do.
     """
-    if not inspect.isawaitable(returned):
+    # The coroutine of every run passes here, and `isawaitable` costs ten times as much.
+    if type(returned) is not CoroutineType and not inspect.isawaitable(returned):
         name = getattr(function, "__qualname__", repr(function))
         raise TypeError(f"{name} returned {returned!r} instead of an awaitable: make it `async def`")
 
