@@ -20,7 +20,6 @@ from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.operation import Operation
 from gpuruntime.api.stockpool import StockPool
 from gpuruntime.control import Cache, Controller, Informer, condition_true, wait_for
-from gpuruntime.control.definitions.custom_resource import definition
 from gpuruntime.control.informers.consistent_read import wait_for_consistent_read
 from gpuruntime.control.informers.waiting import WaitCondition
 from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
@@ -29,6 +28,7 @@ from gpuruntime.kube.builtin.core import Service
 from gpuruntime.kube.builtin.pods import Pod
 from gpuruntime.kube.transport.transport import Transport
 from gpuruntime.meta import ObjectKey, find_condition
+from gpuruntime.schema.custom_resource import definition
 from gpuruntime.testing import AdminClient, ClusterAccess, RefusedError
 from gpuruntime.testing.cluster.namespaces import create_namespace
 

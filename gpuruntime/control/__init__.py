@@ -28,8 +28,7 @@ The rooms, in the order in which a change travels::
     builder       one controller from a sentence
     manager       everything together, started and stopped in order
 
-Beside them, `gpuruntime.control.definitions` generates CustomResourceDefinitions from types. No controller needs it
-while it runs, so it has a public face of its own.
+`gpuruntime.schema` generates CustomResourceDefinitions from types, and validates values against them.
 
 The names listed here are the public face; import from here.
 """

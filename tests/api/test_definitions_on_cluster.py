@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.operation import Operation
 from gpuruntime.api.stockpool import StockPool
-from gpuruntime.control.definitions.custom_resource import definition
-from gpuruntime.control.definitions.defaulting import completed
-from gpuruntime.control.definitions.schema import schema_of
-from gpuruntime.control.definitions.validation import violations
 from gpuruntime.meta import TypedObject, decode, encode
+from gpuruntime.schema.custom_resource import definition
+from gpuruntime.schema.defaulting import completed
+from gpuruntime.schema.structural import schema_of
+from gpuruntime.schema.validation import violations
 from gpuruntime.testing import ClusterAccess, RefusedError
-from tests.control.definitions.generated_objects import UNSHRUNK, damaged, valid
-from tests.control.definitions.installed import Installed, installed, same, without_cel
+from tests.schema.generated_objects import UNSHRUNK, damaged, valid
+from tests.schema.installed import Installed, installed, same, without_cel
 
 KINDS: tuple[type[TypedObject], ...] = (GPUUnit, StockPool, Operation)
 PARTS = {kind: without_cel(schema_of(kind))["properties"] for kind in KINDS}

@@ -4,8 +4,8 @@ from typing import Final
 
 from attrs import frozen
 
-from gpuruntime.control.definitions import definition
 from gpuruntime.meta import Definition, ResourceKind, Struct, TypedObject
+from gpuruntime.schema import definition
 from gpuruntime.testing import ClusterAccess
 
 __all__ = ["GROUP", "Widget", "WidgetSpec", "WidgetStatus", "create_widget", "install_widgets"]

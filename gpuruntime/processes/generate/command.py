@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from gpuruntime.control import OFFLINE_CREDENTIALS, Declaration, Permission, required_permissions, roles_for
-from gpuruntime.control.definitions import DefinitionError, definition
 from gpuruntime.meta import TypedObject, encode
 from gpuruntime.processes.generate.definition_changes import ReleasedError, changes_since, read_definitions
 from gpuruntime.processes.generate.files import Generated
 from gpuruntime.processes.generate.importing import ImportProblemError, find_object, kinds_of
 from gpuruntime.processes.generate.manifest_yaml import render
+from gpuruntime.schema import DefinitionError, definition
 
 __all__ = ["COMMAND"]
 

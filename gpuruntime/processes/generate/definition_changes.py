@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from gpuruntime.control.definitions import Breakage, breaking_changes
+from gpuruntime.schema import Breakage, breaking_changes
 
 __all__ = ["ReleasedError", "changes_since", "read_definitions"]
 

@@ -14,11 +14,11 @@ from typing import Final
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.api.names import GROUP
 from gpuruntime.api.stockpool import StockPoolSpec
-from gpuruntime.control.definitions import violations
 from gpuruntime.desired.problems import Problem, bad_label
 from gpuruntime.desired.validation import problems, stock_problems
 from gpuruntime.kube import BadRequestError, ForbiddenError, InvalidError, KubeError, StatusError, UnavailableError
 from gpuruntime.meta import ObjectMeta
+from gpuruntime.schema import violations
 from gpuruntime.service.errors import InvalidRequestError, RefusedError
 
 __all__ = [

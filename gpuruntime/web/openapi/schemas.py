@@ -11,8 +11,8 @@ from typing import Any, Final
 import orjson
 from attrs import evolve, frozen
 
-from gpuruntime.control.definitions import TYPE, schema_of
 from gpuruntime.meta import EMPTY, Struct
+from gpuruntime.schema import TYPE, schema_of
 
 __all__ = ["Components", "query_schema"]
 

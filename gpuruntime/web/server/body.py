@@ -15,8 +15,8 @@ from typing import Any, Final, TypeVar
 import orjson
 from aiohttp import web
 
-from gpuruntime.control.definitions import violations
 from gpuruntime.meta import DecodeError, Struct, decode
+from gpuruntime.schema import violations
 from gpuruntime.web.server.errors import CODES, MOST_FAULTS_SHOWN, ApiError, Fault, invalid
 
 __all__ = [

@@ -8,8 +8,8 @@ from typing import Any, Final, TypeVar
 from attrs import frozen
 from multidict import MultiMapping
 
-from gpuruntime.control.definitions import schema_of
 from gpuruntime.meta import Struct
+from gpuruntime.schema import schema_of
 from gpuruntime.web.server.body import decoded
 from gpuruntime.web.server.errors import Fault, invalid
 

@@ -11,7 +11,7 @@ import yaml
 from attrs import frozen
 
 from gpuruntime.api.gpuunit import GPUUnit
-from gpuruntime.control.definitions.custom_resource import definition
+from gpuruntime.schema.custom_resource import definition
 from gpuruntime.testing import AdminClient, ClusterAccess, ClusterError, LocalCluster, NodeShape, RefusedError
 from gpuruntime.testing.cluster.accounts import Account, create_account
 from gpuruntime.testing.cluster.namespaces import create_namespace

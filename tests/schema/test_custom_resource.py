@@ -3,11 +3,11 @@ from typing import Annotated, Any, ClassVar
 import pytest
 from attrs import field, frozen
 
-from gpuruntime.control.definitions.custom_resource import definition
-from gpuruntime.control.definitions.failures import DefinitionError
 from gpuruntime.kube.builtin.apiextensions import CustomResourceDefinition
 from gpuruntime.meta import Definition, Range, ResourceKind, Scale, Struct, TypedObject, decode, encode
-from tests.control.definitions.rich_kind import Widget
+from gpuruntime.schema.custom_resource import definition
+from gpuruntime.schema.failures import DefinitionError
+from tests.schema.rich_kind import Widget
 
 
 def kind_in(version: str, *, group: str = "example.org", namespaced: bool = True) -> ResourceKind:

@@ -4,14 +4,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from gpuruntime.control.definitions.custom_resource import definition
-from gpuruntime.control.definitions.defaulting import completed
-from gpuruntime.control.definitions.schema import schema_of
 from gpuruntime.meta import decode, encode
+from gpuruntime.schema.custom_resource import definition
+from gpuruntime.schema.defaulting import completed
+from gpuruntime.schema.structural import schema_of
 from gpuruntime.testing import ClusterAccess
-from tests.control.definitions.generated_objects import UNSHRUNK, valid
-from tests.control.definitions.installed import Installed, installed, same, without_cel
-from tests.control.definitions.rich_kind import Widget
+from tests.schema.generated_objects import UNSHRUNK, valid
+from tests.schema.installed import Installed, installed, same, without_cel
+from tests.schema.rich_kind import Widget
 
 SCHEMA = without_cel(schema_of(Widget))
 PARTS = SCHEMA["properties"]

@@ -6,14 +6,14 @@ from attrs import frozen
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gpuruntime.control.definitions.custom_resource import definition
-from gpuruntime.control.definitions.formats import FORMATS
-from gpuruntime.control.definitions.schema import schema_of
-from gpuruntime.control.definitions.validation import violations
 from gpuruntime.meta import Definition, Format, ResourceKind, Struct, TypedObject
+from gpuruntime.schema.custom_resource import definition
+from gpuruntime.schema.formats import FORMATS
+from gpuruntime.schema.structural import schema_of
+from gpuruntime.schema.validation import violations
 from gpuruntime.testing import ClusterAccess, RefusedError
-from tests.control.definitions.generated_objects import UNSHRUNK
-from tests.control.definitions.installed import Installed, installed
+from tests.schema.generated_objects import UNSHRUNK
+from tests.schema.installed import Installed, installed
 
 
 @frozen

@@ -5,7 +5,7 @@ from typing import Any, Final, Literal
 
 from attrs import frozen
 
-from gpuruntime.control.definitions.markers import INT_OR_STRING, PRESERVE_UNKNOWN, RULES
+from gpuruntime.schema.markers import INT_OR_STRING, PRESERVE_UNKNOWN, RULES
 
 __all__ = ["Breakage", "schema_breakages"]
 

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from gpuruntime.control.definitions.defaulting import completed
-from gpuruntime.control.definitions.schema import schema_of
-from gpuruntime.control.definitions.schema_changes import schema_breakages
-from gpuruntime.control.definitions.value_checks import findings
-from tests.control.definitions.generated_objects import valid
-from tests.control.definitions.installed import without_cel
-from tests.control.definitions.rich_kind import WidgetSpec
+from gpuruntime.schema.defaulting import completed
+from gpuruntime.schema.schema_changes import schema_breakages
+from gpuruntime.schema.structural import schema_of
+from gpuruntime.schema.value_checks import findings
+from tests.schema.generated_objects import valid
+from tests.schema.installed import without_cel
+from tests.schema.rich_kind import WidgetSpec
 
 INTEGER = {"type": "integer"}
 STRING = {"type": "string"}

@@ -4,11 +4,11 @@ from types import ModuleType
 import pytest
 from attrs import frozen
 
-from gpuruntime.control.definitions.descriptions import class_description, field_descriptions
-from gpuruntime.control.definitions.failures import DefinitionError
-from gpuruntime.control.definitions.schema import schema_of
 from gpuruntime.meta import Struct
-from tests.control.definitions.rich_kind import WidgetSpec
+from gpuruntime.schema.descriptions import class_description, field_descriptions
+from gpuruntime.schema.failures import DefinitionError
+from gpuruntime.schema.structural import schema_of
+from tests.schema.rich_kind import WidgetSpec
 
 
 @frozen

@@ -1,7 +1,7 @@
 import pytest
 
-from gpuruntime.control.definitions.failures import DefinitionError
-from gpuruntime.control.definitions.immutability import absent_field_rule, present_field_rule
+from gpuruntime.schema.failures import DefinitionError
+from gpuruntime.schema.immutability import absent_field_rule, present_field_rule
 
 
 def test_a_field_that_is_always_present_has_the_plain_rule() -> None:

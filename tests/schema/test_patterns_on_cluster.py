@@ -6,12 +6,12 @@ from attrs import frozen
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from gpuruntime.control.definitions.custom_resource import definition
-from gpuruntime.control.definitions.patterns import PatternError, compiled
 from gpuruntime.meta import Cel, Definition, Length, ResourceKind, Struct, TypedObject
+from gpuruntime.schema.custom_resource import definition
+from gpuruntime.schema.patterns import PatternError, compiled
 from gpuruntime.testing import ClusterAccess, RefusedError
-from tests.control.definitions.generated_objects import UNSHRUNK
-from tests.control.definitions.installed import Installed, installed
+from tests.schema.generated_objects import UNSHRUNK
+from tests.schema.installed import Installed, installed
 
 
 @frozen

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from gpuruntime.control.definitions.schema_changes import Breakage, schema_breakages
+from gpuruntime.schema.schema_changes import Breakage, schema_breakages
 
 __all__ = ["Breakage", "breaking_changes"]
 

@@ -5,10 +5,10 @@ from typing import Any, Final
 import attrs
 from attrs import NOTHING
 
-from gpuruntime.control.definitions.failures import DefinitionError
-from gpuruntime.control.definitions.schema import schema_of
 from gpuruntime.meta import Column, Definition, Scale, TypedObject
 from gpuruntime.meta.structs import default_of
+from gpuruntime.schema.failures import DefinitionError
+from gpuruntime.schema.structural import schema_of
 
 __all__ = ["definition"]
 

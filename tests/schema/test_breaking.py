@@ -5,10 +5,10 @@ from typing import Any, ClassVar
 import pytest
 from attrs import frozen
 
-from gpuruntime.control.definitions.breaking import breaking_changes
-from gpuruntime.control.definitions.custom_resource import definition
 from gpuruntime.meta import Definition, ResourceKind, Struct, TypedObject
-from tests.control.definitions.rich_kind import Widget
+from gpuruntime.schema.breaking import breaking_changes
+from gpuruntime.schema.custom_resource import definition
+from tests.schema.rich_kind import Widget
 
 
 @frozen

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import Phase
 from hypothesis import strategies as st
 
-from gpuruntime.control.definitions.patterns import compiled
+from gpuruntime.schema.patterns import compiled
 
 Strategy = st.SearchStrategy[Any]
 

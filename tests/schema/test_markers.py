@@ -4,9 +4,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gpuruntime.control.definitions.failures import DefinitionError
-from gpuruntime.control.definitions.markers import apply_rules
-from gpuruntime.control.definitions.patterns import compiled
 from gpuruntime.meta import (
     Atomic,
     Format,
@@ -22,6 +19,9 @@ from gpuruntime.meta import (
     SetOf,
     parse_quantity,
 )
+from gpuruntime.schema.failures import DefinitionError
+from gpuruntime.schema.markers import apply_rules
+from gpuruntime.schema.patterns import compiled
 
 INTEGER = {"type": "integer"}
 STRING = {"type": "string"}

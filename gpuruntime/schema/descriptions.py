@@ -9,8 +9,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
 
-from gpuruntime.control.definitions.failures import DefinitionError
 from gpuruntime.meta import Struct
+from gpuruntime.schema.failures import DefinitionError
 
 __all__ = ["class_description", "field_descriptions"]
 

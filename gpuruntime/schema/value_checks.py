@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from attrs import evolve, frozen
 
-from gpuruntime.control.definitions.formats import FORMATS
-from gpuruntime.control.definitions.markers import INT_OR_STRING, PRESERVE_UNKNOWN
-from gpuruntime.control.definitions.patterns import compiled
+from gpuruntime.schema.formats import FORMATS
+from gpuruntime.schema.markers import INT_OR_STRING, PRESERVE_UNKNOWN
+from gpuruntime.schema.patterns import compiled
 
 __all__ = ["Finding", "findings"]
 

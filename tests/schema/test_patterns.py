@@ -1,6 +1,6 @@
 import pytest
 
-from gpuruntime.control.definitions.patterns import PatternError, compiled
+from gpuruntime.schema.patterns import PatternError, compiled
 
 
 @pytest.mark.parametrize(

@@ -19,11 +19,6 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 import attrs
 from attrs import NOTHING, Attribute, evolve, frozen
 
-from gpuruntime.control.definitions.defaulting import completed
-from gpuruntime.control.definitions.descriptions import class_description, field_descriptions
-from gpuruntime.control.definitions.failures import DefinitionError
-from gpuruntime.control.definitions.immutability import absent_field_rule, present_field_rule
-from gpuruntime.control.definitions.markers import INT_OR_STRING, PRESERVE_UNKNOWN, RULES, apply_rules, cel_rule
 from gpuruntime.meta import (
     Atomic,
     Condition,
@@ -41,6 +36,11 @@ from gpuruntime.meta import (
     thaw,
 )
 from gpuruntime.meta.structs import default_of, forgotten_field, wire_name
+from gpuruntime.schema.defaulting import completed
+from gpuruntime.schema.descriptions import class_description, field_descriptions
+from gpuruntime.schema.failures import DefinitionError
+from gpuruntime.schema.immutability import absent_field_rule, present_field_rule
+from gpuruntime.schema.markers import INT_OR_STRING, PRESERVE_UNKNOWN, RULES, apply_rules, cel_rule
 
 __all__ = ["TYPE", "schema_of"]
 

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from gpuruntime.control.definitions.failures import DefinitionError
-from gpuruntime.control.definitions.patterns import PatternError, compiled
 from gpuruntime.meta import (
     Atomic,
     Cel,
@@ -21,6 +19,8 @@ from gpuruntime.meta import (
     Range,
     SetOf,
 )
+from gpuruntime.schema.failures import DefinitionError
+from gpuruntime.schema.patterns import PatternError, compiled
 
 __all__ = ["INT_OR_STRING", "PRESERVE_UNKNOWN", "RULES", "apply_rules", "cel_rule"]
 

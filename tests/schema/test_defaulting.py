@@ -3,11 +3,11 @@ from typing import Any
 import attrs
 from hypothesis import given
 
-from gpuruntime.control.definitions.defaulting import completed
-from gpuruntime.control.definitions.schema import schema_of
 from gpuruntime.meta import Struct, decode
-from tests.control.definitions.generated_objects import valid
-from tests.control.definitions.rich_kind import WidgetSpec
+from gpuruntime.schema.defaulting import completed
+from gpuruntime.schema.structural import schema_of
+from tests.schema.generated_objects import valid
+from tests.schema.rich_kind import WidgetSpec
 
 SPEC = schema_of(WidgetSpec)
 

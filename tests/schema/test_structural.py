@@ -4,8 +4,6 @@ from typing import Annotated, Any, ClassVar, Literal, Union
 import pytest
 from attrs import field, frozen
 
-from gpuruntime.control.definitions.failures import DefinitionError
-from gpuruntime.control.definitions.schema import TYPE, schema_of
 from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.kube.builtin.pods import PodTemplateSpec
 from gpuruntime.meta import (
@@ -26,6 +24,8 @@ from gpuruntime.meta import (
     decode,
     wire,
 )
+from gpuruntime.schema.failures import DefinitionError
+from gpuruntime.schema.structural import TYPE, schema_of
 
 
 class Mode(Enum):

@@ -9,14 +9,14 @@ from typing import Any, get_args
 import attrs
 from attrs import frozen
 
-from gpuruntime.control.definitions.defaulting import completed
-from gpuruntime.control.definitions.formats import FORMATS
-from gpuruntime.control.definitions.markers import RULES
-from gpuruntime.control.definitions.schema import schema_of
-from gpuruntime.control.definitions.value_checks import Finding, findings
 from gpuruntime.meta import Struct, TypedObject, encode
 from gpuruntime.meta.structs import MASK, is_sensitive, wire_name
 from gpuruntime.meta.value_hooks import is_struct, without_rules
+from gpuruntime.schema.defaulting import completed
+from gpuruntime.schema.formats import FORMATS
+from gpuruntime.schema.markers import RULES
+from gpuruntime.schema.structural import schema_of
+from gpuruntime.schema.value_checks import Finding, findings
 
 __all__ = ["UncheckedRule", "Violation", "unchecked_rules", "violations"]
 

@@ -3,7 +3,7 @@
 import re
 from typing import Any, Final
 
-from gpuruntime.control.definitions.failures import DefinitionError
+from gpuruntime.schema.failures import DefinitionError
 
 __all__ = ["absent_field_rule", "present_field_rule"]
 

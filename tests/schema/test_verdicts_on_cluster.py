@@ -4,13 +4,13 @@ from typing import Any
 import pytest
 from hypothesis import assume, event, given, settings
 
-from gpuruntime.control.definitions.custom_resource import definition
-from gpuruntime.control.definitions.schema import schema_of
-from gpuruntime.control.definitions.validation import violations
+from gpuruntime.schema.custom_resource import definition
+from gpuruntime.schema.structural import schema_of
+from gpuruntime.schema.validation import violations
 from gpuruntime.testing import ClusterAccess, RefusedError
-from tests.control.definitions.generated_objects import UNSHRUNK, damaged
-from tests.control.definitions.installed import Installed, installed, without_cel
-from tests.control.definitions.rich_kind import Widget
+from tests.schema.generated_objects import UNSHRUNK, damaged
+from tests.schema.installed import Installed, installed, without_cel
+from tests.schema.rich_kind import Widget
 
 SCHEMA = without_cel(schema_of(Widget))
 

@@ -3,10 +3,10 @@ from typing import Any
 
 import pytest
 
-from gpuruntime.control.definitions.custom_resource import definition
+from gpuruntime.schema.custom_resource import definition
 from gpuruntime.testing import ClusterAccess, RefusedError
-from tests.control.definitions.installed import Installed, installed
-from tests.control.definitions.rich_kind import Widget
+from tests.schema.installed import Installed, installed
+from tests.schema.rich_kind import Widget
 
 
 @pytest.fixture(scope="module")

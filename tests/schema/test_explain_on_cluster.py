@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from gpuruntime.control.definitions.custom_resource import definition
+from gpuruntime.schema.custom_resource import definition
 from gpuruntime.testing import ClusterAccess
-from tests.control.definitions.installed import Installed, eventually, installed
-from tests.control.definitions.rich_kind import Widget
+from tests.schema.installed import Installed, eventually, installed
+from tests.schema.rich_kind import Widget
 
 GOLDEN_FIELD = """\
 KIND:       Widget

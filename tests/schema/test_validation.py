@@ -3,11 +3,11 @@ from typing import Annotated, Any
 from attrs import field, frozen
 from hypothesis import given
 
-from gpuruntime.control.definitions.schema import schema_of
-from gpuruntime.control.definitions.validation import UncheckedRule, Violation, unchecked_rules, violations
 from gpuruntime.meta import EMPTY, Format, FrozenDict, Length, ObjectMeta, Struct, encode, wire
-from tests.control.definitions.generated_objects import valid
-from tests.control.definitions.rich_kind import Port, Widget, WidgetSpec
+from gpuruntime.schema.structural import schema_of
+from gpuruntime.schema.validation import UncheckedRule, Violation, unchecked_rules, violations
+from tests.schema.generated_objects import valid
+from tests.schema.rich_kind import Port, Widget, WidgetSpec
 
 
 @frozen
