@@ -7,11 +7,11 @@ from attrs import evolve
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.operation import Operation
 from gpuruntime.api.reasons import READY
+from gpuruntime.api.rest.machines import DeleteStocks, NewStocks
 from gpuruntime.api.stockpool import StockPool, StockPoolSpec
 from gpuruntime.desired.pools.units import is_ready_stock
 from gpuruntime.meta.frozen_mapping import freeze
 from gpuruntime.service.compat.cluster import ClusterMachines
-from gpuruntime.service.compat.machines import DeleteStocks, NewStocks
 from gpuruntime.service.objects.update import UpdateObject
 from gpuruntime.service.operations.record import has_ended
 from gpuruntime.service.pools import POOL_UPDATE, CreatePool

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from attrs import frozen
 
-from gpuruntime.web.resources.health import Health
+from gpuruntime.api.rest.health import Health
 
 __all__ = ["StatusReporter"]
 

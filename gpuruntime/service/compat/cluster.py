@@ -11,6 +11,7 @@ from gpuruntime.api.namespaces import INSTANCE_NAMESPACE, STOCK_NAMESPACE
 from gpuruntime.api.operation import REDUCE_STOCK, SEED_STOCK_UNITS
 from gpuruntime.api.reasons import FAILED as PHASE_FAILED
 from gpuruntime.api.reasons import READY_CONDITION
+from gpuruntime.api.rest.machines import VM, DeletedStocks, DeleteStocks, NewStocks, NewVM, Stock
 from gpuruntime.control import Store
 from gpuruntime.desired.pools.units import is_ready_stock
 from gpuruntime.desired.provenance import claim_of, provenance_of
@@ -25,14 +26,8 @@ from gpuruntime.service.compat.machines import (
     RUNNING,
     TENANT_ID,
     TENANT_NAME,
-    VM,
     CreatedStocks,
     CreatedVM,
-    DeletedStocks,
-    DeleteStocks,
-    NewStocks,
-    NewVM,
-    Stock,
     check_vm,
     gone_stock,
     no_stock,

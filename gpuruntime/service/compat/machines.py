@@ -5,15 +5,14 @@ image. `cluster` maps both to units of a cluster, `memory` stores them in the pr
 """
 
 from hashlib import sha256
-from typing import Annotated, Final, Protocol
+from typing import Final, Protocol
 
-from attrs import field, frozen
+from attrs import frozen
 
-from gpuruntime.api.envelope import Amount, GpuCount, GpuType, SpecName
 from gpuruntime.api.names import GROUP
-from gpuruntime.meta import Format, FrozenDict, Length, Pattern, Range, Struct, wire
+from gpuruntime.api.rest.machines import VM, DeletedStocks, DeleteStocks, NewStocks, NewVM, Stock
+from gpuruntime.meta import FrozenDict
 from gpuruntime.service.errors import InsufficientCapacityError, InvalidRequestError
-from gpuruntime.service.stock.names import LARGEST_BATCH
 
 __all__ = [
     "ALLOCATED",
@@ -24,15 +23,9 @@ __all__ = [
     "RUNNING",
     "TENANT_ID",
     "TENANT_NAME",
-    "VM",
     "CreatedStocks",
     "CreatedVM",
-    "DeleteStocks",
-    "DeletedStocks",
     "Machines",
-    "NewStocks",
-    "NewVM",
-    "Stock",
     "check_vm",
     "no_stock",
     "tenant_labels",
@@ -50,112 +43,6 @@ TENANT_ID: Final = f"{GROUP}/tenant-id"
 TENANT_NAME: Final = f"{GROUP}/tenant-name"
 
 _HASH_LENGTH: Final = 10
-_LABEL_VALUE: Final = Pattern("^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$")
-_Tenant = Annotated[str | None, Length(maximum=63), _LABEL_VALUE]
-
-
-@frozen
-class NewStocks(Struct):
-    """Reserve capacity: a number of stocks of one flavour."""
-
-    spec_name: SpecName
-    """Name of the flavour, such as g1.1."""
-    number: Annotated[int, Range(minimum=1, maximum=LARGEST_BATCH)]
-    """Number of stocks."""
-    cpu: Amount = None
-    """CPUs of each, such as 4."""
-    memory: Amount = None
-    """Memory of each, such as 16Gi."""
-    gpu_type: GpuType = None
-    """Model of the GPUs: what label nvidia.com/gpu.product of the node must say."""
-    gpu_num: GpuCount = 0
-    """GPUs of each."""
-
-
-@frozen
-class DeleteStocks(Struct):
-    """Release reserved capacity: delete a number of unused stocks of one flavour."""
-
-    spec_name: SpecName
-    """Name of the flavour."""
-    number: Annotated[int, Range(minimum=1, maximum=LARGEST_BATCH)]
-    """Number of stocks."""
-
-
-@frozen
-class NewVM(Struct):
-    """Create a VM on reserved capacity: on a named stock, or on the oldest of a flavour."""
-
-    tenant_id: _Tenant = field(default=None, metadata=wire("tenantID"))
-    """ID of the tenant; a valid label value."""
-    tenant_name: _Tenant = None
-    """Name of the tenant; a valid label value."""
-    spec_name: Annotated[str | None, Length(maximum=63)] = None
-    """Name of the flavour; needed unless stockID is given."""
-    stock_id: Annotated[str | None, Length(maximum=253)] = field(default=None, metadata=wire("stockID"))
-    """ID of the stock to use."""
-
-
-@frozen
-class Stock(Struct):
-    """A piece of reserved capacity."""
-
-    id: str
-    """Its name."""
-    spec_name: str
-    """Name of the flavour."""
-    status: str
-    """creating, available, allocated (used by a VM, or claimed for one), failed, or deleted (in the response to a
-    replayed request).
-    """
-    gpu_num: int
-    """GPUs."""
-    gpu_type: str | None = None
-    """Model of the GPUs."""
-    cpu: int | str | None = None
-    """CPUs."""
-    memory: int | str | None = None
-    """Memory."""
-    vm_id: str | None = field(default=None, metadata=wire("vmID"))
-    """The VM that uses it."""
-    message: str | None = None
-    """Why it is not available, if known."""
-    created_at: Annotated[str | None, Format("date-time")] = None
-    """When it was created."""
-    deleted: bool = False
-    """Whether it is gone."""
-
-
-@frozen
-class VM(Struct):
-    """A VM: a container with its own GPUs."""
-
-    id: str
-    """Its name."""
-    spec_name: str
-    """Name of the flavour."""
-    status: str
-    """creating, running, failed, or deleted (in the response to a replayed request)."""
-    gpu_num: int
-    """GPUs."""
-    gpu_type: str | None = None
-    """Model of the GPUs."""
-    tenant_id: str | None = field(default=None, metadata=wire("tenantID"))
-    """ID of the tenant."""
-    tenant_name: str | None = None
-    """Name of the tenant."""
-    stock_id: str | None = field(default=None, metadata=wire("stockID"))
-    """The stock that it uses; it is returned when the VM is deleted."""
-    cpu: int | str | None = None
-    """CPUs."""
-    memory: int | str | None = None
-    """Memory."""
-    message: str | None = None
-    """Why it does not run, if known."""
-    created_at: Annotated[str | None, Format("date-time")] = None
-    """When it was created."""
-    deleted: bool = False
-    """Whether it is gone."""
 
 
 @frozen
@@ -174,18 +61,6 @@ class CreatedVM:
     vm: VM
     is_replay: bool = False
     version: str = ""
-
-
-@frozen
-class DeletedStocks(Struct):
-    """Deleted stocks."""
-
-    spec_name: str
-    """Name of the flavour."""
-    number: int
-    """Number of stocks."""
-    status: str
-    """deleted."""
 
 
 class Machines(Protocol):

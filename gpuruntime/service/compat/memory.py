@@ -7,20 +7,15 @@ from typing import Any, Final, TypeVar
 from attrs import evolve, frozen
 
 from gpuruntime.aio import LRU
+from gpuruntime.api.rest.machines import VM, DeletedStocks, DeleteStocks, NewStocks, NewVM, Stock
 from gpuruntime.meta import Struct, format_seconds
 from gpuruntime.service.compat.machines import (
     ALLOCATED,
     AVAILABLE,
     DELETED,
     RUNNING,
-    VM,
     CreatedStocks,
     CreatedVM,
-    DeletedStocks,
-    DeleteStocks,
-    NewStocks,
-    NewVM,
-    Stock,
     check_vm,
     gone_stock,
     no_stock,

@@ -13,14 +13,13 @@ from typing import Final
 from attrs import frozen
 
 from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.rest.stock_units import LARGEST_BATCH
 from gpuruntime.desired.provenance import provenance_of
 from gpuruntime.kube import Client, metadata_only
 from gpuruntime.meta import ObjectKey, PartialObject
 
-__all__ = ["LARGEST_BATCH", "CapacityNames", "batch_name", "stock_name"]
+__all__ = ["CapacityNames", "batch_name", "stock_name"]
 
-LARGEST_BATCH: Final = 999
-"""Maximum number of stock units of one seed request."""
 _NAME_LIMIT: Final = 63
 _NUMBER_LENGTH: Final = 4
 _HASH_LENGTH: Final = 10

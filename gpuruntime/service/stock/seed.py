@@ -13,6 +13,7 @@ from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.api.names import OPERATION_ID, REQUEST_HASH, STOCK_ORDINAL, STOCK_REPLICAS
 from gpuruntime.api.namespaces import STOCK_NAMESPACE, Namespaces
 from gpuruntime.api.operation import SEED_STOCK_UNITS, Operation, OperationResult, operation_name
+from gpuruntime.api.rest.stock_units import LARGEST_BATCH
 from gpuruntime.kube import AlreadyExistsError, Client, NotFoundError
 from gpuruntime.meta import FrozenDict, ObjectKey, ObjectMeta, Struct
 from gpuruntime.service.errors import NameTakenError, OperationFailedError
@@ -21,7 +22,7 @@ from gpuruntime.service.operations.lease import OperationLease, Outcome
 from gpuruntime.service.operations.record import has_ended
 from gpuruntime.service.operations.submit import Operations, Submitted
 from gpuruntime.service.reads.reader import read_or_none
-from gpuruntime.service.stock.names import LARGEST_BATCH, CapacityNames, batch_name, stock_name
+from gpuruntime.service.stock.names import CapacityNames, batch_name, stock_name
 
 __all__ = [
     "Envelope",

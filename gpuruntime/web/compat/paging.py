@@ -1,29 +1,17 @@
 """Paging of the lists of stocks and VMs."""
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Final, TypeVar
+from typing import TypeVar
 
-from attrs import frozen
-
-from gpuruntime.meta import FrozenDict, Length, ObjectKey, Range, Struct
+from gpuruntime.api.rest.machines import MachineQuery
+from gpuruntime.meta import FrozenDict, ObjectKey, Struct
 from gpuruntime.service.reads.reader import cursor_of
 from gpuruntime.web.resources.object_models import after_cursor
 from gpuruntime.web.server.route import Page
 
-__all__ = ["MachineQuery", "age_header", "page_of"]
+__all__ = ["age_header", "page_of"]
 
 T = TypeVar("T", bound=Struct)
-_DEFAULT_LIMIT: Final = 100
-
-
-@frozen
-class MachineQuery(Struct):
-    """Which page of a list."""
-
-    limit: Annotated[int, Range(minimum=1, maximum=1000)] = _DEFAULT_LIMIT
-    """Maximum number of items on a page."""
-    cursor: Annotated[str | None, Length(maximum=1024)] = None
-    """The `next` of the previous page."""
 
 
 def age_header(seconds: float) -> FrozenDict[str, str]:

@@ -2,8 +2,9 @@
 
 from attrs import frozen
 
-from gpuruntime.service.compat.machines import DeletedStocks, DeleteStocks, Machines, NewStocks, Stock
-from gpuruntime.web.compat.paging import MachineQuery, age_header, page_of
+from gpuruntime.api.rest.machines import DeletedStocks, DeleteStocks, MachineQuery, NewStocks, Stock
+from gpuruntime.service.compat.machines import Machines
+from gpuruntime.web.compat.paging import age_header, page_of
 from gpuruntime.web.server.route import NO_CAPACITY, REFUSED, Call, Idempotency, Reply, Response, Route, Scope
 
 __all__ = ["StockRoutes"]

@@ -1,24 +1,15 @@
 """/vms: machines on reserved capacity, a simplified view of active units."""
 
-from attrs import field, frozen
+from attrs import frozen
 
-from gpuruntime.meta import FrozenDict, Struct, wire
-from gpuruntime.service.compat.machines import DELETED, VM, Machines, NewVM
-from gpuruntime.web.compat.paging import MachineQuery, age_header, page_of
+from gpuruntime.api.rest.machines import VM, DeletedVM, MachineQuery, NewVM
+from gpuruntime.meta import FrozenDict
+from gpuruntime.service.compat.machines import DELETED, Machines
+from gpuruntime.web.compat.paging import age_header, page_of
 from gpuruntime.web.server.headers import version_header
 from gpuruntime.web.server.route import NO_CAPACITY, REFUSED, STALE, Call, Idempotency, Reply, Response, Route, Scope
 
-__all__ = ["DeletedVM", "VMRoutes"]
-
-
-@frozen
-class DeletedVM(Struct):
-    """A VM that was deleted."""
-
-    vm_id: str = field(metadata=wire("vmID"))
-    """Its id."""
-    status: str
-    """Always deleted."""
+__all__ = ["VMRoutes"]
 
 
 @frozen

@@ -7,6 +7,17 @@ from aiohttp import web
 from attrs import Factory, field, frozen
 
 from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.rest.gpu_units import (
+    CreateUnitBody,
+    UnitNamespaceQuery,
+    UnitQuery,
+    UnitsQuery,
+    UnitView,
+    UnitWaitQuery,
+    UnitWatchQuery,
+    UpdateUnitBody,
+    WaitQuery,
+)
 from gpuruntime.meta import EMPTY, ObjectKey
 from gpuruntime.service.errors import InvalidRequestError, ObjectNotFoundError
 from gpuruntime.service.reads.reader import ReadResult
@@ -18,18 +29,11 @@ from gpuruntime.service.wiring import Service
 from gpuruntime.web.resources.masking import reject_masks, view_for
 from gpuruntime.web.resources.object_models import list_reply
 from gpuruntime.web.resources.unit_models import (
-    CreateUnitBody,
-    UnitNamespaceQuery,
-    UnitQuery,
-    UnitsQuery,
-    UnitView,
-    UnitWaitQuery,
-    UnitWatchQuery,
-    UpdateUnitBody,
-    WaitQuery,
+    create_request,
     deleted_unit_view,
     unit_filter,
     unit_view,
+    update_request,
 )
 from gpuruntime.web.server.headers import deletion_headers, location_header, read_headers, write_headers
 from gpuruntime.web.server.route import (
@@ -180,7 +184,7 @@ class GPUUnitRoutes:
         body, query = call.body, call.query
         reject_masks(body)
         key = self._key(call, query.namespace)
-        request = body.request(key.name, key.namespace, call.if_match or "")
+        request = update_request(body, key.name, key.namespace, call.if_match or "")
         changed = await self.service.updates.update(UNIT_UPDATE, call.operation_id, request)
         if changed.object is None:
             uid = changed.performed.result.uid
@@ -224,7 +228,7 @@ class GPUUnitRoutes:
         Raises:
             InvalidRequestError: fields contradict each other; all other problems are reported with it.
         """
-        request, problems = body.request(self.service.namespaces), body.problems()
+        request, problems = create_request(body, self.service.namespaces), body.problems()
         if not problems:
             return request
         try:

@@ -6,9 +6,9 @@ A job that succeeded is stored, which does not mean that it is ready.
 import asyncio
 from collections.abc import Callable, Mapping
 from heapq import nlargest
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 
 from gpuruntime.api.namespaces import STOCK_NAMESPACE
 from gpuruntime.api.operation import (
@@ -16,64 +16,24 @@ from gpuruntime.api.operation import (
     SEED_STOCK_UNITS,
     SUCCEEDED,
     Operation,
-    OperationProgress,
     operation_name,
 )
-from gpuruntime.meta import EMPTY, ObjectKey, Pattern, Struct, wire
+from gpuruntime.api.rest.jobs import JobsQuery, JobView
+from gpuruntime.meta import EMPTY, ObjectKey
 from gpuruntime.service.errors import ObjectNotFoundError
 from gpuruntime.service.operations.record import has_ended
 from gpuruntime.service.operations.submit import Performed
 from gpuruntime.service.reads.reader import ReadPage, Reads, cursor_of
 from gpuruntime.service.stock.names import batch_name
 from gpuruntime.service.wiring import Service
-from gpuruntime.web.resources.object_models import PageQuery, Word, after_cursor
+from gpuruntime.web.resources.object_models import after_cursor
 from gpuruntime.web.server.headers import page_headers, read_headers
 from gpuruntime.web.server.route import Call, Page, Reply, Response, Route, Scope
 
-__all__ = ["JobRoutes", "JobView", "finished_job_view", "job_view", "newest_first"]
+__all__ = ["JobRoutes", "finished_job_view", "job_view", "newest_first"]
 
 _EVERYTHING: Final = 10**9
 _CHUNK: Final = 1000
-
-
-@frozen
-class JobView(Struct):
-    """The progress of a write request."""
-
-    id: str
-    """The operationID."""
-    operation_id: str = field(metadata=wire("operationID"))
-    """The caller's name for the request."""
-    type: str
-    """Type of the request, such as seed_stock_units."""
-    status: str
-    """pending, running, succeeded or failed. Succeeded means that the objects are stored, not that they are ready."""
-    error: str | None = None
-    """Why it failed."""
-    error_code: str | None = None
-    """Why it failed, in one word."""
-    progress: OperationProgress | None = None
-    """Progress of a request with many steps."""
-    object_name: str | None = None
-    """The object of the request; for a batch of stock units, the prefix of their names."""
-    object_namespace: str | None = None
-    """Namespace of the object."""
-    created_at: str | None = None
-    """When the request was recorded."""
-    updated_at: str | None = None
-    """When the job last changed."""
-    deleted: bool | None = None
-    """True if the object has been deleted since: in the response to a request that is sent again."""
-
-
-@frozen
-class JobsQuery(PageQuery):
-    """Which jobs."""
-
-    status: Annotated[str | None, Pattern("^(pending|running|succeeded|failed)$")] = None
-    """Only jobs with this status."""
-    type: Word = None
-    """Only jobs of this type, such as seed_stock_units."""
 
 
 def job_view(operation: Operation) -> JobView:

@@ -1,145 +1,33 @@
-"""What units and pools have in common: names, views, list queries and filters."""
+"""What units and pools have in common over REST: filters, pages, the fields of views."""
 
 from collections.abc import Callable
-from typing import Annotated, Any, Final, Self, TypeVar
+from typing import Any, Self, TypeVar
 
-from attrs import field, frozen
+from attrs import frozen
 
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.names import OPERATION_ID
-from gpuruntime.api.placement import PullSecret
 from gpuruntime.api.reasons import PROGRESSING, READY_CONDITION
+from gpuruntime.api.rest.objects import ListQuery
 from gpuruntime.api.stockpool import StockPool
-from gpuruntime.api.unit_template import UnitTemplate
 from gpuruntime.meta import (
-    EMPTY,
-    FrozenDict,
-    Length,
     ObjectKey,
     ObjectMeta,
-    Pattern,
-    Range,
     Selector,
     SelectorError,
     Struct,
     TypedObject,
     find_condition,
     parse_selector,
-    wire,
 )
 from gpuruntime.service.reads.reader import CursorError, Reads, cursor_of, parse_cursor
 from gpuruntime.web.server.errors import Fault, invalid
 from gpuruntime.web.server.headers import page_headers
 from gpuruntime.web.server.route import Call, Page, Reply
 
-__all__ = [
-    "ListFilter",
-    "ListQuery",
-    "Name",
-    "Namespace",
-    "ObjectView",
-    "PageQuery",
-    "StockNamespaceQuery",
-    "Word",
-    "after_cursor",
-    "list_reply",
-    "object_fields",
-    "phase_of",
-]
+__all__ = ["ListFilter", "after_cursor", "list_reply", "object_fields", "phase_of"]
 
 K = TypeVar("K", bound=TypedObject)
-
-_DEFAULT_LIMIT: Final = 100
-
-Name = Annotated[
-    str,
-    Length(minimum=1, maximum=253),
-    Pattern(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"),
-]
-Namespace = Annotated[str, Length(minimum=1, maximum=63), Pattern("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
-Word = Annotated[str | None, Length(minimum=1, maximum=63)]
-
-
-@frozen(kw_only=True)
-class ObjectView(Struct):
-    """Spec and status of an object. Fields without a value are omitted."""
-
-    name: str
-    """Its name."""
-    namespace: str
-    """Its namespace."""
-    spec_name: str | None = None
-    """Name of the flavour."""
-    image: str | None = None
-    """Container image."""
-    cpu: int | str | None = None
-    """CPUs of each unit."""
-    memory: int | str | None = None
-    """Memory of each unit."""
-    gpu: int | None = None
-    """GPUs of each unit."""
-    gpu_type: str | None = None
-    """Model of the GPUs."""
-    template: UnitTemplate | None = None
-    """Command, environment, ports and readiness probe of the container."""
-    image_pull_secrets: tuple[PullSecret, ...] = ()
-    """Secrets with the credentials for the image's registry."""
-    labels: FrozenDict[str, str] = EMPTY
-    """Its labels."""
-    phase: str | None = None
-    """Ready, Progressing or Failed; a pool that is scaled to zero is Empty."""
-    reason: str | None = None
-    """Reason of the Ready condition, in one word."""
-    message: str | None = None
-    """Message of the Ready condition."""
-    generation: int | None = None
-    """Generation of the spec; it increases with every change."""
-    observed_generation: int | None = None
-    """The generation that was last reconciled."""
-    last_sync_time: str | None = None
-    """When the status last changed."""
-    operation_id: str | None = field(default=None, metadata=wire("operationID"))
-    """The operationID of the request that created it."""
-    uid: str | None = None
-    """Distinguishes it from a later object of the same name."""
-    resource_version: str | None = None
-    """The version of this state."""
-    created_at: str | None = None
-    """When it was created."""
-    deleted: bool | None = None
-    """True if the object has been deleted since: in the response to a request that is sent again."""
-
-
-@frozen
-class PageQuery(Struct):
-    """Which page of a list."""
-
-    limit: Annotated[int, Range(minimum=1, maximum=500)] = _DEFAULT_LIMIT
-    """Maximum number of items on a page."""
-    cursor: Annotated[str | None, Length(maximum=1024)] = None
-    """The `next` of the previous page."""
-
-
-@frozen
-class ListQuery(PageQuery):
-    """Which units or pools."""
-
-    namespace: Namespace | None = None
-    """Only objects in this namespace."""
-    label_selector: Annotated[str | None, Length(maximum=1024)] = None
-    """Only objects whose labels match, such as `tier=gold,env!=test`."""
-    phase: Word = None
-    """Only objects in this phase: Ready, Progressing, Failed, or Empty (pools only)."""
-    spec_name: Word = None
-    """Only objects of this flavour."""
-
-
-@frozen
-class StockNamespaceQuery(Struct):
-    """Which stock namespace an object is in."""
-
-    namespace: Namespace | None = None
-    """The stock namespace of the object. Defaults to the first stock namespace."""
 
 
 @frozen

@@ -1,25 +1,17 @@
 """/operator/stockpools: create, read, update and delete pools of stock units."""
 
-from typing import Annotated, Final
+from typing import Final
 
-from attrs import field, frozen
+from attrs import frozen
 
-from gpuruntime.api.envelope import Amount, GpuCount, GpuType, Image, SpecName
 from gpuruntime.api.namespaces import Namespaces
-from gpuruntime.api.placement import PullSecret, UnitToleration
+from gpuruntime.api.rest.jobs import JobView
+from gpuruntime.api.rest.objects import ListQuery, StockNamespaceQuery
+from gpuruntime.api.rest.stock_pools import CreatePoolBody, PoolView, UpdatePoolBody
 from gpuruntime.api.stockpool import StockPool, StockPoolSpec
-from gpuruntime.api.unit_template import UnitTemplate
 from gpuruntime.meta import (
-    EMPTY,
-    Atomic,
     FrozenDict,
-    Items,
-    Length,
-    MapOf,
     ObjectKey,
-    Properties,
-    Range,
-    Struct,
     encode,
     freeze,
     is_dns_subdomain,
@@ -29,18 +21,9 @@ from gpuruntime.service.objects.delete import DeleteObject
 from gpuruntime.service.objects.update import UpdateObject
 from gpuruntime.service.pools import POOL_DELETION, POOL_UPDATE, CreatePool, pool_name
 from gpuruntime.service.wiring import Service
-from gpuruntime.web.resources.jobs import JobView, finished_job_view
+from gpuruntime.web.resources.jobs import finished_job_view
 from gpuruntime.web.resources.masking import reject_masks, view_for
-from gpuruntime.web.resources.object_models import (
-    ListFilter,
-    ListQuery,
-    Name,
-    Namespace,
-    ObjectView,
-    StockNamespaceQuery,
-    list_reply,
-    object_fields,
-)
+from gpuruntime.web.resources.object_models import ListFilter, list_reply, object_fields
 from gpuruntime.web.server.headers import (
     deletion_headers,
     location_header,
@@ -50,123 +33,11 @@ from gpuruntime.web.server.headers import (
 )
 from gpuruntime.web.server.route import CONFLICT, REFUSED, STALE, Call, Idempotency, Reply, Response, Route, Scope
 
-__all__ = ["CreatePoolBody", "PoolView", "StockPoolRoutes", "UpdatePoolBody"]
+__all__ = ["StockPoolRoutes"]
 
 _COLLECTION: Final = "/operator/stockpools"
 _ITEM: Final = "/operator/stockpools/{name}"
 _MISSING: Final = (404, "stockpool_not_found")
-_Replicas = Annotated[int, Range(minimum=0, maximum=10000)]
-_RuntimeClass = Annotated[str | None, Length(minimum=1, maximum=253)]
-
-
-@frozen
-class CreatePoolBody(Struct):
-    """A pool that keeps a number of ready stock units of one flavour."""
-
-    spec_name: SpecName
-    """Name of the flavour, such as g1.1: what claims ask for."""
-    replicas: _Replicas
-    """Number of ready units to keep; claimed units do not count."""
-    name: Name | None = None
-    """Name of the pool. Defaults to a name derived from the operationID."""
-    namespace: Namespace | None = None
-    """The stock namespace to create the pool in. Defaults to the first stock namespace."""
-    image: Image = None
-    """Image of the stock units. Defaults to the operator's small reservation image."""
-    cpu: Amount = None
-    """CPUs of each unit, such as 4 or 500m."""
-    memory: Amount = None
-    """Memory of each unit, such as 16Gi."""
-    gpu: GpuCount = 0
-    """GPUs of each unit."""
-    gpu_type: GpuType = None
-    """Model of the GPUs: the value of label nvidia.com/gpu.product that a node must have."""
-    template: UnitTemplate = field(default=UnitTemplate())
-    """Command, environment, ports and readiness probe of the stock units."""
-    image_pull_secrets: Annotated[tuple[PullSecret, ...], MapOf("name"), Items(maximum=16)] = ()
-    """Secrets with the credentials for the image's registry."""
-    tolerations: Annotated[tuple[UnitToleration, ...], Atomic(), Items(maximum=32)] = ()
-    """Taints of nodes that the units tolerate."""
-    node_selector: Annotated[FrozenDict[str, str], Properties(maximum=32)] = EMPTY
-    """Labels that a node must have."""
-    runtime_class_name: _RuntimeClass = None
-    """RuntimeClass of the units."""
-
-    def request(self, operation_id: str, namespaces: Namespaces) -> CreatePool:
-        """The request to the service; `namespaces` are the defaults."""
-        spec = StockPoolSpec(
-            self.spec_name,
-            self.replicas,
-            image=self.image,
-            cpu=self.cpu,
-            memory=self.memory,
-            gpu=self.gpu,
-            gpu_type=self.gpu_type,
-            template=self.template,
-            image_pull_secrets=self.image_pull_secrets,
-            tolerations=self.tolerations,
-            node_selector=self.node_selector,
-            runtime_class_name=self.runtime_class_name,
-        )
-        name = self.name or pool_name(self.spec_name, operation_id)
-        return CreatePool(name, spec, self.namespace or namespaces.default_stock)
-
-
-@frozen
-class UpdatePoolBody(Struct):
-    """The fields to change, as a merge patch: omitted fields keep their values, inside template too; null removes a
-    value; lists are replaced as a whole. Any change but one of replicas replaces the stock, unit by unit.
-    """
-
-    spec_name: SpecName | None = None
-    """Name of the flavour."""
-    replicas: Annotated[int | None, Range(minimum=0, maximum=10000)] = None
-    """Number of ready units to keep; claimed units do not count."""
-    image: Image = None
-    """Image of the stock units."""
-    cpu: Amount = None
-    """CPUs of each unit."""
-    memory: Amount = None
-    """Memory of each unit."""
-    gpu: Annotated[int | None, Range(minimum=0, maximum=1024)] = None
-    """GPUs of each unit."""
-    gpu_type: GpuType = None
-    """Model of the GPUs."""
-    template: UnitTemplate | None = None
-    """Command, environment, ports and readiness probe of the stock units."""
-    image_pull_secrets: Annotated[tuple[PullSecret, ...] | None, MapOf("name"), Items(maximum=16)] = None
-    """Secrets with the credentials for the image's registry."""
-    tolerations: Annotated[tuple[UnitToleration, ...] | None, Atomic(), Items(maximum=32)] = None
-    """Taints of nodes that the units tolerate."""
-    node_selector: Annotated[FrozenDict[str, str] | None, Properties(maximum=32)] = None
-    """Labels that a node must have. The labels that are given change; null removes all."""
-    runtime_class_name: _RuntimeClass = None
-    """RuntimeClass of the units."""
-
-    def request(self, name: str, namespace: str, resource_version: str) -> UpdateObject:
-        """The request to the service, for a pool at this version ("": any)."""
-        change = freeze({"spec": encode(self)})
-        return UpdateObject(name, namespace, change, resource_version=resource_version)
-
-
-@frozen(kw_only=True)
-class PoolView(ObjectView):
-    """Spec and status of a pool. Fields without a value are omitted."""
-
-    replicas: int | None = None
-    """Number of ready units to keep; claimed units do not count."""
-    tolerations: tuple[UnitToleration, ...] = ()
-    """Taints of nodes that the units tolerate."""
-    node_selector: FrozenDict[str, str] = EMPTY
-    """Labels that a node must have."""
-    runtime_class_name: str | None = None
-    """RuntimeClass of the units."""
-    available: int | None = None
-    """Stock units that are ready and not claimed."""
-    allocated: int | None = None
-    """Active units on capacity of this pool."""
-    failures: int | None = None
-    """Stock units that failed in a row since the last one became ready."""
 
 
 def _pool_view(pool: StockPool) -> PoolView:
@@ -250,7 +121,7 @@ class StockPoolRoutes:
         """
         body: CreatePoolBody = call.body
         reject_masks(body)
-        request = body.request(call.operation_id, self.service.namespaces)
+        request = _create_request(body, call.operation_id, self.service.namespaces)
         created = await self.service.pools.create(call.operation_id, request)
         job = finished_job_view(created.performed, deleted=created.object is None)
         if created.object is None or created.performed.is_replay:
@@ -267,7 +138,7 @@ class StockPoolRoutes:
         """Update a pool. Omitted fields keep their values. With If-Match, only if the pool has this ETag."""
         key, body = self._key(call), call.body
         reject_masks(body)
-        request = body.request(key.name, key.namespace, call.if_match or "")
+        request = _update_request(body, key.name, key.namespace, call.if_match or "")
         changed = await self.service.updates.update(POOL_UPDATE, call.operation_id, request)
         if changed.object is None:
             # The pool was updated, and has been deleted since.
@@ -289,3 +160,29 @@ class StockPoolRoutes:
         if not is_dns_subdomain(key.name) or not self.service.pool_reads.covers(key.namespace):
             raise ObjectNotFoundError(f"pool {key}: not found")
         return key
+
+
+def _create_request(body: CreatePoolBody, operation_id: str, namespaces: Namespaces) -> CreatePool:
+    """The request to the service; `namespaces` are the defaults."""
+    spec = StockPoolSpec(
+        body.spec_name,
+        body.replicas,
+        image=body.image,
+        cpu=body.cpu,
+        memory=body.memory,
+        gpu=body.gpu,
+        gpu_type=body.gpu_type,
+        template=body.template,
+        image_pull_secrets=body.image_pull_secrets,
+        tolerations=body.tolerations,
+        node_selector=body.node_selector,
+        runtime_class_name=body.runtime_class_name,
+    )
+    name = body.name or pool_name(body.spec_name, operation_id)
+    return CreatePool(name, spec, body.namespace or namespaces.default_stock)
+
+
+def _update_request(body: UpdatePoolBody, name: str, namespace: str, resource_version: str) -> UpdateObject:
+    """The request to the service, for a pool at this version ("": any)."""
+    change = freeze({"spec": encode(body)})
+    return UpdateObject(name, namespace, change, resource_version=resource_version)

@@ -1,24 +1,26 @@
 """/operator/stock-units: seed batches of stock units, read and delete single ones."""
 
-from typing import Annotated, Final
+from typing import Final
 from urllib.parse import quote
 
 from attrs import frozen
 
-from gpuruntime.api.envelope import Amount, GpuType, SpecName
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.namespaces import Namespaces
-from gpuruntime.meta import FrozenDict, ObjectKey, Range, Struct, is_dns_subdomain
+from gpuruntime.api.rest.gpu_units import UnitView
+from gpuruntime.api.rest.jobs import JobView
+from gpuruntime.api.rest.objects import ListQuery, StockNamespaceQuery
+from gpuruntime.api.rest.stock_units import SeedStockBody
+from gpuruntime.meta import FrozenDict, ObjectKey, is_dns_subdomain
 from gpuruntime.service.errors import ObjectNotFoundError
 from gpuruntime.service.objects.delete import DeleteObject
 from gpuruntime.service.stock.delete import STOCK_DELETION
-from gpuruntime.service.stock.names import LARGEST_BATCH
 from gpuruntime.service.stock.seed import Envelope, SeedStock
 from gpuruntime.service.wiring import Service
-from gpuruntime.web.resources.jobs import JobView, job_view
+from gpuruntime.web.resources.jobs import job_view
 from gpuruntime.web.resources.masking import view_for
-from gpuruntime.web.resources.object_models import ListQuery, Namespace, StockNamespaceQuery, list_reply
-from gpuruntime.web.resources.unit_models import UnitView, unit_filter, unit_view
+from gpuruntime.web.resources.object_models import list_reply
+from gpuruntime.web.resources.unit_models import unit_filter, unit_view
 from gpuruntime.web.server.headers import deletion_headers, read_headers, version_header
 from gpuruntime.web.server.route import (
     CONFLICT,
@@ -33,36 +35,11 @@ from gpuruntime.web.server.route import (
     Scope,
 )
 
-__all__ = ["SeedStockBody", "StockUnitRoutes"]
+__all__ = ["StockUnitRoutes", "seed_request"]
 
 _COLLECTION: Final = "/operator/stock-units"
 _ITEM: Final = "/operator/stock-units/{name}"
 _MISSING: Final = (404, "stockunit_not_found")
-
-
-@frozen
-class SeedStockBody(Struct):
-    """A batch of stock units: how many, and what each of them reserves. Stock units run no user image."""
-
-    spec_name: SpecName
-    """Name of the flavour, such as g1.1: what claims ask for."""
-    replicas: Annotated[int, Range(minimum=1, maximum=LARGEST_BATCH)]
-    """Number of units to create."""
-    cpu: Amount = None
-    """CPUs of each unit, such as 4 or 500m."""
-    memory: Amount = None
-    """Memory of each unit, such as 16Gi."""
-    gpu: Annotated[int, Range(minimum=0, maximum=1024)] = 0
-    """GPUs of each unit."""
-    gpu_type: GpuType = None
-    """Model of the GPUs: the value of label nvidia.com/gpu.product that a node must have."""
-    namespace: Namespace | None = None
-    """The stock namespace to create them in. Defaults to the first stock namespace."""
-
-    def request(self, namespaces: Namespaces) -> SeedStock:
-        """The request to the service; `namespaces` are the defaults."""
-        envelope = Envelope(self.spec_name, cpu=self.cpu, memory=self.memory, gpu=self.gpu, gpu_type=self.gpu_type)
-        return SeedStock(envelope, self.replicas, self.namespace or namespaces.default_stock)
 
 
 @frozen
@@ -120,7 +97,7 @@ class StockUnitRoutes:
         again with the same operationID, no unit is created twice, not even one that has been claimed since.
         """
         body: SeedStockBody = call.body
-        submitted = await self.service.stock.seed(call.operation_id, body.request(self.service.namespaces))
+        submitted = await self.service.stock.seed(call.operation_id, seed_request(body, self.service.namespaces))
         location = {"Location": f"{PREFIX}/operator/jobs/{quote(call.operation_id, safe='')}"}
         headers = FrozenDict({**location, **version_header(submitted.operation.metadata.resource_version)})
         return Reply(200 if submitted.is_replay else 202, job_view(submitted.operation), headers)
@@ -147,3 +124,9 @@ class StockUnitRoutes:
 
     def _view(self, call: Call, unit: GPUUnit) -> UnitView:
         return view_for(call.caller, unit_view(unit, self.service.namespaces))
+
+
+def seed_request(body: SeedStockBody, namespaces: Namespaces) -> SeedStock:
+    """The request to the service; `namespaces` are the defaults."""
+    envelope = Envelope(body.spec_name, cpu=body.cpu, memory=body.memory, gpu=body.gpu, gpu_type=body.gpu_type)
+    return SeedStock(envelope, body.replicas, body.namespace or namespaces.default_stock)

@@ -6,25 +6,16 @@ from typing import Final, Generic, TypeVar
 import orjson
 from attrs import frozen
 
-from gpuruntime.meta import FrozenDict, Struct, TypedObject, encode
+from gpuruntime.api.rest.events import ResetView
+from gpuruntime.api.rest.gpu_units import UnitView
+from gpuruntime.meta import FrozenDict, TypedObject, encode
 from gpuruntime.service.reads.reader import is_at_least
 from gpuruntime.service.reads.watch_log import Step
-from gpuruntime.web.resources.unit_models import UnitView
 from gpuruntime.web.server.route import Events
 
-__all__ = ["UNIT_EVENTS", "EventEncoder", "ResetView", "event_bytes", "heartbeat"]
+__all__ = ["UNIT_EVENTS", "EventEncoder", "event_bytes", "heartbeat"]
 
 K = TypeVar("K", bound=TypedObject)
-
-
-@frozen
-class ResetView(Struct):
-    """Data of the events `reset` and `synced`: the version of the full state between them, and its size."""
-
-    resource_version: str
-    """The version of the state."""
-    count: int
-    """Number of objects."""
 
 
 UNIT_EVENTS: Final[Events] = FrozenDict(

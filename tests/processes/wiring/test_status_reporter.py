@@ -4,9 +4,9 @@ import logging
 import pytest
 from attrs import evolve
 
+from gpuruntime.api.rest.health import Health
 from gpuruntime.processes.wiring.status_reporter import StatusReporter
 from gpuruntime.testing.virtual_time import run_virtual
-from gpuruntime.web.resources.health import Health
 
 WELL = Health("2026-01-01T00:00:00Z", 5, True, 4, 3, 2, 7, 6, 1, 32, 32, (), 0.5)
 

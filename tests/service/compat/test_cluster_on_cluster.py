@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
+from gpuruntime.api.rest.machines import DeleteStocks, NewStocks, NewVM
 from gpuruntime.meta import ObjectKey
 from gpuruntime.service.compat.cluster import ClusterMachines
-from gpuruntime.service.compat.machines import DeleteStocks, NewStocks, NewVM
 from gpuruntime.service.errors import InsufficientCapacityError, InvalidRequestError, ObjectNotFoundError
 from tests.product_scenes import Observer
 from tests.service.service_scenes import Product, ServiceWorld

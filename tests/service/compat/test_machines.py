@@ -1,4 +1,5 @@
-from gpuruntime.service.compat.machines import NewVM, tenant_labels, vm_name
+from gpuruntime.api.rest.machines import NewVM
+from gpuruntime.service.compat.machines import tenant_labels, vm_name
 
 
 def test_tenants_become_labels_and_the_operation_id_names_the_vm() -> None:

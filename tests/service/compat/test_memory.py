@@ -1,6 +1,6 @@
 import pytest
 
-from gpuruntime.service.compat.machines import DeleteStocks, NewStocks, NewVM, Stock
+from gpuruntime.api.rest.machines import DeleteStocks, NewStocks, NewVM, Stock
 from gpuruntime.service.compat.memory import MemoryMachines
 from gpuruntime.service.errors import (
     InsufficientCapacityError,

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuruntime.api.rest.stock_units import LARGEST_BATCH
 from gpuruntime.meta import is_dns_label
-from gpuruntime.service.stock.names import LARGEST_BATCH, batch_name, stock_name
+from gpuruntime.service.stock.names import batch_name, stock_name
 
 
 def test_a_batch_is_named_after_its_spec_and_its_operation() -> None:

@@ -14,6 +14,7 @@ from gpuruntime.api.operation import (
     OperationSpec,
     OperationStatus,
 )
+from gpuruntime.api.rest.jobs import JobView
 from gpuruntime.control import Cache
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import UnavailableError
@@ -21,7 +22,7 @@ from gpuruntime.kube.transport.request import Request
 from gpuruntime.meta import ObjectMeta
 from gpuruntime.service.reads.reader import Reads
 from gpuruntime.testing.virtual_time import run_virtual
-from gpuruntime.web.resources.jobs import JobView, job_view, newest_first
+from gpuruntime.web.resources.jobs import job_view, newest_first
 
 MANY = 4500
 SPEC = OperationSpec("stock-1", "hash", "seed_stock_units")

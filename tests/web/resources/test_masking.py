@@ -3,12 +3,13 @@ import pytest
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec, GPUUnitStatus
 from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.api.readiness import HttpGetCheck, HttpHeader, ReadinessProbe
+from gpuruntime.api.rest.gpu_units import UpdateUnitBody
 from gpuruntime.api.unit_template import EnvSource, KeyReference, UnitEnv, UnitTemplate
 from gpuruntime.meta import Condition, FrozenDict, ObjectMeta, encode
 from gpuruntime.service.compat.cluster import vm_of
 from gpuruntime.service.errors import InvalidRequestError
 from gpuruntime.web.resources.masking import masked, reject_masks
-from gpuruntime.web.resources.unit_models import UpdateUnitBody, unit_view
+from gpuruntime.web.resources.unit_models import unit_view
 
 
 def unit(template: UnitTemplate, message: str = "", *, generation: int = 1) -> GPUUnit:

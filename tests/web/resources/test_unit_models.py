@@ -7,13 +7,14 @@ import pytest
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.api.names import POOL_LABEL
 from gpuruntime.api.namespaces import Namespaces
+from gpuruntime.api.rest.gpu_units import CreateUnitBody, UpdateUnitBody
 from gpuruntime.meta import ObjectMeta
 from gpuruntime.meta.codec import decode
 from gpuruntime.meta.frozen_mapping import FrozenDict
 from gpuruntime.service.errors import InvalidRequestError
 from gpuruntime.service.units.create import check_create
 from gpuruntime.service.units.update import unit_patch
-from gpuruntime.web.resources.unit_models import CreateUnitBody, UpdateUnitBody
+from gpuruntime.web.resources.unit_models import create_request, update_request
 from gpuruntime.web.server.body import decoded
 from gpuruntime.web.server.errors import ApiError
 
@@ -25,7 +26,7 @@ UNIT = GPUUnit(ObjectMeta(name="a", namespace="n", labels=LABELS), GPUUnitSpec("
 def test_empty_labels_remove_all_but_those_of_the_product(labels: dict[str, str] | None) -> None:
     body = decode(UpdateUnitBody, {"labels": labels})
 
-    patch = unit_patch(UNIT, body.request("a", "n", "").change)
+    patch = unit_patch(UNIT, update_request(body, "a", "n", "").change)
 
     assert patch["metadata"] == {"labels": {"tier": None}}
 
@@ -33,7 +34,7 @@ def test_empty_labels_remove_all_but_those_of_the_product(labels: dict[str, str]
 def test_omitted_labels_are_kept() -> None:
     body = decode(UpdateUnitBody, {"image": "two"})
 
-    patch = unit_patch(UNIT, body.request("a", "n", "").change)
+    patch = unit_patch(UNIT, update_request(body, "a", "n", "").change)
 
     assert (patch["spec"]["image"], "metadata" in patch) == ("two", False)
 
@@ -69,7 +70,7 @@ def test_invalid_memory_is_rejected_with_the_expected_range(memory: int | str) -
     body = decoded({"name": "a", "specName": "g1", "image": "i", "coldStart": True, "memory": memory}, CreateUnitBody)
 
     with pytest.raises(InvalidRequestError) as caught:
-        check_create(body.request(Namespaces()), Namespaces())
+        check_create(create_request(body, Namespaces()), Namespaces())
 
     expected = f"memory: expected a quantity from 1Mi to 1Pi such as 16Gi, got {memory!r}"
     assert caught.value.problems == (expected,)

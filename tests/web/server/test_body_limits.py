@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuruntime.api.rest.gpu_units import CreateUnitBody
 from gpuruntime.web.auth.access_control import Access
-from gpuruntime.web.resources.unit_models import CreateUnitBody
 from gpuruntime.web.server.body import decoded, exceeds_values, parse_object
 from gpuruntime.web.server.errors import ApiError, error_body
 from tests.web.endpoint_scenes import Widgets, bearer, serving_widgets
