@@ -123,6 +123,7 @@ class LeaseElection:
             await self._release()
 
     async def _win(self) -> Term:
+        following = ""
         while True:
             try:
                 async with asyncio.timeout(self._timing.attempt):
@@ -136,6 +137,9 @@ class LeaseElection:
                 if won is not None:
                     # This process was paused since: another replica may hold the lease by now.
                     self._lock.forget()
+                elif self.leader not in {"", following}:
+                    following = self.leader
+                    _LOG.info("standing by", extra=self._about | {"leader": following})
             await asyncio.sleep(self._timing.retry * self._random.uniform(1.0, _LONGEST_WAIT))
 
     async def _serve(self, term: Term, lead: Lead) -> bool:
