@@ -1,8 +1,36 @@
-"""The envelope of a unit, shared by the specs of units and pools: flavour, image, CPUs, memory, GPUs."""
+"""The fields that a unit's spec shares with pools, stock, requests and views, each declared once.
 
-from typing import Annotated, Final
+::
 
-from gpuruntime.meta import Cel, Length, Pattern, QuantityRule, Range
+    Envelope ──> Reservation ──> SharedSpec ──> GPUUnitSpec, StockPoolSpec
+    capacity     + placement     + what runs    + fields of their own
+
+A field that is added here is in the CustomResourceDefinitions, REST bodies and views, and is kept from a pool or a seed
+request to stock, to the active unit, and to returned stock: see `projection`. What it does is rendered in `desired`.
+"""
+
+from typing import Annotated, ClassVar, Final
+
+from attrs import field, fields, frozen
+
+from gpuruntime.api.placement import PullSecret, UnitToleration
+from gpuruntime.api.unit_template import UnitTemplate
+from gpuruntime.meta import (
+    EMPTY,
+    Atomic,
+    Cel,
+    FrozenDict,
+    Items,
+    Length,
+    MapOf,
+    Pattern,
+    Properties,
+    QuantityRule,
+    Range,
+    Struct,
+    encode,
+    wire_name,
+)
 
 __all__ = [
     "CPU_BOUNDS",
@@ -10,10 +38,14 @@ __all__ = [
     "GPU_TYPE_RULE",
     "MEMORY_BOUNDS",
     "Amount",
+    "Envelope",
     "GpuCount",
     "GpuType",
     "Image",
+    "Reservation",
+    "SharedSpec",
     "SpecName",
+    "reservation_problems",
 ]
 
 GPU_PRODUCT: Final = "nvidia.com/gpu.product"
@@ -39,3 +71,56 @@ GPU_TYPE_RULE: Final = Cel(
     message=f"nodeSelector['{GPU_PRODUCT}'] must equal gpuType or be absent",
 )
 """The rule of every spec that has both a gpuType and a nodeSelector."""
+
+
+@frozen
+class Envelope(Struct):
+    """The capacity of a unit, which never changes: every field that is declared here is immutable in a GPUUnit."""
+
+    spec_name: SpecName
+    """Name of the flavour, such as g1.1. Units are claimed from stock of the same specName."""
+    cpu: Amount = None
+    """CPU request and limit of a unit, such as 4 or 500m."""
+    memory: Amount = None
+    """Memory request and limit of a unit, such as 16Gi. Up to half of it can be used as /dev/shm."""
+    gpu: GpuCount = 0
+    """Number of GPUs (nvidia.com/gpu) of a unit, exclusive to it."""
+    gpu_type: GpuType = None
+    """GPU product, such as NVIDIA-A100-SXM4-80GB: the required value of the node label nvidia.com/gpu.product."""
+
+
+@frozen
+class Reservation(Envelope):
+    """Envelope and placement: what a stock unit hands to the active unit, and gets back when that is deleted."""
+
+    RULES: ClassVar[tuple[Cel, ...]] = (GPU_TYPE_RULE,)
+
+    tolerations: Annotated[tuple[UnitToleration, ...], Atomic(), Items(maximum=32)] = ()
+    """Tolerations of a unit's pod. A unit with GPUs also tolerates the taint nvidia.com/gpu."""
+    node_selector: Annotated[FrozenDict[str, str], Properties(maximum=32)] = EMPTY
+    """Labels that a node must have to run a unit."""
+    runtime_class_name: Annotated[str | None, Length(minimum=1, maximum=253)] = None
+    """RuntimeClass of a unit's pod, such as nvidia. Defaults to the node's default runtime."""
+
+
+@frozen
+class SharedSpec(Reservation):
+    """What the specs of units and pools have in common: a reservation, and what runs on it."""
+
+    image: Image = None
+    """Container image. Defaults to the operator's reservation image for stock units, and to its default image, which
+    has a shell, for active units."""
+    template: UnitTemplate = field(default=UnitTemplate())
+    image_pull_secrets: Annotated[tuple[PullSecret, ...], MapOf("name"), Items(maximum=16)] = ()
+    """Secrets with the credentials of the image's registry."""
+
+
+def reservation_problems(claim: Reservation) -> tuple[str, ...]:
+    """A problem for each field of a request for stock that only the stock unit may define: all but specName."""
+    given = encode(claim)
+    names = (wire_name(attribute) for attribute in fields(Reservation) if attribute.name not in {"extra", "spec_name"})
+    return tuple(
+        f"{name}: expected none without coldStart, the stock unit defines it"
+        for name in names
+        if given.get(name) is not None
+    )

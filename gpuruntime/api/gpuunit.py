@@ -6,26 +6,19 @@ from typing import Annotated, ClassVar
 
 from attrs import field, frozen
 
-from gpuruntime.api.envelope import GPU_TYPE_RULE, Amount, GpuCount, GpuType, Image, SpecName
+from gpuruntime.api.envelope import Envelope, SharedSpec
 from gpuruntime.api.names import GROUP, VERSION
-from gpuruntime.api.placement import PullSecret, UnitToleration
+from gpuruntime.api.projection import immutable_fields
 from gpuruntime.api.security_profile import BASELINE, SecurityProfile
-from gpuruntime.api.unit_template import UnitTemplate
 from gpuruntime.meta import (
-    EMPTY,
-    Atomic,
     Cel,
     Column,
     Condition,
     Definition,
     Format,
-    FrozenDict,
-    Immutable,
-    Items,
     Length,
     MapOf,
     Pattern,
-    Properties,
     ResourceKind,
     Struct,
     TypedObject,
@@ -45,9 +38,9 @@ class UnitAccess(Struct):
     """Scheme of the URL: http, https, ws, wss, grpc, grpcs or tcp."""
 
 
-@frozen
-class GPUUnitSpec(Struct):
-    """Desired state of the unit: an immutable envelope (specName, cpu, memory, gpu, gpuType), and what runs in it."""
+@frozen(field_transformer=immutable_fields(Envelope))
+class GPUUnitSpec(SharedSpec):
+    """Desired state of the unit: an immutable envelope, its placement, and what runs in it."""
 
     RULES: ClassVar[tuple[Cel, ...]] = (
         Cel(
@@ -55,33 +48,10 @@ class GPUUnitSpec(Struct):
             " && self.template.ports.exists(p, p.name == self.access.primaryPort && p.protocol == 'TCP'))",
             message="access.primaryPort must be the name of a TCP port in template.ports",
         ),
-        GPU_TYPE_RULE,
+        *SharedSpec.RULES,
     )
 
-    spec_name: Annotated[SpecName, Immutable()]
-    """Name of the flavour, such as g1.1. Units are claimed from stock of the same specName. Immutable."""
-    image: Image = None
-    """Container image. Defaults to the operator's reservation image for stock units, and to its default image, which
-    has a shell, for active units."""
-    cpu: Annotated[Amount, Immutable()] = None
-    """CPU request and limit of the unit, such as 4 or 500m. Immutable."""
-    memory: Annotated[Amount, Immutable()] = None
-    """Memory request and limit of the unit, such as 16Gi. Up to half of it can be used as /dev/shm. Immutable."""
-    gpu: Annotated[GpuCount, Immutable()] = 0
-    """Number of GPUs (nvidia.com/gpu), exclusive to the unit. Immutable."""
-    gpu_type: Annotated[GpuType, Immutable()] = None
-    """GPU product, such as NVIDIA-A100-SXM4-80GB: the required value of the node label nvidia.com/gpu.product.
-    Immutable."""
-    template: UnitTemplate = field(default=UnitTemplate())
     access: UnitAccess = field(default=UnitAccess())
-    image_pull_secrets: Annotated[tuple[PullSecret, ...], MapOf("name"), Items(maximum=16)] = ()
-    """Secrets with the credentials of the image's registry."""
-    tolerations: Annotated[tuple[UnitToleration, ...], Atomic(), Items(maximum=32)] = ()
-    """Tolerations of the unit's pod. A unit with GPUs also tolerates the taint nvidia.com/gpu."""
-    node_selector: Annotated[FrozenDict[str, str], Properties(maximum=32)] = EMPTY
-    """Labels that a node must have to run the unit."""
-    runtime_class_name: Annotated[str | None, Length(minimum=1, maximum=253)] = None
-    """RuntimeClass of the unit's pod, such as nvidia. Defaults to the node's default runtime."""
     security_profile: SecurityProfile = BASELINE
     """Baseline: the container runs as the user of its image, which may be root. Restricted: the pod satisfies the Pod
     Security Standard `restricted` and has no capabilities; the image must declare a numeric user other than 0. Stock

@@ -4,23 +4,14 @@ from typing import Annotated, ClassVar
 
 from attrs import field, frozen
 
-from gpuruntime.api.envelope import GPU_TYPE_RULE, Amount, GpuCount, GpuType, Image, SpecName
+from gpuruntime.api.envelope import SharedSpec
 from gpuruntime.api.names import GROUP, VERSION
-from gpuruntime.api.placement import PullSecret, UnitToleration
-from gpuruntime.api.unit_template import UnitTemplate
 from gpuruntime.meta import (
-    EMPTY,
-    Atomic,
-    Cel,
     Column,
     Condition,
     Definition,
     Format,
-    FrozenDict,
-    Items,
-    Length,
     MapOf,
-    Properties,
     Range,
     ResourceKind,
     Scale,
@@ -32,39 +23,16 @@ __all__ = ["StockPool", "StockPoolSpec", "StockPoolStatus"]
 
 
 @frozen
-class StockPoolSpec(Struct):
+class StockPoolSpec(SharedSpec):
     """Desired state of the pool: the number of stock units, and their spec.
 
-    A change of any field but replicas replaces the stock units one by one. Units that were claimed are not changed.
+    Image and template are what the stock units run while they wait to be claimed: for instance an image that should be
+    pulled before it is needed. By default they sleep. They have no Service. A change of any field but replicas replaces
+    the stock units one by one. Units that were claimed are not changed.
     """
 
-    RULES: ClassVar[tuple[Cel, ...]] = (GPU_TYPE_RULE,)
-
-    spec_name: SpecName
-    """Name of the flavour, such as g1.1. Claims select stock by it."""
-    replicas: Annotated[int, Range(minimum=0, maximum=10000)]
+    replicas: Annotated[int, Range(minimum=0, maximum=10000)] = field(kw_only=True)
     """Number of ready, unclaimed stock units to keep. 0 keeps none."""
-    image: Image = None
-    """Image of the stock units, for instance to have it pulled before it is needed. Defaults to the operator's
-    reservation image."""
-    cpu: Amount = None
-    """CPU request and limit of each unit, such as 4 or 500m."""
-    memory: Amount = None
-    """Memory request and limit of each unit, such as 16Gi."""
-    gpu: GpuCount = 0
-    """Number of GPUs (nvidia.com/gpu) of each unit."""
-    gpu_type: GpuType = None
-    """GPU product: the required value of the node label nvidia.com/gpu.product."""
-    template: UnitTemplate = field(default=UnitTemplate())
-    """What the stock units run while they wait to be claimed. By default they sleep. They have no Service."""
-    image_pull_secrets: Annotated[tuple[PullSecret, ...], MapOf("name"), Items(maximum=16)] = ()
-    """Secrets with the credentials of the image's registry."""
-    tolerations: Annotated[tuple[UnitToleration, ...], Atomic(), Items(maximum=32)] = ()
-    """Tolerations of the units' pods. Units with GPUs also tolerate the taint nvidia.com/gpu."""
-    node_selector: Annotated[FrozenDict[str, str], Properties(maximum=32)] = EMPTY
-    """Labels that a node must have to run the units."""
-    runtime_class_name: Annotated[str | None, Length(minimum=1, maximum=253)] = None
-    """RuntimeClass of the units' pods. Defaults to the node's default runtime."""
 
 
 @frozen

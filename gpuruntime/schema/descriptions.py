@@ -8,11 +8,17 @@ import inspect
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
+from typing import Final
+
+from attrs import fields
 
 from gpuruntime.meta import Struct
 from gpuruntime.schema.failures import DefinitionError
 
-__all__ = ["class_description", "field_descriptions"]
+__all__ = ["DECLARED_IN", "class_description", "field_descriptions"]
+
+DECLARED_IN: Final = "gpuruntime.declared_in"
+"""Metadata of a field that a class has from another one without being derived from it: the other class."""
 
 
 def class_description(cls: type) -> str:
@@ -21,7 +27,7 @@ def class_description(cls: type) -> str:
 
 
 def field_descriptions(cls: type[Struct]) -> Mapping[str, str]:
-    """The literals below the fields of a class and of its bases, by Python name.
+    """The literals below the fields of a class, of its bases, and of `DECLARED_IN`, by Python name.
 
     Raises:
         DefinitionError: the source cannot be read, as in an interpreter session.
@@ -30,6 +36,10 @@ def field_descriptions(cls: type[Struct]) -> Mapping[str, str]:
     for base in reversed(cls.__mro__):
         if issubclass(base, Struct) and base is not Struct:
             found |= _of_module(base.__module__).get(base.__qualname__, {})
+    for attribute in fields(cls):
+        source = attribute.metadata.get(DECLARED_IN)
+        if source is not None:
+            found |= {name: text for name, text in field_descriptions(source).items() if name == attribute.name}
     return found
 
 

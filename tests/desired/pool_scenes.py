@@ -37,7 +37,7 @@ _STATUS = {
 def pool(replicas: int, *, status: StockPoolStatus | None = None, **spec: Any) -> StockPool:
     """A pool as it was read."""
     metadata = ObjectMeta(name="warm", namespace="stock", uid="pool-uid", resource_version="7", generation=3)
-    return StockPool(metadata, StockPoolSpec("g1.1", replicas, **spec), status or StockPoolStatus())
+    return StockPool(metadata, StockPoolSpec("g1.1", replicas=replicas, **spec), status or StockPoolStatus())
 
 
 def stock(owner: StockPool, serial: int, state: str = "ready", *, old: bool = False) -> GPUUnit:

@@ -4,12 +4,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 
 from gpuruntime.api import reasons
-from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.envelope import Reservation
+from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.api.names import CLAIM_ID, SOURCE_POOL
 from gpuruntime.api.namespaces import INSTANCE_NAMESPACE, STOCK_NAMESPACE, SYSTEM_NAMESPACE
 from gpuruntime.api.operation import operation_name
+from gpuruntime.api.projection import project
 from gpuruntime.api.stockpool import StockPoolSpec
 from gpuruntime.api.unit_template import UnitPort, UnitTemplate
 from gpuruntime.desired.provenance import CLAIMED_BY, CLAIMED_FOR, claim_of
@@ -20,7 +23,7 @@ from gpuruntime.service.objects.delete import DeleteObject
 from gpuruntime.service.objects.update import UpdateObject
 from gpuruntime.service.pools import POOL_DELETION, POOL_UPDATE, CreatePool
 from gpuruntime.service.stock.delete import STOCK_DELETION
-from gpuruntime.service.stock.seed import Envelope, SeedStock
+from gpuruntime.service.stock.seed import SeedStock
 from gpuruntime.service.units.create import CreateUnit
 from gpuruntime.service.units.delete import DeleteUnit
 from gpuruntime.service.units.update import UNIT_UPDATE
@@ -29,7 +32,8 @@ from gpuruntime.testing.permissions import usage
 from tests.product.installed_scenes import Installed, Shop, installed, shop
 from tests.product_scenes import UNITS, create_unit, eventually
 
-SMALL = Envelope("g1.1", cpu="10m", memory="16Mi")
+NGINX = GPUUnitSpec("g1.1", image="nginx")
+SMALL = Reservation("g1.1", cpu="10m", memory="16Mi")
 PORTS = (UnitPort("http", 8080), UnitPort("metrics", 9090))
 DEPLOYMENTS = "/apis/apps/v1/namespaces/{}/deployments"
 # Only with this plugin does the API server check the permissions on finalizers.
@@ -67,7 +71,7 @@ async def sell_and_take_back(shop: Shop) -> None:
     service = shop.server.service
     await service.stock.seed("seed", SeedStock(SMALL, 2))
     spare = (await shop.stock(2))[1].metadata.name
-    await service.units.create("order", CreateUnit("sold", "g1.1", "nginx", template=UnitTemplate(ports=PORTS)))
+    await service.units.create("order", CreateUnit("sold", evolve(NGINX, template=UnitTemplate(ports=PORTS))))
     await shop.ready("sold")
     for generation, ports in ((2, [{"name": "http", "port": 8080}]), (3, [])):
         change = freeze({"spec": {"template": {"ports": ports}}})
@@ -84,7 +88,8 @@ async def sell_and_take_back(shop: Shop) -> None:
 
 async def mend(shop: Shop) -> None:
     """Scaled Deployments of both roles are scaled back."""
-    await shop.server.service.units.create("cold", CreateUnit("cold", "g1.1", "nginx", cold_start=True, envelope=SMALL))
+    cold = CreateUnit("cold", project(SMALL, GPUUnitSpec, image="nginx"), cold_start=True)
+    await shop.server.service.units.create("cold", cold)
     await shop.ready("cold")
     stock = (await shop.stock(1))[0]
     for key in (ObjectKey(INSTANCE_NAMESPACE, "cold"), stock.key):
@@ -111,20 +116,20 @@ async def refuse(shop: Shop) -> None:
     await shop.observer.because(ObjectKey(INSTANCE_NAMESPACE, "blocked"), reasons.FOREIGN_OBJECT)
     await shop.stock(1)
     with pytest.raises(NameTakenError):
-        await shop.server.service.units.create("taken", CreateUnit("cold", "g1.1", "nginx"))
+        await shop.server.service.units.create("taken", CreateUnit("cold", NGINX))
     await shop.stock(1)
 
 
 async def keep_a_pool(shop: Shop) -> None:
     """Create, claim and refill, release, scale, delete; and a pool in a namespace for active units."""
     service, key = shop.server.service, ObjectKey(STOCK_NAMESPACE, "warm")
-    await service.pools.create("pool", CreatePool("warm", StockPoolSpec("g1.2", 2, cpu="10m", memory="16Mi")))
+    await service.pools.create("pool", CreatePool("warm", StockPoolSpec("g1.2", replicas=2, cpu="10m", memory="16Mi")))
     await shop.pool_because(reasons.POOL_READY, "warm")
-    await service.units.create("pooled", CreateUnit("pooled", "g1.2", "nginx"))
+    await service.units.create("pooled", CreateUnit("pooled", GPUUnitSpec("g1.2", image="nginx")))
     await shop.ready("pooled")
     await shop.stock(3)
     with pytest.raises(NameTakenError):
-        await service.units.create("taken-too", CreateUnit("cold", "g1.2", "nginx"))
+        await service.units.create("taken-too", CreateUnit("cold", GPUUnitSpec("g1.2", image="nginx")))
     await shop.stock(3)
     await scale(shop, "grow", key, 3)
     await shop.pool_because(reasons.POOL_READY, "warm")

@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.envelope import Reservation
+from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.api.operation import Operation
 from gpuruntime.api.reasons import READY
 from gpuruntime.api.stockpool import StockPool, StockPoolSpec
@@ -15,7 +16,7 @@ from gpuruntime.meta import ObjectMeta
 from gpuruntime.service.errors import ServiceError
 from gpuruntime.service.operations.lease import LeaseLostError
 from gpuruntime.service.operations.record import LeaseTiming, has_ended
-from gpuruntime.service.stock.seed import Envelope, SeedStock
+from gpuruntime.service.stock.seed import SeedStock
 from gpuruntime.service.units.create import CreateUnit
 from gpuruntime.service.units.delete import DeleteUnit
 from gpuruntime.testing.crashing import Launch, Moment, Operator, Scenario, Stage, World
@@ -57,15 +58,15 @@ def shopping(product: Product, active: str, stock: str) -> Steps:
     """The requests of the customer, one after the other; after a restart all of them are sent again."""
     batches, units = product.service.stock, product.service.units
     return (
-        lambda: batches.seed("seed", SeedStock(Envelope(_SEEDED, cpu="10m", memory="16Mi"), 1, stock)),
-        lambda: units.create("order-a", CreateUnit("a", _SEEDED, "nginx", active, stock)),
+        lambda: batches.seed("seed", SeedStock(Reservation(_SEEDED, cpu="10m", memory="16Mi"), 1, stock)),
+        lambda: units.create("order-a", CreateUnit("a", GPUUnitSpec(_SEEDED, image="nginx"), active, stock)),
         lambda: units.delete("return-a", DeleteUnit("a", active)),
-        lambda: units.create("order-b", CreateUnit("b", _POOLED, "nginx", active, stock)),
+        lambda: units.create("order-b", CreateUnit("b", GPUUnitSpec(_POOLED, image="nginx"), active, stock)),
     )
 
 
 async def _make_pool(stage: Stage) -> None:
-    spec = StockPoolSpec(_POOLED, 2, cpu="10m", memory="16Mi")
+    spec = StockPoolSpec(_POOLED, replicas=2, cpu="10m", memory="16Mi")
     await stage.client.create(StockPool(ObjectMeta(name="warm", namespace=stage.namespace("stock")), spec))
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from attrs import evolve
 
-from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.api.operation import Operation
 from gpuruntime.api.reasons import READY
 from gpuruntime.api.rest.machines import DeleteStocks, NewStocks
@@ -15,7 +15,6 @@ from gpuruntime.service.compat.cluster import ClusterMachines
 from gpuruntime.service.objects.update import UpdateObject
 from gpuruntime.service.operations.record import has_ended
 from gpuruntime.service.pools import POOL_UPDATE, CreatePool
-from gpuruntime.service.stock.seed import Envelope
 from gpuruntime.service.units.create import CreateUnit
 from gpuruntime.service.units.update import UNIT_UPDATE
 from gpuruntime.testing.crashing import Moment, Stage, World
@@ -33,8 +32,8 @@ def upkeep(product: Product, active: str, stock: str) -> Steps:
     """The requests of an operator, one after the other; after a restart all of them are sent again."""
     service = product.service
     machines = ClusterMachines(service.operations, service.units, service.unit_reads, active, stock)
-    pool = CreatePool("warm", StockPoolSpec(_POOLED, 2, **_SMALL), stock)
-    cold = CreateUnit("c", _POOLED, "nginx", active, stock, cold_start=True, envelope=Envelope(_POOLED, **_SMALL))
+    pool = CreatePool("warm", StockPoolSpec(_POOLED, replicas=2, **_SMALL), stock)
+    cold = CreateUnit("c", GPUUnitSpec(_POOLED, image="nginx", **_SMALL), active, stock, cold_start=True)
     newer = UpdateObject("c", active, freeze({"spec": {"image": _LATER}}))
     fewer = UpdateObject("warm", stock, freeze({"spec": {"image": _LATER, "replicas": 1}}))
     return (

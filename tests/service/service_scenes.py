@@ -8,9 +8,11 @@ from typing import Any, TypeVar
 
 from attrs import field, frozen
 
-from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.envelope import Reservation
+from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.api.operation import Operation, operation_name
+from gpuruntime.api.projection import project
 from gpuruntime.api.stockpool import StockPool, StockPoolSpec
 from gpuruntime.control import Cache, Controller, Informer, Manager, ManagerOptions, Store, wait_for
 from gpuruntime.control.informers.consistent_read import has_reached
@@ -28,7 +30,7 @@ from gpuruntime.reconcilers.gpuunit.reconciler import GPUUnitOptions, install_gp
 from gpuruntime.reconcilers.stockpool.reconciler import StockPoolOptions, install_stockpool
 from gpuruntime.service.operations.record import LeaseTiming, has_ended, new_operation, request_hash
 from gpuruntime.service.reads.informers import watch_operations
-from gpuruntime.service.stock.seed import Envelope, SeedStock
+from gpuruntime.service.stock.seed import SeedStock
 from gpuruntime.service.units.create import CreateUnit
 from gpuruntime.service.wiring import Service, ServiceOptions, install_service
 from gpuruntime.testing import AuditLog, ClusterAccess
@@ -37,11 +39,22 @@ from gpuruntime.testing.permissions import granted_account
 from tests.control.scenes import managing, running
 from tests.product_scenes import Observer, eventually
 
-__all__ = ["QUICK", "SMALL", "Product", "ServiceWorld", "build_product", "looking_at", "seeded", "service_world"]
+__all__ = [
+    "NGINX",
+    "QUICK",
+    "SMALL",
+    "Product",
+    "ServiceWorld",
+    "build_product",
+    "looking_at",
+    "seeded",
+    "service_world",
+]
 
 T = TypeVar("T")
 QUICK = LeaseTiming(lease=6.0, renew=5.0, period=1.0)
-SMALL = Envelope("g1.1", cpu="10m", memory="16Mi")
+SMALL = Reservation("g1.1", cpu="10m", memory="16Mi")
+NGINX = GPUUnitSpec("g1.1", image="nginx")
 
 
 @frozen
@@ -109,11 +122,15 @@ class ServiceWorld:
         writes = seen.writes(user=self.account.username)
         return [(write.verb, f"{write.resource}/{write.subresource}".rstrip("/")) for write in writes]
 
-    def seeds(self, replicas: int, envelope: Envelope = SMALL) -> SeedStock:
-        return SeedStock(envelope, replicas, self.stock)
+    def seeds(self, replicas: int) -> SeedStock:
+        return SeedStock(SMALL, replicas, self.stock)
 
-    def creates(self, name: str, **request: Any) -> CreateUnit:
-        return CreateUnit(name, "g1.1", "nginx", **{"namespace": self.active, "stock_namespace": self.stock, **request})
+    def creates(self, name: str, spec: GPUUnitSpec = NGINX, **request: Any) -> CreateUnit:
+        return CreateUnit(name, spec, **{"namespace": self.active, "stock_namespace": self.stock, **request})
+
+    def creates_cold(self, name: str) -> CreateUnit:
+        """A request for a small unit without stock."""
+        return self.creates(name, project(SMALL, GPUUnitSpec, image="nginx"), cold_start=True)
 
     async def make_pool(self, replicas: int, name: str = "warm", **spec: Any) -> StockPool:
         """A pool of small units, created by a user."""

@@ -1,13 +1,14 @@
 import asyncio
 import logging
 
+from gpuruntime.api.gpuunit import GPUUnitSpec
 from gpuruntime.api.names import REQUEST_ID
 from gpuruntime.api.operation import CREATE_GPU_UNIT
 from gpuruntime.service.log_context import RequestFields, current_request_id, logged_as, logged_for
 from gpuruntime.service.operations.record import new_operation
 from gpuruntime.service.units.create import CreateUnit
 
-REQUEST = CreateUnit("demo", "g1.1", "nginx")
+REQUEST = CreateUnit("demo", GPUUnitSpec("g1.1", image="nginx"))
 
 
 def fields(**extra: str) -> tuple[object, object]:

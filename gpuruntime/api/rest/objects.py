@@ -4,8 +4,6 @@ from typing import Annotated, Final
 
 from attrs import field, frozen
 
-from gpuruntime.api.placement import PullSecret
-from gpuruntime.api.unit_template import UnitTemplate
 from gpuruntime.meta import EMPTY, FrozenDict, Length, Pattern, Range, Struct, wire
 
 __all__ = ["ListQuery", "Name", "Namespace", "ObjectView", "PageQuery", "StockNamespaceQuery", "Word"]
@@ -26,30 +24,18 @@ Namespace = Annotated[str, Length(minimum=1, maximum=63), Pattern("^[a-z0-9]([-a
 Word = Annotated[str | None, Length(minimum=1, maximum=63)]
 
 
-@frozen(kw_only=True)
+# Without slots: a class with slots cannot be the second base of a view.
+@frozen(kw_only=True, slots=False)
 class ObjectView(Struct):
-    """Spec and status of an object. Fields without a value are omitted."""
+    """Metadata and status of an object. The view of a kind adds the fields of the kind's spec, see `view_of`.
+
+    In the view of a deleted object all fields but its name, namespace, uid, operation_id and `deleted` are absent.
+    """
 
     name: str
     """Its name."""
     namespace: str
     """Its namespace."""
-    spec_name: str | None = None
-    """Name of the flavour."""
-    image: str | None = None
-    """Container image."""
-    cpu: int | str | None = None
-    """CPUs of each unit."""
-    memory: int | str | None = None
-    """Memory of each unit."""
-    gpu: int | None = None
-    """GPUs of each unit."""
-    gpu_type: str | None = None
-    """Model of the GPUs."""
-    template: UnitTemplate | None = None
-    """Command, environment, ports and readiness probe of the container."""
-    image_pull_secrets: tuple[PullSecret, ...] = ()
-    """Secrets with the credentials for the image's registry."""
     labels: FrozenDict[str, str] = EMPTY
     """Its labels."""
     phase: str | None = None

@@ -5,10 +5,10 @@ from hashlib import sha256
 from typing import Final
 
 import orjson
-from attrs import fields_dict
 
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.api.names import GROUP, OWNER, OWNER_UID, POOL_LABEL, label_value
+from gpuruntime.api.projection import project
 from gpuruntime.api.reasons import READY_CONDITION
 from gpuruntime.api.stockpool import StockPool, StockPoolSpec
 from gpuruntime.desired.provenance import claim_of
@@ -64,8 +64,7 @@ def is_pool(owner: OwnerReference) -> bool:
 
 def stock_spec(spec: StockPoolSpec) -> GPUUnitSpec:
     """The spec of the pool's units: all fields that the two specs have in common."""
-    shared = fields_dict(GPUUnitSpec).keys() & fields_dict(StockPoolSpec).keys() - {"extra"}
-    return GPUUnitSpec(**{name: getattr(spec, name) for name in shared})
+    return project(spec, GPUUnitSpec)
 
 
 def stock_unit(pool: StockPool, name: str) -> GPUUnit:

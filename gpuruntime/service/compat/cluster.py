@@ -6,7 +6,8 @@ from typing import Final
 
 from attrs import frozen
 
-from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.envelope import Reservation
+from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.api.namespaces import INSTANCE_NAMESPACE, STOCK_NAMESPACE
 from gpuruntime.api.operation import REDUCE_STOCK, SEED_STOCK_UNITS
 from gpuruntime.api.reasons import FAILED as PHASE_FAILED
@@ -45,7 +46,7 @@ from gpuruntime.service.operations.submit import DEFAULT_WAIT_SECONDS, Operation
 from gpuruntime.service.reads.reader import Reads
 from gpuruntime.service.stock.names import batch_name, stock_name
 from gpuruntime.service.stock.reduce import ReduceStock
-from gpuruntime.service.stock.seed import Envelope, SeedStock, check_seed
+from gpuruntime.service.stock.seed import SeedStock, check_seed
 from gpuruntime.service.units.create import CreateUnit
 from gpuruntime.service.units.delete import DeleteUnit
 from gpuruntime.service.units.lifecycle import ActiveUnits
@@ -143,8 +144,8 @@ class ClusterMachines:
 
     async def create_stocks(self, operation_id: str, request: NewStocks) -> CreatedStocks:
         """See `Machines`."""
-        envelope = Envelope(request.spec_name, request.cpu, request.memory, request.gpu_num, request.gpu_type)
-        seed = SeedStock(envelope, request.number, self.stock_namespace)
+        reservation = Reservation(request.spec_name, request.cpu, request.memory, request.gpu_num, request.gpu_type)
+        seed = SeedStock(reservation, request.number, self.stock_namespace)
         check_seed(seed, self.units.namespaces)
         deadline = asyncio.get_running_loop().time() + DEFAULT_WAIT_SECONDS
         batch = batch_name(request.spec_name, operation_id)
@@ -180,8 +181,7 @@ class ClusterMachines:
         check_vm(request)
         wanted = CreateUnit(
             vm_name(operation_id),
-            request.spec_name or "",
-            self.image,
+            GPUUnitSpec(request.spec_name or "", image=self.image),
             namespace=self.namespace,
             stock_namespace=self.stock_namespace,
             stock_name=request.stock_id or "",
@@ -193,7 +193,7 @@ class ClusterMachines:
             raise no_stock(request) from error
         is_replay = created.performed.is_replay
         if created.object is None:
-            return CreatedVM(VM(wanted.name, wanted.spec_name, DELETED, 0, deleted=True), is_replay)
+            return CreatedVM(VM(wanted.name, wanted.spec.spec_name, DELETED, 0, deleted=True), is_replay)
         return CreatedVM(vm_of(created.object), is_replay, created.object.metadata.resource_version)
 
     async def delete_vm(self, operation_id: str, vm_id: str, version: str = "") -> None:

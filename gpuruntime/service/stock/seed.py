@@ -9,10 +9,12 @@ from typing import ClassVar, Final
 
 from attrs import frozen
 
+from gpuruntime.api.envelope import Reservation
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.api.names import OPERATION_ID, REQUEST_HASH, STOCK_ORDINAL, STOCK_REPLICAS
 from gpuruntime.api.namespaces import STOCK_NAMESPACE, Namespaces
 from gpuruntime.api.operation import SEED_STOCK_UNITS, Operation, OperationResult, operation_name
+from gpuruntime.api.projection import project
 from gpuruntime.api.rest.stock_units import LARGEST_BATCH
 from gpuruntime.kube import AlreadyExistsError, Client, NotFoundError
 from gpuruntime.meta import FrozenDict, ObjectKey, ObjectMeta, Struct
@@ -25,7 +27,6 @@ from gpuruntime.service.reads.reader import read_or_none
 from gpuruntime.service.stock.names import CapacityNames, batch_name, stock_name
 
 __all__ = [
-    "Envelope",
     "SeedStock",
     "SeedStockHandler",
     "StockBatches",
@@ -40,25 +41,10 @@ _IDENTITY: Final = (OPERATION_ID, REQUEST_HASH)
 
 
 @frozen
-class Envelope(Struct):
-    """The capacity of a unit: the part of its spec that never changes."""
-
-    spec_name: str
-    cpu: int | str | None = None
-    memory: int | str | None = None
-    gpu: int = 0
-    gpu_type: str | None = None
-
-    def spec(self) -> GPUUnitSpec:
-        """The spec of a unit with this envelope and nothing else."""
-        return GPUUnitSpec(self.spec_name, cpu=self.cpu, memory=self.memory, gpu=self.gpu, gpu_type=self.gpu_type)
-
-
-@frozen
 class SeedStock(Struct):
-    """Create a number of stock units of one envelope."""
+    """Create a number of stock units, each with this reservation."""
 
-    envelope: Envelope
+    reservation: Reservation
     replicas: int
     namespace: str = STOCK_NAMESPACE
 
@@ -73,7 +59,7 @@ def check_seed(request: SeedStock, namespaces: Namespaces) -> None:
     if not 1 <= request.replicas <= LARGEST_BATCH:
         problems.append(f"replicas: expected 1 to {LARGEST_BATCH}, got {request.replicas}")
     problems += stock_namespace_problems("namespace", request.namespace, namespaces)
-    raise_if_any(problems + unit_problems(request.envelope.spec()))
+    raise_if_any(problems + unit_problems(project(request.reservation, GPUUnitSpec)))
 
 
 def stock_namespace_problems(field: str, namespace: str, namespaces: Namespaces) -> list[str]:
@@ -86,8 +72,7 @@ def stock_namespace_problems(field: str, namespace: str, namespaces: Namespaces)
 
 def seeded_unit(request: SeedStock, operation: Operation, ordinal: int) -> GPUUnit:
     """One stock unit of a batch, to create; ordinals start at 1."""
-    envelope = request.envelope
-    batch = batch_name(envelope.spec_name, operation.spec.operation_id)
+    batch = batch_name(request.reservation.spec_name, operation.spec.operation_id)
     metadata = ObjectMeta(
         name=stock_name(batch, ordinal),
         namespace=request.namespace,
@@ -100,12 +85,12 @@ def seeded_unit(request: SeedStock, operation: Operation, ordinal: int) -> GPUUn
             }
         ),
     )
-    return GPUUnit(metadata, envelope.spec())
+    return GPUUnit(metadata, project(request.reservation, GPUUnitSpec))
 
 
 def batch_result(request: SeedStock, operation: Operation) -> OperationResult:
     """The result of a seed operation: the name of its batch."""
-    batch = batch_name(request.envelope.spec_name, operation.spec.operation_id)
+    batch = batch_name(request.reservation.spec_name, operation.spec.operation_id)
     return OperationResult(GPUUnit.KIND.kind, batch, request.namespace)
 
 

@@ -19,15 +19,14 @@ If the process dies, the replica that takes the Operation over does this:
 from contextlib import suppress
 from typing import ClassVar
 
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 
-from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec, UnitAccess
+from gpuruntime.api.envelope import Reservation, reservation_problems
+from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.api.names import CLAIM_ID, OPERATION_ID, REQUEST_HASH, SOURCE_STOCK_ANNOTATIONS
 from gpuruntime.api.namespaces import INSTANCE_NAMESPACE, STOCK_NAMESPACE, Namespaces
 from gpuruntime.api.operation import CREATE_GPU_UNIT, Operation, OperationResult
-from gpuruntime.api.placement import PullSecret
-from gpuruntime.api.security_profile import BASELINE
-from gpuruntime.api.unit_template import UnitTemplate
+from gpuruntime.api.projection import field_values
 from gpuruntime.control import Informer, Store
 from gpuruntime.desired.provenance import Provenance, claim_of, provenance_of
 from gpuruntime.kube import AlreadyExistsError, Client, NotFoundError
@@ -49,32 +48,26 @@ from gpuruntime.service.operations.results import Evidence
 from gpuruntime.service.reads.reader import read_or_none
 from gpuruntime.service.stock.claim import StockClaims, WantedStock, no_capacity
 from gpuruntime.service.stock.release import settle_claim
-from gpuruntime.service.stock.seed import Envelope, stock_namespace_problems
+from gpuruntime.service.stock.seed import stock_namespace_problems
 
 __all__ = ["CreateUnit", "CreateUnitHandler", "active_unit", "check_create", "result_of", "unit_evidence"]
 
 
 @frozen
 class CreateUnit(Struct):
-    """Create an active unit: with the capacity of a ready stock unit of the spec, or cold, with its own envelope.
+    """Create an active unit: on the reservation of a ready stock unit of the flavour, or cold, on its own.
 
-    `envelope` is for a cold start only; otherwise the stock unit has it. `stock_name` names the stock unit to take; ""
-    is the oldest of the spec.
+    Only the spec of a cold start has an envelope and a placement; otherwise the stock unit has them. `stock_name` names
+    the stock unit to take; "" is the oldest of the flavour.
     """
 
     name: str
-    spec_name: str
-    image: str
+    spec: GPUUnitSpec
     namespace: str = INSTANCE_NAMESPACE
     stock_namespace: str = STOCK_NAMESPACE
     stock_name: str = ""
-    template: UnitTemplate = field(default=UnitTemplate())
-    access: UnitAccess = field(default=UnitAccess())
-    image_pull_secrets: tuple[PullSecret, ...] = ()
-    security_profile: str = BASELINE
     labels: FrozenDict[str, str] = EMPTY
     cold_start: bool = False
-    envelope: Envelope | None = None
 
 
 def check_create(request: CreateUnit, namespaces: Namespaces) -> None:
@@ -93,32 +86,16 @@ def check_create(request: CreateUnit, namespaces: Namespaces) -> None:
         listed = ", ".join(sorted(namespaces.instance))
         problems.append(f"namespace: expected one for active units ({listed}), got {request.namespace!r}")
     problems += stock_namespace_problems("stockNamespace", request.stock_namespace, namespaces)
-    if request.cold_start and request.envelope is None:
-        problems.append("envelope: expected one with coldStart, got none")
-    if not request.cold_start and request.envelope is not None:
-        problems.append("envelope: expected none without coldStart, the stock unit has it")
-    envelope = request.envelope or Envelope(request.spec_name)
-    problems += unit_problems(_with_user_part(envelope.spec(), request))
+    if not request.cold_start:
+        problems += reservation_problems(request.spec)
+    problems += unit_problems(request.spec)
     problems += label_problems(request.labels)
     raise_if_any(problems)
 
 
 def active_unit(request: CreateUnit, operation: Operation, stock: GPUUnit | None) -> GPUUnit:
-    """The active unit to create: envelope and placement are the stock unit's, everything else is the user's."""
-    if stock is not None:
-        reserved = stock.spec
-        spec = GPUUnitSpec(
-            reserved.spec_name,
-            cpu=reserved.cpu,
-            memory=reserved.memory,
-            gpu=reserved.gpu,
-            gpu_type=reserved.gpu_type,
-            tolerations=reserved.tolerations,
-            node_selector=reserved.node_selector,
-            runtime_class_name=reserved.runtime_class_name,
-        )
-    else:
-        spec = (request.envelope or Envelope(request.spec_name)).spec()
+    """The active unit to create: its reservation is the stock unit's, everything else is the user's."""
+    spec = request.spec if stock is None else evolve(request.spec, **field_values(stock.spec, Reservation))
     annotations = {
         OPERATION_ID: operation.spec.operation_id,
         REQUEST_HASH: operation.spec.request_hash,
@@ -133,18 +110,7 @@ def active_unit(request: CreateUnit, operation: Operation, stock: GPUUnit | None
     metadata = ObjectMeta(
         name=request.name, namespace=request.namespace, labels=request.labels, annotations=FrozenDict(annotations)
     )
-    return GPUUnit(metadata, _with_user_part(spec, request))
-
-
-def _with_user_part(spec: GPUUnitSpec, request: CreateUnit) -> GPUUnitSpec:
-    return evolve(
-        spec,
-        image=request.image,
-        template=request.template,
-        access=request.access,
-        image_pull_secrets=request.image_pull_secrets,
-        security_profile=request.security_profile,
-    )
+    return GPUUnit(metadata, spec)
 
 
 def result_of(unit: GPUUnit) -> OperationResult:
@@ -196,7 +162,7 @@ class CreateUnitHandler:
             claimed = await self.claims.find(lease.client, lease.operation, request.stock_namespace)
             if claimed is not None:
                 return claimed
-        wanted = WantedStock(request.stock_namespace, request.spec_name, request.stock_name)
+        wanted = WantedStock(request.stock_namespace, request.spec.spec_name, request.stock_name)
         active = ObjectKey(request.namespace, request.name)
         found = await self.claims.claim(lease.client, lease.operation, wanted, active)
         if found is None:

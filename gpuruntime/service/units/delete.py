@@ -14,14 +14,14 @@ import logging
 from contextlib import suppress
 from typing import ClassVar, Final
 
-from attrs import evolve, frozen
+from attrs import frozen
 
-from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec, UnitAccess
+from gpuruntime.api.envelope import Reservation
+from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.api.names import SOURCE_STOCK_ANNOTATIONS
 from gpuruntime.api.namespaces import INSTANCE_NAMESPACE
 from gpuruntime.api.operation import DELETE_GPU_UNIT, OperationResult
-from gpuruntime.api.security_profile import BASELINE
-from gpuruntime.api.unit_template import UnitTemplate
+from gpuruntime.api.projection import project
 from gpuruntime.desired.provenance import claim_of, provenance_of
 from gpuruntime.kube import AlreadyExistsError, Client, ConflictError, NotFoundError, UnavailableError
 from gpuruntime.meta import EMPTY, FrozenDict, ObjectKey, ObjectMeta, Struct
@@ -32,7 +32,7 @@ from gpuruntime.service.reads.reader import read_or_none
 from gpuruntime.service.stock.names import CapacityNames
 from gpuruntime.service.stock.release import release
 
-__all__ = ["DeleteUnit", "DeleteUnitHandler", "ReturnedStock", "stock_to_return"]
+__all__ = ["DeleteUnit", "DeleteUnitHandler", "ReturnedStock", "returned_unit", "stock_to_return"]
 
 _LOG = logging.getLogger(__name__)
 _ATTEMPTS: Final = 5
@@ -45,7 +45,7 @@ class ReturnedStock(Struct):
     name: str
     namespace: str
     uid: str
-    spec: GPUUnitSpec
+    reservation: Reservation
     annotations: FrozenDict[str, str] = EMPTY
 
 
@@ -68,18 +68,16 @@ def stock_to_return(unit: GPUUnit) -> ReturnedStock | None:
     source = provenance_of(unit.metadata)
     if source is None or source.pool:
         return None
-    # Removes the user's part of the spec; the envelope and the placement stay.
-    spec = evolve(
-        unit.spec,
-        image=None,
-        template=UnitTemplate(),
-        access=UnitAccess(),
-        image_pull_secrets=(),
-        security_profile=BASELINE,
-    )
     carried = unit.metadata.annotations
     marks = FrozenDict({mark: carried[name] for mark, name in SOURCE_STOCK_ANNOTATIONS.items() if name in carried})
-    return ReturnedStock(source.stock.name, source.stock.namespace, source.uid, spec, marks)
+    reservation = project(unit.spec, Reservation)
+    return ReturnedStock(source.stock.name, source.stock.namespace, source.uid, reservation, marks)
+
+
+def returned_unit(stock: ReturnedStock) -> GPUUnit:
+    """The stock unit to create: with the reservation of the active unit, and nothing of what its user ran."""
+    metadata = ObjectMeta(name=stock.name, namespace=stock.namespace, annotations=stock.annotations)
+    return GPUUnit(metadata, project(stock.reservation, GPUUnitSpec))
 
 
 @frozen
@@ -129,8 +127,7 @@ class DeleteUnitHandler:
 
     async def _return_stock(self, client: Client, request: DeleteUnit, stock: ReturnedStock, *, is_ours: bool) -> None:
         """Create the stock unit again. Unless this attempt deleted the unit, it may exist already, or be consumed."""
-        metadata = ObjectMeta(name=stock.name, namespace=stock.namespace, annotations=stock.annotations)
-        unit = GPUUnit(metadata, stock.spec)
+        unit = returned_unit(stock)
         for _ in range(_ATTEMPTS):
             # In this order: a stock unit that is consumed between the two reads is found by the second one.
             existing = await read_or_none(client, GPUUnit, unit.key)

@@ -58,7 +58,7 @@ class ActiveUnits:
         Raises:
             see `create`
         """
-        wanted = WantedStock(request.stock_namespace, request.spec_name, request.stock_name)
+        wanted = WantedStock(request.stock_namespace, request.spec.spec_name, request.stock_name)
         # A caller that polls for capacity should cost no write each time. The second check is for stock that has just
         # become ready: the cache may show it after the live read.
         if self._lacks_stock(request, wanted):

@@ -71,8 +71,8 @@ def finished_job_view(performed: Performed, *, deleted: bool) -> JobView:
 def _requested_object(operation: Operation) -> tuple[str, str]:
     """Name and namespace of the object of a request that has not ended."""
     request: Mapping[str, Any] = operation.spec.request or EMPTY
-    if operation.spec.type == SEED_STOCK_UNITS and "envelope" in request:
-        batch = batch_name(request["envelope"].get("specName", ""), operation.spec.operation_id)
+    if operation.spec.type == SEED_STOCK_UNITS and "reservation" in request:
+        batch = batch_name(request["reservation"].get("specName", ""), operation.spec.operation_id)
         return batch, request.get("namespace", STOCK_NAMESPACE)
     return request.get("name", ""), request.get("namespace", "")
 

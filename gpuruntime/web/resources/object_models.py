@@ -8,7 +8,7 @@ from attrs import frozen
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.names import OPERATION_ID
 from gpuruntime.api.reasons import PROGRESSING, READY_CONDITION
-from gpuruntime.api.rest.objects import ListQuery
+from gpuruntime.api.rest.objects import ListQuery, ObjectView
 from gpuruntime.api.stockpool import StockPool
 from gpuruntime.meta import (
     ObjectKey,
@@ -25,9 +25,10 @@ from gpuruntime.web.server.errors import Fault, invalid
 from gpuruntime.web.server.headers import page_headers
 from gpuruntime.web.server.route import Call, Page, Reply
 
-__all__ = ["ListFilter", "after_cursor", "list_reply", "object_fields", "phase_of"]
+__all__ = ["ListFilter", "after_cursor", "deleted_view", "list_reply", "object_fields", "phase_of"]
 
 K = TypeVar("K", bound=TypedObject)
+V = TypeVar("V", bound=ObjectView)
 
 
 @frozen
@@ -97,20 +98,12 @@ def phase_of(found: GPUUnit | StockPool) -> str:
 
 
 def object_fields(found: GPUUnit | StockPool) -> dict[str, Any]:
-    """The fields of `ObjectView`."""
-    meta, spec, status = found.metadata, found.spec, found.status
+    """The fields of `ObjectView`: metadata and status. Those of the spec are added by `project`."""
+    meta, status = found.metadata, found.status
     ready = find_condition(status.conditions, READY_CONDITION)
     return {
         "name": meta.name,
         "namespace": meta.namespace,
-        "spec_name": spec.spec_name,
-        "image": spec.image,
-        "cpu": spec.cpu,
-        "memory": spec.memory,
-        "gpu": spec.gpu,
-        "gpu_type": spec.gpu_type,
-        "template": spec.template,
-        "image_pull_secrets": spec.image_pull_secrets,
         "labels": meta.labels,
         "phase": phase_of(found),
         "reason": None if ready is None else ready.reason,
@@ -123,3 +116,9 @@ def object_fields(found: GPUUnit | StockPool) -> dict[str, Any]:
         "resource_version": meta.resource_version,
         "created_at": meta.creation_timestamp,
     }
+
+
+def deleted_view(view: type[V], name: str, namespace: str, uid: str | None, operation_id: str | None, **more: Any) -> V:
+    """The view of an object that a request created or updated, and that has been deleted since: its spec is unknown."""
+    known: dict[str, Any] = {"name": name, "namespace": namespace, "uid": uid, "operation_id": operation_id}
+    return view(**known, **more, deleted=True)

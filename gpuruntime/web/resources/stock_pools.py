@@ -5,6 +5,7 @@ from typing import Final
 from attrs import frozen
 
 from gpuruntime.api.namespaces import Namespaces
+from gpuruntime.api.projection import project
 from gpuruntime.api.rest.jobs import JobView
 from gpuruntime.api.rest.objects import ListQuery, StockNamespaceQuery
 from gpuruntime.api.rest.stock_pools import CreatePoolBody, PoolView, UpdatePoolBody
@@ -23,7 +24,7 @@ from gpuruntime.service.pools import POOL_DELETION, POOL_UPDATE, CreatePool, poo
 from gpuruntime.service.wiring import Service
 from gpuruntime.web.resources.jobs import finished_job_view
 from gpuruntime.web.resources.masking import reject_masks, view_for
-from gpuruntime.web.resources.object_models import ListFilter, list_reply, object_fields
+from gpuruntime.web.resources.object_models import ListFilter, deleted_view, list_reply, object_fields
 from gpuruntime.web.server.headers import (
     deletion_headers,
     location_header,
@@ -41,13 +42,11 @@ _MISSING: Final = (404, "stockpool_not_found")
 
 
 def _pool_view(pool: StockPool) -> PoolView:
-    spec, status = pool.spec, pool.status
-    return PoolView(
+    status = pool.status
+    return project(
+        pool.spec,
+        PoolView,
         **object_fields(pool),
-        replicas=spec.replicas,
-        tolerations=spec.tolerations,
-        node_selector=spec.node_selector,
-        runtime_class_name=spec.runtime_class_name,
         available=status.available or 0,
         allocated=status.allocated or 0,
         failures=status.failures,
@@ -143,8 +142,7 @@ class StockPoolRoutes:
         if changed.object is None:
             # The pool was updated, and has been deleted since.
             name, namespace, uid = key.name, key.namespace, changed.performed.result.uid
-            view = PoolView(name=name, namespace=namespace, uid=uid, operation_id=call.operation_id, deleted=True)
-            return Reply(200, view)
+            return Reply(200, deleted_view(PoolView, name, namespace, uid, call.operation_id))
         return Reply(200, _pool_view(changed.object), write_headers(changed.object))
 
     async def delete(self, call: Call) -> Reply:
@@ -164,22 +162,8 @@ class StockPoolRoutes:
 
 def _create_request(body: CreatePoolBody, operation_id: str, namespaces: Namespaces) -> CreatePool:
     """The request to the service; `namespaces` are the defaults."""
-    spec = StockPoolSpec(
-        body.spec_name,
-        body.replicas,
-        image=body.image,
-        cpu=body.cpu,
-        memory=body.memory,
-        gpu=body.gpu,
-        gpu_type=body.gpu_type,
-        template=body.template,
-        image_pull_secrets=body.image_pull_secrets,
-        tolerations=body.tolerations,
-        node_selector=body.node_selector,
-        runtime_class_name=body.runtime_class_name,
-    )
     name = body.name or pool_name(body.spec_name, operation_id)
-    return CreatePool(name, spec, body.namespace or namespaces.default_stock)
+    return CreatePool(name, project(body, StockPoolSpec), body.namespace or namespaces.default_stock)
 
 
 def _update_request(body: UpdatePoolBody, name: str, namespace: str, resource_version: str) -> UpdateObject:

@@ -5,8 +5,10 @@ from urllib.parse import quote
 
 from attrs import frozen
 
+from gpuruntime.api.envelope import Reservation
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.namespaces import Namespaces
+from gpuruntime.api.projection import project
 from gpuruntime.api.rest.gpu_units import UnitView
 from gpuruntime.api.rest.jobs import JobView
 from gpuruntime.api.rest.objects import ListQuery, StockNamespaceQuery
@@ -15,7 +17,7 @@ from gpuruntime.meta import FrozenDict, ObjectKey, is_dns_subdomain
 from gpuruntime.service.errors import ObjectNotFoundError
 from gpuruntime.service.objects.delete import DeleteObject
 from gpuruntime.service.stock.delete import STOCK_DELETION
-from gpuruntime.service.stock.seed import Envelope, SeedStock
+from gpuruntime.service.stock.seed import SeedStock
 from gpuruntime.service.wiring import Service
 from gpuruntime.web.resources.jobs import job_view
 from gpuruntime.web.resources.masking import view_for
@@ -128,5 +130,4 @@ class StockUnitRoutes:
 
 def seed_request(body: SeedStockBody, namespaces: Namespaces) -> SeedStock:
     """The request to the service; `namespaces` are the defaults."""
-    envelope = Envelope(body.spec_name, cpu=body.cpu, memory=body.memory, gpu=body.gpu, gpu_type=body.gpu_type)
-    return SeedStock(envelope, body.replicas, body.namespace or namespaces.default_stock)
+    return SeedStock(project(body, Reservation), body.replicas, body.namespace or namespaces.default_stock)

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from typing import Final
 
-from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.api.names import POOL_LABEL
 from gpuruntime.api.namespaces import Namespaces
+from gpuruntime.api.projection import project
 from gpuruntime.api.rest.gpu_units import CreateUnitBody, UnitView, UpdateUnitBody
 from gpuruntime.api.rest.objects import ListQuery
 from gpuruntime.desired.provenance import claim_of, provenance_of
@@ -15,9 +16,8 @@ from gpuruntime.meta import (
     freeze,
 )
 from gpuruntime.service.objects.update import UpdateObject
-from gpuruntime.service.stock.seed import Envelope
 from gpuruntime.service.units.create import CreateUnit
-from gpuruntime.web.resources.object_models import ListFilter, object_fields
+from gpuruntime.web.resources.object_models import ListFilter, deleted_view, object_fields
 
 __all__ = ["create_request", "deleted_unit_view", "unit_filter", "unit_view", "update_request"]
 
@@ -41,10 +41,11 @@ def unit_view(unit: GPUUnit, namespaces: Namespaces) -> UnitView:
     is_stock = namespaces.is_stock(meta.namespace)
     source, claim = provenance_of(meta), claim_of(meta) if is_stock else None
     pool = meta.labels.get(POOL_LABEL) if source is None else source.pool
-    return UnitView(
+    return project(
+        unit.spec,
+        UnitView,
         **object_fields(unit),
         lifecycle=_STOCK if is_stock else _ACTIVE,
-        access=unit.spec.access,
         security_profile=profile_of(unit.spec, is_stock=is_stock),
         ready_replicas=status.ready_replicas or 0,
         stages=status.stages,
@@ -60,25 +61,18 @@ def unit_view(unit: GPUUnit, namespaces: Namespaces) -> UnitView:
 
 def deleted_unit_view(name: str, namespace: str, uid: str | None, operation_id: str | None) -> UnitView:
     """The view of an active unit that a request created or updated, and that has been deleted since."""
-    return UnitView(name=name, namespace=namespace, lifecycle=_ACTIVE, uid=uid, operation_id=operation_id, deleted=True)
+    return deleted_view(UnitView, name, namespace, uid, operation_id, lifecycle=_ACTIVE)
 
 
 def create_request(body: CreateUnitBody, namespaces: Namespaces) -> CreateUnit:
     """The request to the service; `namespaces` are the defaults."""
-    envelope = Envelope(body.spec_name, cpu=body.cpu, memory=body.memory, gpu=body.gpu or 0, gpu_type=body.gpu_type)
     return CreateUnit(
         body.name,
-        body.spec_name,
-        body.image,
+        project(body, GPUUnitSpec),
         namespace=body.namespace or namespaces.default_instance,
         stock_namespace=body.stock_namespace or namespaces.default_stock,
-        template=body.template,
-        access=body.access,
-        image_pull_secrets=body.image_pull_secrets,
-        security_profile=body.security_profile,
         labels=body.labels,
         cold_start=body.cold_start,
-        envelope=envelope if body.cold_start else None,
     )
 
 

@@ -49,7 +49,9 @@ async def test_a_pool_whose_units_a_policy_refuses_says_so_and_fills_when_the_po
 
 async def test_a_pool_outside_a_stock_namespace_makes_nothing_and_says_where_it_belongs(world: ServiceWorld) -> None:
     async with world.product():
-        await world.admin.create(StockPool(ObjectMeta(name="astray", namespace=world.active), StockPoolSpec("g1.1", 3)))
+        await world.admin.create(
+            StockPool(ObjectMeta(name="astray", namespace=world.active), StockPoolSpec("g1.1", replicas=3))
+        )
 
         astray = await world.pool_because(reasons.INVALID_SPEC, "expected a stock namespace", "astray", world.active)
 

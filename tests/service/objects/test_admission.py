@@ -50,7 +50,7 @@ def test_an_rbac_denial_is_retried_later() -> None:
 
 
 def test_the_problems_of_a_pool_are_those_that_its_reconciler_reports() -> None:
-    spec = StockPoolSpec("g1.1", 1, tolerations=(UnitToleration(),), runtime_class_name="No_Such Name")
+    spec = StockPoolSpec("g1.1", replicas=1, tolerations=(UnitToleration(),), runtime_class_name="No_Such Name")
 
     found = pool_problems(spec)
 
@@ -59,6 +59,6 @@ def test_the_problems_of_a_pool_are_those_that_its_reconciler_reports() -> None:
 
 
 def test_violations_of_the_schema_come_first() -> None:
-    found = pool_problems(StockPoolSpec("g1.1", -1, runtime_class_name="No_Such Name"))
+    found = pool_problems(StockPoolSpec("g1.1", replicas=-1, runtime_class_name="No_Such Name"))
 
     assert [problem.partition(":")[0] for problem in found] == ["replicas"]

@@ -57,7 +57,7 @@ async def test_a_unit_that_is_deleted_before_its_creation_ended_is_not_created_a
 
 
 async def test_a_pool_that_is_deleted_before_its_creation_ended_is_not_created_again(world: ServiceWorld) -> None:
-    request = CreatePool("warm", StockPoolSpec("g1.1", 0), world.stock)
+    request = CreatePool("warm", StockPoolSpec("g1.1", replicas=0), world.stock)
     async with world.product() as product:
         operation = await world.abandon("order", CREATE_STOCKPOOL, request)
         marks = FrozenDict({OPERATION_ID: "order", REQUEST_HASH: operation.spec.request_hash})
@@ -93,7 +93,7 @@ async def test_a_live_owner_finds_its_operation_ended_and_leaves_it_so(world: Se
 async def test_a_takeover_just_before_the_deletion_creates_nothing(
     world: ServiceWorld, leasing: Leasing, kind: str
 ) -> None:
-    pool = CreatePool("warm", StockPoolSpec("g1.1", 0), world.stock)
+    pool = CreatePool("warm", StockPoolSpec("g1.1", replicas=0), world.stock)
     request = pool if kind == CREATE_STOCKPOOL else world.creates("demo", cold_start=True)
     fresh = await world.abandon("order", kind, request)
     operation = await write_status(world.admin, fresh, taken_over(fresh.status, ME, datetime.now(UTC)))

@@ -10,12 +10,12 @@ from gpuruntime.kube.patches import MergePatch
 from gpuruntime.meta import freeze
 from gpuruntime.service.objects.delete import DeleteObject
 from gpuruntime.service.objects.update import CHANGED_BY, UpdateObject
-from tests.service.service_scenes import SMALL, ServiceWorld
+from tests.service.service_scenes import ServiceWorld
 
 
 async def test_an_update_that_was_only_recorded_is_made_by_the_takeover(world: ServiceWorld) -> None:
     async with world.product() as product:
-        made = await product.service.units.create("make", world.creates("demo", cold_start=True, envelope=SMALL))
+        made = await product.service.units.create("make", world.creates_cold("demo"))
     assert made.object is not None
     change = UpdateObject("demo", world.active, freeze({"spec": {"image": "nginx:2"}}), uid=made.object.metadata.uid)
     await world.abandon("change", UPDATE_GPU_UNIT, change)
@@ -29,7 +29,7 @@ async def test_an_update_that_was_only_recorded_is_made_by_the_takeover(world: S
 
 async def test_an_update_that_was_made_is_not_repeated_over_later_changes(world: ServiceWorld) -> None:
     async with world.product() as product:
-        made = await product.service.units.create("make", world.creates("demo", cold_start=True, envelope=SMALL))
+        made = await product.service.units.create("make", world.creates_cold("demo"))
     assert made.object is not None
     change = UpdateObject("demo", world.active, freeze({"spec": {"image": "nginx:2"}}), uid=made.object.metadata.uid)
     operation = await world.abandon("change", UPDATE_GPU_UNIT, change)

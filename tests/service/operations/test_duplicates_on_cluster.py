@@ -63,7 +63,7 @@ async def reduce(service: Service, world: ServiceWorld, within: float) -> Operat
 
 
 async def create_pool(service: Service, world: ServiceWorld, within: float) -> OperationResult | None:
-    request = CreatePool("cool", StockPoolSpec("g3.1", 0, cpu="10m", memory="16Mi"), world.stock)
+    request = CreatePool("cool", StockPoolSpec("g3.1", replicas=0, cpu="10m", memory="16Mi"), world.stock)
     return (await service.pools.create("pool-1", request, within=within)).performed.result
 
 

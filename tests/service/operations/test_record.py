@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from attrs import evolve
 
+from gpuruntime.api.gpuunit import GPUUnitSpec
 from gpuruntime.api.operation import (
     CREATE_GPU_UNIT,
     FAILED,
@@ -32,7 +33,7 @@ from gpuruntime.service.operations.record import (
 from gpuruntime.service.units.create import CreateUnit
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-REQUEST = CreateUnit("demo", "g1.1", "nginx")
+REQUEST = CreateUnit("demo", GPUUnitSpec("g1.1", image="nginx"))
 
 
 def an_operation(status: OperationStatus | None = None) -> Operation:
@@ -109,5 +110,5 @@ def test_the_hash_of_a_request_depends_on_all_of_it_and_on_its_type() -> None:
     known = request_hash(CREATE_GPU_UNIT, REQUEST)
 
     assert request_hash(CREATE_GPU_UNIT, evolve(REQUEST)) == known
-    assert request_hash(CREATE_GPU_UNIT, evolve(REQUEST, image="other")) != known
+    assert request_hash(CREATE_GPU_UNIT, evolve(REQUEST, name="other")) != known
     assert request_hash(SEED_STOCK_UNITS, REQUEST) != known

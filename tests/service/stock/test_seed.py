@@ -3,13 +3,14 @@
 import pytest
 from attrs import evolve
 
+from gpuruntime.api.envelope import Reservation
 from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.meta import decode, encode
 from gpuruntime.service.errors import InvalidRequestError
-from gpuruntime.service.stock.seed import Envelope, SeedStock, check_seed
+from gpuruntime.service.stock.seed import SeedStock, check_seed
 
 ROLES = Namespaces()
-SEED = SeedStock(Envelope("g1.1", memory="16Gi", gpu=1), 2)
+SEED = SeedStock(Reservation("g1.1", memory="16Gi", gpu=1), 2)
 
 
 def test_a_request_is_decoded_from_its_operation_unchanged() -> None:
@@ -28,4 +29,4 @@ def test_an_invalid_batch_is_refused(wrong: SeedStock) -> None:
 
 def test_an_invalid_envelope_is_refused() -> None:
     with pytest.raises(InvalidRequestError, match="memory"):
-        check_seed(evolve(SEED, envelope=Envelope("g1.1", memory="1e30")), ROLES)
+        check_seed(evolve(SEED, reservation=Reservation("g1.1", memory="1e30")), ROLES)

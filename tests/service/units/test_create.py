@@ -3,14 +3,14 @@
 import pytest
 from attrs import evolve
 
+from gpuruntime.api.gpuunit import GPUUnitSpec
 from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.meta import decode, encode
 from gpuruntime.service.errors import InvalidRequestError
-from gpuruntime.service.stock.seed import Envelope
 from gpuruntime.service.units.create import CreateUnit, check_create
 
 NAMESPACES = Namespaces()
-CREATE = CreateUnit("demo", "g1.1", "nginx")
+CREATE = CreateUnit("demo", GPUUnitSpec("g1.1", image="nginx"))
 
 
 def test_a_request_is_decoded_from_its_operation_unchanged() -> None:
@@ -18,7 +18,7 @@ def test_a_request_is_decoded_from_its_operation_unchanged() -> None:
 
 
 def test_all_problems_of_a_request_are_reported_at_once() -> None:
-    wrong = evolve(CREATE, name="Not/a name", namespace="runtime-stock", stock_namespace="default", cold_start=True)
+    wrong = evolve(CREATE, name="Not/a name", namespace="runtime-stock", stock_namespace="default")
 
     with pytest.raises(InvalidRequestError) as caught:
         check_create(wrong, NAMESPACES)
@@ -27,29 +27,31 @@ def test_all_problems_of_a_request_are_reported_at_once() -> None:
         "name",
         "namespace",
         "stockNamespace",
-        "envelope",
     ]
 
 
 def test_valid_requests_pass() -> None:
-    cold = evolve(CREATE, cold_start=True, envelope=Envelope("g1.1"))
+    cold = evolve(CREATE, cold_start=True, spec=evolve(CREATE.spec, memory="16Gi"))
 
     check_create(CREATE, NAMESPACES)
     check_create(cold, NAMESPACES)
 
 
 def test_an_invalid_envelope_is_refused() -> None:
-    absurd = Envelope("g1.1", memory="1e30")
+    absurd = evolve(CREATE.spec, memory="1e30")
 
     with pytest.raises(InvalidRequestError, match="memory"):
-        check_create(evolve(CREATE, cold_start=True, envelope=absurd), NAMESPACES)
+        check_create(evolve(CREATE, cold_start=True, spec=absurd), NAMESPACES)
 
 
-def test_an_envelope_without_a_cold_start_is_refused_because_the_stock_unit_has_it() -> None:
-    wrong = evolve(CREATE, envelope=Envelope("g1.1"))
+def test_a_reservation_without_a_cold_start_is_refused_because_the_stock_unit_has_it() -> None:
+    spec = evolve(CREATE.spec, cpu="4", gpu=1, runtime_class_name="nvidia")
 
-    with pytest.raises(InvalidRequestError, match="envelope: expected none without coldStart"):
-        check_create(wrong, NAMESPACES)
+    with pytest.raises(InvalidRequestError) as caught:
+        check_create(evolve(CREATE, spec=spec), NAMESPACES)
+
+    named = [problem.partition(":")[0] for problem in caught.value.problems]
+    assert named == ["cpu", "gpu", "runtimeClassName"]
 
 
 def test_a_unit_is_refused_in_a_namespace_that_no_controller_watches() -> None:

@@ -26,10 +26,9 @@ from gpuruntime.service.errors import (
     RefusedError,
 )
 from gpuruntime.service.objects.update import WriteResult
-from gpuruntime.service.stock.seed import Envelope
 from gpuruntime.service.units.delete import DeleteUnit, stock_to_return
 from tests.product_scenes import Observer, create_unit
-from tests.service.service_scenes import ServiceWorld, seeded
+from tests.service.service_scenes import NGINX, ServiceWorld, seeded
 
 
 async def test_a_create_claims_the_oldest_stock_unit_and_the_delete_returns_it(
@@ -76,8 +75,9 @@ async def test_a_refused_create_leaves_no_claim_and_its_operation_id_free(
 
         with pytest.raises(NameTakenError, match="exists already and was created by another request"):
             await units.create("order-2", world.creates("taken"))
+        wrong = evolve(NGINX, access=UnitAccess(primary_port="missing"))
         with pytest.raises(InvalidRequestError, match="primaryPort"):
-            await units.create("order-3", world.creates("demo", access=UnitAccess(primary_port="missing")))
+            await units.create("order-3", world.creates("demo", wrong))
         with pytest.raises(InvalidRequestError, match="namespace"):
             await units.create("order-3", world.creates("demo", namespace="default"))
         with pytest.raises(ObjectNotFoundError, match="found none"):
@@ -128,14 +128,14 @@ async def test_a_stock_unit_that_cannot_be_claimed_does_not_block_the_others(
 
 
 async def test_a_cold_start_takes_no_stock_and_returns_none(world: ServiceWorld, observer: Observer) -> None:
-    envelope = Envelope("g1.1", cpu="20m", memory="32Mi")
+    cold = world.creates("demo", evolve(NGINX, cpu="20m", memory="32Mi"), cold_start=True)
     async with world.product() as product:
         names = await seeded(world, product, observer, 1)
 
-        made = await product.service.units.create("cold", world.creates("demo", cold_start=True, envelope=envelope))
+        made = await product.service.units.create("cold", cold)
         await observer.ready(ObjectKey(world.active, "demo"))
         deleted = await product.service.units.delete("bye", DeleteUnit("demo", world.active))
-        replayed = await product.service.units.create("cold", world.creates("demo", cold_start=True, envelope=envelope))
+        replayed = await product.service.units.create("cold", cold)
         again = await product.service.units.delete("bye", DeleteUnit("demo", world.active))
 
     assert made.object is not None

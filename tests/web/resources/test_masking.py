@@ -5,7 +5,7 @@ from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.api.readiness import HttpGetCheck, HttpHeader, ReadinessProbe
 from gpuruntime.api.rest.gpu_units import UpdateUnitBody
 from gpuruntime.api.unit_template import EnvSource, KeyReference, UnitEnv, UnitTemplate
-from gpuruntime.meta import Condition, FrozenDict, ObjectMeta, encode
+from gpuruntime.meta import Condition, FrozenDict, ObjectMeta, decode, encode
 from gpuruntime.service.compat.cluster import vm_of
 from gpuruntime.service.errors import InvalidRequestError
 from gpuruntime.web.resources.masking import masked, reject_masks
@@ -58,7 +58,8 @@ def test_a_value_that_a_message_quotes_is_masked() -> None:
 
 
 def test_a_body_with_the_mask_as_a_value_is_rejected_by_field() -> None:
-    body = UpdateUnitBody(template=UnitTemplate(args=("a", "***"), envs=(UnitEnv("***", "b"), UnitEnv("C", "***"))))
+    template = UnitTemplate(args=("a", "***"), envs=(UnitEnv("***", "b"), UnitEnv("C", "***")))
+    body = decode(UpdateUnitBody, {"template": encode(template)})
 
     with pytest.raises(InvalidRequestError) as caught:
         reject_masks(body)

@@ -12,7 +12,7 @@ from gpuruntime.testing.faults import DieAtOnce, FaultProxy, HoldEvents, StallRe
 from gpuruntime.web.resources.health import ClusterProbe
 from tests.control.scenes import managing, proxied
 from tests.product_scenes import eventually
-from tests.service.service_scenes import SMALL, Product, ServiceWorld, build_product
+from tests.service.service_scenes import Product, ServiceWorld, build_product
 from tests.web.resource_scenes import Answered, Api, serving
 
 PATIENCE = 1.0
@@ -86,7 +86,7 @@ async def test_while_the_api_server_hangs_requests_fail_fast_and_a_retried_write
 
 
 async def test_a_write_is_carried_out_after_its_caller_disconnects(world: ServiceWorld, tmp_path: Path) -> None:
-    order = world.creates("late", cold_start=True, envelope=SMALL)
+    order = world.creates_cold("late")
     async with behind_a_proxy(world, tmp_path) as (proxy, product, _):
         stalled = proxy.inject(StallRequests(), method="POST", resource="operations")
         calling = asyncio.create_task(product.service.units.create("order", order))
