@@ -1,16 +1,14 @@
-"""What requests and responses about units and pools have in common: names, views and list queries."""
+"""What requests and responses have in common: names, and the fields of views."""
 
-from typing import Annotated, Final
+from typing import Annotated
 
 from attrs import field, frozen
 
 from gpuruntime.api.placement import PullSecret
 from gpuruntime.api.unit_template import UnitTemplate
-from gpuruntime.meta import EMPTY, FrozenDict, Length, Pattern, Range, Struct, wire
+from gpuruntime.meta import EMPTY, FrozenDict, Length, Pattern, Struct, wire
 
-__all__ = ["ListQuery", "Name", "Namespace", "ObjectView", "PageQuery", "StockNamespaceQuery", "Word"]
-
-_DEFAULT_LIMIT: Final = 100
+__all__ = ["Name", "Namespace", "ObjectView", "StatusView"]
 
 
 Name = Annotated[
@@ -23,33 +21,14 @@ Name = Annotated[
 Namespace = Annotated[str, Length(minimum=1, maximum=63), Pattern("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
 
 
-Word = Annotated[str | None, Length(minimum=1, maximum=63)]
-
-
 @frozen(kw_only=True)
-class ObjectView(Struct):
-    """Spec and status of an object. Fields without a value are omitted."""
+class StatusView(Struct):
+    """Identity and status of an object: what the views of all kinds have. Fields without a value are omitted."""
 
     name: str
     """Its name."""
     namespace: str
     """Its namespace."""
-    spec_name: str | None = None
-    """Name of the flavour."""
-    image: str | None = None
-    """Container image."""
-    cpu: int | str | None = None
-    """CPUs of each unit."""
-    memory: int | str | None = None
-    """Memory of each unit."""
-    gpu: int | None = None
-    """GPUs of each unit."""
-    gpu_type: str | None = None
-    """Model of the GPUs."""
-    template: UnitTemplate | None = None
-    """Command, environment, ports and readiness probe of the container."""
-    image_pull_secrets: tuple[PullSecret, ...] = ()
-    """Secrets with the credentials for the image's registry."""
     labels: FrozenDict[str, str] = EMPTY
     """Its labels."""
     phase: str | None = None
@@ -76,33 +55,23 @@ class ObjectView(Struct):
     """True if the object has been deleted since: in the response to a request that is sent again."""
 
 
-@frozen
-class PageQuery(Struct):
-    """Which page of a list."""
+@frozen(kw_only=True)
+class ObjectView(StatusView):
+    """Spec and status of a unit or a pool. Fields without a value are omitted."""
 
-    limit: Annotated[int, Range(minimum=1, maximum=500)] = _DEFAULT_LIMIT
-    """Maximum number of items on a page."""
-    cursor: Annotated[str | None, Length(maximum=1024)] = None
-    """The `next` of the previous page."""
-
-
-@frozen
-class ListQuery(PageQuery):
-    """Which units or pools."""
-
-    namespace: Namespace | None = None
-    """Only objects in this namespace."""
-    label_selector: Annotated[str | None, Length(maximum=1024)] = None
-    """Only objects whose labels match, such as `tier=gold,env!=test`."""
-    phase: Word = None
-    """Only objects in this phase: Ready, Progressing, Failed, or Empty (pools only)."""
-    spec_name: Word = None
-    """Only objects of this flavour."""
-
-
-@frozen
-class StockNamespaceQuery(Struct):
-    """Which stock namespace an object is in."""
-
-    namespace: Namespace | None = None
-    """The stock namespace of the object. Defaults to the first stock namespace."""
+    spec_name: str | None = None
+    """Name of the flavour."""
+    image: str | None = None
+    """Container image."""
+    cpu: int | str | None = None
+    """CPUs of each unit."""
+    memory: int | str | None = None
+    """Memory of each unit."""
+    gpu: int | None = None
+    """GPUs of each unit."""
+    gpu_type: str | None = None
+    """Model of the GPUs."""
+    template: UnitTemplate | None = None
+    """Command, environment, ports and readiness probe of the container."""
+    image_pull_secrets: tuple[PullSecret, ...] = ()
+    """Secrets with the credentials for the image's registry."""

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from attrs import evolve, fields
 
-from gpuruntime.api.rest.objects import ObjectView
+from gpuruntime.api.rest.objects import StatusView
 from gpuruntime.meta import EMPTY, MASK, FrozenDict, Struct, is_sensitive
 from gpuruntime.service.errors import InvalidRequestError
 from gpuruntime.service.objects.redaction import redacted, secret_texts
@@ -17,7 +17,7 @@ from gpuruntime.web.server.route import Caller
 __all__ = ["masked", "reject_masks", "view_for"]
 
 S = TypeVar("S", bound=Struct)
-V = TypeVar("V", bound=ObjectView)
+V = TypeVar("V", bound=StatusView)
 
 
 def view_for(caller: Caller, view: V) -> V:

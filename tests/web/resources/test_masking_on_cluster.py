@@ -74,7 +74,7 @@ async def test_scope_read_sees_masks_on_every_route_and_scope_write_sees_values(
         writer = {path: await read_bytes(api, path, "write") for path in paths}
 
     assert made.data["template"]["args"] == TEMPLATE["args"]
-    assert len(paths) == 12
+    assert len(paths) == 16
     assert [path for path in paths if b"hidden-in" in reader[path]] == []
     assert {path for path in paths if b"hidden-in-value" not in writer[path]} == {
         "/operator/jobs",
