@@ -7,13 +7,12 @@ from attrs import frozen
 from gpuruntime.api.namespaces import STOCK_NAMESPACE
 from gpuruntime.api.operation import CREATE_STOCKPOOL, DELETE_STOCKPOOL, UPDATE_STOCKPOOL
 from gpuruntime.api.stockpool import StockPool, StockPoolSpec
-from gpuruntime.desired.units.known_fields import known_fields
-from gpuruntime.meta import EMPTY, FrozenDict, ObjectMeta, Struct
-from gpuruntime.service.objects.admission import pool_problems, raise_if_any
+from gpuruntime.meta import FrozenDict, ObjectMeta, Struct
+from gpuruntime.service.objects.admission import pool_problems
 from gpuruntime.service.objects.create import CreateObjectHandler
 from gpuruntime.service.objects.delete import DeleteObjectHandler
 from gpuruntime.service.objects.served_kind import ServedKind
-from gpuruntime.service.objects.update import UpdateObjectHandler, patched
+from gpuruntime.service.objects.update import UpdateObjectHandler, spec_patch
 from gpuruntime.service.stock.names import batch_name
 
 __all__ = [
@@ -47,9 +46,7 @@ def pool_patch(pool: StockPool, change: FrozenDict[str, Any]) -> FrozenDict[str,
     Raises:
         InvalidRequestError: the pool would become invalid.
     """
-    spec = patched(pool.spec, change.get("spec", EMPTY))
-    raise_if_any(pool_problems(spec))
-    return EMPTY if known_fields(spec) == known_fields(pool.spec) else change
+    return spec_patch(pool.spec, change, pool_problems)
 
 
 def _pool(request: CreatePool) -> StockPool:
