@@ -3,8 +3,9 @@
 import asyncio
 import socket
 import uuid
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final, TypeVar, cast
 
 from attrs import field, frozen
 from attrs.validators import ge
@@ -15,8 +16,9 @@ from gpuruntime.api.operation import Operation
 from gpuruntime.api.stockpool import StockPool
 from gpuruntime.control import Controller, ControllerOptions, Manager, allow, allow_status
 from gpuruntime.kube import Client, Credentials, Transport
-from gpuruntime.meta import ObjectKey
+from gpuruntime.meta import ObjectKey, TypedObject
 from gpuruntime.service.objects.delete import Deletions
+from gpuruntime.service.objects.served_kind import ObjectService, ServedKind
 from gpuruntime.service.objects.update import Updates
 from gpuruntime.service.operations.controller import DEFAULT_KEEP, MOST_KEPT, OperationReconciler
 from gpuruntime.service.operations.liveness import CircuitBreaker, Liveness
@@ -24,22 +26,25 @@ from gpuruntime.service.operations.metrics import OperationCollector
 from gpuruntime.service.operations.record import LeaseTiming
 from gpuruntime.service.operations.submit import Operations
 from gpuruntime.service.operations.worker import OperationWorker
-from gpuruntime.service.pools import POOL_DELETION, POOL_UPDATE, CreatePoolHandler, StockPools
+from gpuruntime.service.pools import POOLS
 from gpuruntime.service.reads.informers import watch_operations, watch_units
 from gpuruntime.service.reads.reader import Reads
-from gpuruntime.service.reads.watch_log import WatchLog
 from gpuruntime.service.stock.claim import ReadyStock, StockClaims
-from gpuruntime.service.stock.delete import STOCK_DELETION
+from gpuruntime.service.stock.delete import STOCK_UNITS
 from gpuruntime.service.stock.metrics import ClaimCollector
 from gpuruntime.service.stock.names import CapacityNames
 from gpuruntime.service.stock.reduce import ReduceStockHandler
 from gpuruntime.service.stock.seed import SeedStockHandler, StockBatches
 from gpuruntime.service.units.create import CreateUnitHandler, unit_evidence
 from gpuruntime.service.units.delete import DeleteUnitHandler
-from gpuruntime.service.units.lifecycle import ActiveUnits
-from gpuruntime.service.units.update import UNIT_UPDATE
+from gpuruntime.service.units.lifecycle import ACTIVE_UNITS, ActiveUnits
 
-__all__ = ["Service", "ServiceOptions", "install_service"]
+__all__ = ["SERVED_KINDS", "Service", "ServiceOptions", "install_service"]
+
+K = TypeVar("K", bound=TypedObject)
+
+SERVED_KINDS: Final[tuple[ServedKind[Any], ...]] = (ACTIVE_UNITS, STOCK_UNITS, POOLS)
+"""The kinds of the API, one row each."""
 
 _TAKEN_OVER_AT_A_TIME: Final = 8
 _ADMISSION: Final = "asked for by the admission plugin OwnerReferencesPermissionEnforcement when a claim is released"
@@ -74,19 +79,38 @@ class Service:
     operations: Operations
     stock: StockBatches
     units: ActiveUnits
-    pools: StockPools
     updates: Updates
     deletions: Deletions
-    unit_reads: Reads[GPUUnit]
-    stock_reads: Reads[GPUUnit]
-    pool_reads: Reads[StockPool]
     job_reads: Reads[Operation]
-    log: WatchLog[GPUUnit]
+    served: Mapping[ServedKind[Any], ObjectService[Any]]
     namespaces: Namespaces
     operation_controller: Controller[ObjectKey]
 
+    def of(self, declared: ServedKind[K]) -> ObjectService[K]:
+        """The use cases of a kind of the wiring."""
+        return cast("ObjectService[K]", self.served[declared])
 
-def install_service(manager: Manager, credentials: Credentials, options: ServiceOptions | None = None) -> Service:
+    @property
+    def pools(self) -> ObjectService[StockPool]:
+        return self.of(POOLS)
+
+    @property
+    def unit_reads(self) -> Reads[GPUUnit]:
+        """Reads of active units."""
+        return self.of(ACTIVE_UNITS).reads
+
+    def close_watches(self) -> None:
+        """End all watches; their callers resume elsewhere."""
+        for objects in self.served.values():
+            objects.log.close()
+
+
+def install_service(
+    manager: Manager,
+    credentials: Credentials,
+    options: ServiceOptions | None = None,
+    kinds: Sequence[ServedKind[Any]] = SERVED_KINDS,
+) -> Service:
     """Let the process of a manager accept requests and execute Operations, leader or not. Call it before `run`.
 
     It has its own connections: the manager's client stops writing when the process is not the leader.
@@ -99,15 +123,14 @@ def install_service(manager: Manager, credentials: Credentials, options: Service
     caller_client = Client(CircuitBreaker(liveness), field_manager=manager.options.name)
     units = watch_units(manager.cache, chosen.namespaces.units)
     records = watch_operations(manager.cache, chosen.namespaces.system)
-    pools = manager.cache.informer(StockPool, namespaces=chosen.namespaces.units)
     names = CapacityNames(chosen.namespaces.units)
     ready = ReadyStock(units, chosen.namespaces)
     claims = StockClaims(units.store, ready, transport.server_time.now)
     worker = OperationWorker(
         [
-            *(SeedStockHandler(names), STOCK_DELETION, ReduceStockHandler()),
-            *(CreateUnitHandler(claims, units.store), UNIT_UPDATE, DeleteUnitHandler(names)),
-            *(CreatePoolHandler(), POOL_UPDATE, POOL_DELETION),
+            *(SeedStockHandler(names), ReduceStockHandler()),
+            *(CreateUnitHandler(claims, units.store), DeleteUnitHandler(names)),
+            *(handler for kind in kinds for handler in kind.handlers),
         ]
     )
     operations = Operations(
@@ -137,8 +160,7 @@ def install_service(manager: Manager, credentials: Credentials, options: Service
         allow(Operation, "get", "create", "delete", "patch", namespaces=[chosen.namespaces.system]),
         allow_status(Operation, namespaces=[chosen.namespaces.system]),
         allow(GPUUnit, "get", "list", "create", "delete", "patch"),
-        allow(StockPool, "get", "delete", "patch"),
-        allow(StockPool, "create", namespaces=tuple(sorted(chosen.namespaces.stock))),
+        *(permission for kind in kinds for permission in kind.permissions(chosen.namespaces)),
         allow(
             StockPool,
             "update",
@@ -147,10 +169,9 @@ def install_service(manager: Manager, credentials: Credentials, options: Service
             rare=_ADMISSION,
         ),
     )
-    active, stock = chosen.namespaces.instance, chosen.namespaces.stock
-    # Of active units only: followers can resume by resourceVersion if one watch covers the log, and the watch of stock
-    # is another one.
-    log = WatchLog(units, namespaces=active)
+    served = {
+        kind: ObjectService.of(kind, manager.cache, caller_client, operations, chosen.namespaces) for kind in kinds
+    }
 
     async def connect() -> None:
         async with transport:
@@ -161,7 +182,8 @@ def install_service(manager: Manager, credentials: Credentials, options: Service
         async with ready.subscribed(), asyncio.TaskGroup() as tasks:
             await records.store_synced()
             tasks.create_task(operations.run(), name="operations")
-            tasks.create_task(log.run(), name="watch log of units")
+            for objects in served.values():
+                tasks.create_task(objects.log.run(), name=f"watch log of {objects.declared.kind.KIND.plural}")
 
     # First to start and last to stop: the Operation controller needs the connections.
     manager.add(connect, "connections of operations", group="http")
@@ -170,14 +192,10 @@ def install_service(manager: Manager, credentials: Credentials, options: Service
         operations=operations,
         stock=StockBatches(operations, chosen.namespaces),
         units=ActiveUnits(operations, claims, caller_client, chosen.namespaces),
-        pools=StockPools(operations, caller_client, chosen.namespaces),
         updates=Updates(operations, caller_client),
         deletions=Deletions(operations, caller_client),
-        unit_reads=Reads(units, caller_client, GPUUnit, active),
-        stock_reads=Reads(units, caller_client, GPUUnit, stock),
-        pool_reads=Reads(pools, caller_client, StockPool),
         job_reads=Reads(records, caller_client, Operation),
-        log=log,
+        served=served,
         namespaces=chosen.namespaces,
         operation_controller=operation_controller,
     )

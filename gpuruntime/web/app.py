@@ -1,6 +1,7 @@
 """The HTTP application: all routes of the product, beside the manager's own probes and metrics."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry
@@ -11,16 +12,23 @@ from gpuruntime.web.auth.access_control import AccessControl
 from gpuruntime.web.compat.stocks import StockRoutes
 from gpuruntime.web.compat.vms import VMRoutes
 from gpuruntime.web.openapi.swagger_ui import mount_documentation
-from gpuruntime.web.resources.gpu_units import GPUUnitRoutes
+from gpuruntime.web.resources.gpu_units import gpu_unit_routes
 from gpuruntime.web.resources.health import HealthRoutes
-from gpuruntime.web.resources.jobs import JobRoutes
-from gpuruntime.web.resources.stock_pools import StockPoolRoutes
-from gpuruntime.web.resources.stock_units import StockUnitRoutes
+from gpuruntime.web.resources.jobs import job_routes
+from gpuruntime.web.resources.stock_pools import stock_pool_routes
+from gpuruntime.web.resources.stock_units import stock_unit_routes
 from gpuruntime.web.server.endpoint import mount
 from gpuruntime.web.server.metrics import RequestMetrics, RequestMetricsCollector, instrument
 from gpuruntime.web.server.route import Route
 
 __all__ = ["cluster_routes", "install", "machine_routes"]
+
+_RESOURCES: Final[tuple[Callable[[Service], tuple[Route, ...]], ...]] = (
+    stock_unit_routes,
+    job_routes,
+    stock_pool_routes,
+    gpu_unit_routes,
+)
 
 
 def machine_routes(health: HealthRoutes, machines: Machines) -> tuple[Route, ...]:
@@ -30,12 +38,7 @@ def machine_routes(health: HealthRoutes, machines: Machines) -> tuple[Route, ...
 
 def cluster_routes(service: Service) -> tuple[Route, ...]:
     """The routes that need a cluster."""
-    return (
-        *StockUnitRoutes(service).routes(),
-        *JobRoutes(service).routes(),
-        *StockPoolRoutes(service).routes(),
-        *GPUUnitRoutes(service).routes(),
-    )
+    return tuple(route for routes in _RESOURCES for route in routes(service))
 
 
 def install(app: web.Application, routes: Sequence[Route], access: AccessControl, registry: CollectorRegistry) -> None:

@@ -17,8 +17,9 @@ from gpuruntime.kube.client import Client
 from gpuruntime.kube.transport.transport import Transport
 from gpuruntime.service.reads.reader import Reads
 from gpuruntime.service.reads.watch_log import WatchLog
+from gpuruntime.web.resources.unit_models import unit_view
 from gpuruntime.web.server.metrics import RequestMetrics, RequestMetricsCollector, instrument
-from gpuruntime.web.sse.stream import UnitStreams
+from gpuruntime.web.sse.stream import ObjectStreams
 from tests.product_scenes import eventually
 from tests.web.resource_scenes import Events
 
@@ -74,7 +75,8 @@ async def replica(
         informer = cache.informer(GPUUnit, namespaces=(*watched, beside) if beside else watched)
         log = WatchLog(informer, kept, watched)
         reads = Reads(informer, Client(transport, field_manager="replica"), GPUUnit, watched)
-        streams = UnitStreams(log, reads, namespaces or Namespaces())
+        known = namespaces or Namespaces()
+        streams = ObjectStreams(log, reads, lambda unit: unit_view(unit, known))
 
         async def serve(request: web.Request) -> web.StreamResponse:
             return await streams.serve(request, None, lambda unit: unit.metadata.namespace in followed)

@@ -1,4 +1,4 @@
-"""Bodies, queries and views of /gpu-units. Bodies have the validation rules of the custom resource."""
+"""Bodies and views of /gpu-units. Bodies have the validation rules of the custom resource."""
 
 from typing import Annotated
 
@@ -7,25 +7,10 @@ from attrs import field, frozen
 from gpuruntime.api.envelope import Reservation, reservation_problems
 from gpuruntime.api.gpuunit import GPUUnitSpec, UnitStages
 from gpuruntime.api.projection import optional_fields, patch_of, view_of
-from gpuruntime.api.rest.objects import ListQuery, Name, Namespace, ObjectView
-from gpuruntime.meta import EMPTY, FrozenDict, Length, Pattern, Properties, Range, Struct, wire
+from gpuruntime.api.rest.objects import Name, Namespace, ObjectView
+from gpuruntime.meta import EMPTY, FrozenDict, Length, Pattern, Properties, Struct, wire
 
-__all__ = [
-    "CreateUnitBody",
-    "UnitNamespaceQuery",
-    "UnitQuery",
-    "UnitView",
-    "UnitWaitQuery",
-    "UnitWatchQuery",
-    "UnitsQuery",
-    "UpdateUnitBody",
-    "WaitQuery",
-]
-
-_Version = Annotated[str | None, Pattern("^[1-9][0-9]{0,39}$")]
-
-
-_Timeout = Annotated[int, Range(minimum=0, maximum=600)]
+__all__ = ["CreateUnitBody", "UnitView", "UpdateUnitBody"]
 
 
 @frozen(field_transformer=optional_fields(Reservation))
@@ -60,60 +45,6 @@ class UpdateUnitBody(Struct):
 
     labels: Annotated[FrozenDict[str, str] | None, Properties(maximum=64)] = None
     """Labels of the unit; null removes all."""
-
-
-@frozen
-class UnitsQuery(ListQuery):
-    """Which active units, and whether to watch them."""
-
-    watch: bool = False
-    """Respond with a stream of server-sent events instead of a page."""
-    resource_version: _Version = None
-    """With watch: start after this version, as header Last-Event-ID does."""
-
-
-@frozen
-class WaitQuery(Struct):
-    """What to wait for."""
-
-    wait: Annotated[str | None, Pattern("^Ready$")] = None
-    """Ready: respond when the unit is ready, or when the timeout is over."""
-    timeout: _Timeout = 60
-    """With wait: the timeout in seconds."""
-
-
-@frozen
-class UnitQuery(WaitQuery):
-    """Which active unit, and what to wait for."""
-
-    namespace: Namespace | None = None
-    """Namespace of the unit. Defaults to the first namespace of active units."""
-
-
-@frozen
-class UnitNamespaceQuery(Struct):
-    """Which namespace an active unit is in."""
-
-    namespace: Namespace | None = None
-    """Namespace of the unit. Defaults to the first namespace of active units."""
-
-
-@frozen
-class UnitWaitQuery(UnitNamespaceQuery):
-    """What to wait for."""
-
-    for_: Annotated[str, Pattern("^(Ready|Deleted)$")] = field(default="Ready", metadata=wire("for"))
-    """Ready: until the unit is ready. Deleted: until the unit is gone."""
-    timeout: _Timeout = 60
-    """Timeout in seconds."""
-
-
-@frozen
-class UnitWatchQuery(UnitNamespaceQuery):
-    """Which active unit to watch, and from which version on."""
-
-    resource_version: _Version = None
-    """Start after this version, as header Last-Event-ID does."""
 
 
 @frozen(field_transformer=view_of(GPUUnitSpec))

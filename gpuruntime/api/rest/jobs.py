@@ -5,7 +5,7 @@ from typing import Annotated
 from attrs import field, frozen
 
 from gpuruntime.api.operation import OperationProgress
-from gpuruntime.api.rest.objects import PageQuery, Word
+from gpuruntime.api.rest.queries import PageQuery, Word
 from gpuruntime.meta import Pattern, Struct, wire
 
 __all__ = ["JobView", "JobsQuery"]

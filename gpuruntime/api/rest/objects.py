@@ -1,14 +1,12 @@
-"""What requests and responses about units and pools have in common: names, views and list queries."""
+"""What requests and responses have in common: names, and the fields of views."""
 
-from typing import Annotated, Final
+from typing import Annotated
 
 from attrs import field, frozen
 
-from gpuruntime.meta import EMPTY, FrozenDict, Length, Pattern, Range, Struct, wire
+from gpuruntime.meta import EMPTY, FrozenDict, Length, Pattern, Struct, wire
 
-__all__ = ["ListQuery", "Name", "Namespace", "ObjectView", "PageQuery", "StockNamespaceQuery", "Word"]
-
-_DEFAULT_LIMIT: Final = 100
+__all__ = ["Name", "Namespace", "ObjectView"]
 
 
 Name = Annotated[
@@ -19,9 +17,6 @@ Name = Annotated[
 
 
 Namespace = Annotated[str, Length(minimum=1, maximum=63), Pattern("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
-
-
-Word = Annotated[str | None, Length(minimum=1, maximum=63)]
 
 
 # Without slots: a class with slots cannot be the second base of a view.
@@ -60,35 +55,3 @@ class ObjectView(Struct):
     """When it was created."""
     deleted: bool | None = None
     """True if the object has been deleted since: in the response to a request that is sent again."""
-
-
-@frozen
-class PageQuery(Struct):
-    """Which page of a list."""
-
-    limit: Annotated[int, Range(minimum=1, maximum=500)] = _DEFAULT_LIMIT
-    """Maximum number of items on a page."""
-    cursor: Annotated[str | None, Length(maximum=1024)] = None
-    """The `next` of the previous page."""
-
-
-@frozen
-class ListQuery(PageQuery):
-    """Which units or pools."""
-
-    namespace: Namespace | None = None
-    """Only objects in this namespace."""
-    label_selector: Annotated[str | None, Length(maximum=1024)] = None
-    """Only objects whose labels match, such as `tier=gold,env!=test`."""
-    phase: Word = None
-    """Only objects in this phase: Ready, Progressing, Failed, or Empty (pools only)."""
-    spec_name: Word = None
-    """Only objects of this flavour."""
-
-
-@frozen
-class StockNamespaceQuery(Struct):
-    """Which stock namespace an object is in."""
-
-    namespace: Namespace | None = None
-    """The stock namespace of the object. Defaults to the first stock namespace."""

@@ -99,7 +99,7 @@ def _cluster_api(manager: Manager, service: Service, namespaces: Namespaces) -> 
     routes = (*machine_routes(health, machines), *cluster_routes(service))
     checks = NamespaceChecks(service.units.client, namespaces.all)
     guarded = namespace_gate(readiness_gate(routes, not_ready_reason(manager.cache)), checks)
-    return Api(guarded, health, service.units.client, service.log.close)
+    return Api(guarded, health, service.units.client, service.close_watches)
 
 
 def memory_api() -> Api:

@@ -1,1 +1,1 @@
-"""What writes of all kinds share: updates, deletions, admission, namespace checks, redaction."""
+"""What the use cases of all kinds share: creations, updates, deletions, waits, admission, namespace checks."""

@@ -14,7 +14,7 @@ from typing import Final, Generic, TypeVar
 from attrs import evolve, field, frozen
 
 from gpuruntime.api.names import CLAIM_ID, OPERATION_ID, REQUEST_HASH
-from gpuruntime.api.operation import CREATE_GPU_UNIT, CREATE_STOCKPOOL, Operation, OperationResult, operation_name
+from gpuruntime.api.operation import Operation, OperationResult, operation_name
 from gpuruntime.control import write_status
 from gpuruntime.kube import Client, ConflictError, NotFoundError, UnavailableError
 from gpuruntime.meta import EMPTY, ObjectKey, Struct, TypedObject
@@ -31,7 +31,7 @@ __all__ = ["DeleteObject", "DeleteObjectHandler", "Deletions", "end_creation"]
 K = TypeVar("K", bound=TypedObject)
 _Class = type[K]
 _ATTEMPTS: Final = 10
-_CREATIONS: Final = frozenset({CREATE_GPU_UNIT, CREATE_STOCKPOOL})
+_CREATION: Final = "create_"
 
 
 @frozen
@@ -191,7 +191,7 @@ def _has_made(operation: Operation, made: TypedObject) -> bool:
     """Whether this Operation created the object; annotations alone may have been copied from another object."""
     annotations = made.metadata.annotations
     return (
-        operation.spec.type in _CREATIONS
+        operation.spec.type.startswith(_CREATION)
         and annotations.get(REQUEST_HASH) == operation.spec.request_hash
         and annotations.get(CLAIM_ID, operation.metadata.uid) == operation.metadata.uid
         and (operation.spec.request or EMPTY).get("name") == made.metadata.name

@@ -5,13 +5,14 @@ its `changed-by` annotation. If it does, the update was made, and later changes 
 made now.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 from attrs import evolve, field, frozen
 
 from gpuruntime.api.names import GROUP
 from gpuruntime.api.operation import OperationResult
+from gpuruntime.desired.units.known_fields import known_fields
 from gpuruntime.kube import Client, ConflictError, MergePatch, NotFoundError, UnavailableError
 from gpuruntime.meta import (
     EMPTY,
@@ -25,7 +26,7 @@ from gpuruntime.meta import (
     wire,
 )
 from gpuruntime.service.errors import InvalidRequestError, ObjectNotFoundError, ServiceError, StaleVersionError
-from gpuruntime.service.objects.admission import REFUSALS, refusal
+from gpuruntime.service.objects.admission import REFUSALS, raise_if_any, refusal
 from gpuruntime.service.operations.lease import OperationLease, Outcome
 from gpuruntime.service.operations.submit import DEFAULT_WAIT_SECONDS, Operations, Performed
 from gpuruntime.service.reads.reader import read_or_none
@@ -39,6 +40,7 @@ __all__ = [
     "ensure_version",
     "merge",
     "patched",
+    "spec_patch",
     "write_result",
 ]
 
@@ -95,6 +97,17 @@ def merge(value: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
         else:
             result[key] = item
     return result
+
+
+def spec_patch(spec: S, change: FrozenDict[str, Any], problems: Callable[[S], Sequence[str]]) -> FrozenDict[str, Any]:
+    """The merge patch for a change of this spec and of nothing else; EMPTY if nothing would differ.
+
+    Raises:
+        InvalidRequestError: the spec would become invalid.
+    """
+    wanted = patched(spec, change.get("spec", EMPTY))
+    raise_if_any(list(problems(wanted)))
+    return EMPTY if known_fields(wanted) == known_fields(spec) else change
 
 
 @frozen

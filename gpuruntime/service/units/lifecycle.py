@@ -3,6 +3,8 @@
 What a creation and a deletion do is in `create` and `delete`.
 """
 
+from typing import Final
+
 from attrs import evolve, frozen
 
 from gpuruntime.api.gpuunit import GPUUnit
@@ -11,14 +13,25 @@ from gpuruntime.api.operation import CREATE_GPU_UNIT, DELETE_GPU_UNIT
 from gpuruntime.kube import Client
 from gpuruntime.meta import ObjectKey, is_dns_subdomain
 from gpuruntime.service.errors import ObjectNotFoundError
+from gpuruntime.service.objects.served_kind import ServedKind
 from gpuruntime.service.objects.update import WriteResult, ensure_version, write_result
 from gpuruntime.service.operations.submit import DEFAULT_WAIT_SECONDS, Operations
+from gpuruntime.service.reads.informers import watch_units
 from gpuruntime.service.reads.reader import read_or_none
 from gpuruntime.service.stock.claim import StockClaims, WantedStock, no_capacity
 from gpuruntime.service.units.create import CreateUnit, check_create
 from gpuruntime.service.units.delete import DeleteUnit, stock_to_return
+from gpuruntime.service.units.update import UNIT_UPDATE
 
-__all__ = ["ActiveUnits"]
+__all__ = ["ACTIVE_UNITS", "ActiveUnits"]
+
+ACTIVE_UNITS: Final = ServedKind(
+    GPUUnit,
+    lambda namespaces: namespaces.instance,
+    watch=lambda cache, namespaces: watch_units(cache, namespaces.units),
+    update=UNIT_UPDATE,
+)
+"""Active units in the API. Their creation claims stock and their deletion returns it, see `ActiveUnits`."""
 
 
 @frozen

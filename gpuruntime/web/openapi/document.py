@@ -1,6 +1,5 @@
 """The OpenAPI 3.1 document, from the routes and the types that they take and return."""
 
-import inspect
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -109,9 +108,8 @@ def _tag(path: str) -> str:
 
 
 def _description(route: Route) -> str:
-    """The docstring of the handler, without its sections for programmers."""
-    text = inspect.getdoc(route.handler) or ""
-    return _SECTION.split(text, maxsplit=1)[0].strip()
+    """What the route does, without sections for programmers."""
+    return _SECTION.split(route.documentation, maxsplit=1)[0].strip()
 
 
 def _parameters(route: Route) -> Iterable[dict[str, Any]]:

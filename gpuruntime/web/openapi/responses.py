@@ -11,7 +11,7 @@ from gpuruntime.meta import Struct
 from gpuruntime.web.openapi.schemas import Components
 from gpuruntime.web.server.errors import CODES, Fault
 from gpuruntime.web.server.headers import IDEMPOTENCY_KEY
-from gpuruntime.web.server.route import NOT_OLDER_THAN, Events, Idempotency, Response, Route
+from gpuruntime.web.server.route import NOT_OLDER_THAN, Idempotency, Response, Route
 
 __all__ = ["ErrorResponses", "describe_responses"]
 
@@ -139,7 +139,7 @@ def _describe_headers(headers: Mapping[str, str]) -> dict[str, Any]:
 
 def _content(response: Response, components: Components) -> dict[str, Any]:
     if response.events:
-        return {_EVENT_STREAM: {"schema": _stream_schema(response.events, components)}}
+        return {_EVENT_STREAM: {"schema": _stream_schema(response, components)}}
     if response.type is None:
         return {}
     item = components.response(response.type)
@@ -170,18 +170,19 @@ def _default_errors(route: Route) -> Iterator[tuple[int, str]]:
         yield 504, "not_finished"
 
 
-def _stream_schema(events: Events, components: Components) -> dict[str, Any]:
-    """The schema of an event stream: one component for each type of data, and `WatchEvent` for all of them.
+def _stream_schema(response: Response, components: Components) -> dict[str, Any]:
+    """The schema of an event stream: one component for each type of data, and one for all of them.
 
     Raises:
-        ValueError: another stream has other events.
+        ValueError: another stream has other events, and the same name for their schema.
     """
+    events = response.events
     by_type: dict[type[Struct], list[str]] = {}
     for name, kind in events.items():
         by_type.setdefault(kind, []).append(name)
     found = {kind: _event_schema(kind, names, components) for kind, names in by_type.items()}
     event = components.add(
-        "WatchEvent",
+        response.event_schema,
         {
             "description": "One event of a stream; `event` is its name.",
             "oneOf": list(found.values()),

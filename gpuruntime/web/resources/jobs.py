@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from heapq import nlargest
 from typing import Any, Final
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from gpuruntime.api.namespaces import STOCK_NAMESPACE
 from gpuruntime.api.operation import (
@@ -23,14 +23,14 @@ from gpuruntime.meta import EMPTY, ObjectKey
 from gpuruntime.service.errors import ObjectNotFoundError
 from gpuruntime.service.operations.record import has_ended
 from gpuruntime.service.operations.submit import Performed
-from gpuruntime.service.reads.reader import ReadPage, Reads, cursor_of
+from gpuruntime.service.reads.reader import ReadPage, Reads
 from gpuruntime.service.stock.names import batch_name
 from gpuruntime.service.wiring import Service
 from gpuruntime.web.resources.object_models import after_cursor
-from gpuruntime.web.server.headers import page_headers, read_headers
-from gpuruntime.web.server.route import Call, Page, Reply, Response, Route, Scope
+from gpuruntime.web.server.headers import page_reply, read_headers
+from gpuruntime.web.server.route import Call, Reply, Response, Route, Scope
 
-__all__ = ["JobRoutes", "finished_job_view", "job_view", "newest_first"]
+__all__ = ["finished_job_view", "job_routes", "job_view", "newest_first"]
 
 _EVERYTHING: Final = 10**9
 _CHUNK: Final = 1000
@@ -77,56 +77,50 @@ def _requested_object(operation: Operation) -> tuple[str, str]:
     return request.get("name", ""), request.get("namespace", "")
 
 
-@frozen
-class JobRoutes:
-    """The routes of /operator/jobs."""
+def job_routes(service: Service) -> tuple[Route, ...]:
+    """The routes of jobs."""
+    operations = service.operations
 
-    service: Service
-
-    def routes(self) -> tuple[Route, ...]:
-        """All routes of jobs."""
-        return (
-            Route(
-                *("GET", "/operator/jobs", self.list_jobs, "List jobs", Scope.READ),
-                name="listJobs",
-                query=JobsQuery,
-                responses=(Response(200, JobView, "A page of jobs, the newest first.", is_list=True),),
-            ),
-            Route(
-                *("GET", "/operator/jobs/{operationID}", self.get, "Get a job", Scope.READ),
-                name="getJob",
-                responses=(Response(200, JobView, "The job."),),
-                errors=((404, "job_not_found"),),
-            ),
-        )
-
-    async def list_jobs(self, call: Call) -> Reply:
+    async def list_jobs(call: Call) -> Reply:
         """List jobs in pages, the newest first: the `next` of a page is the `cursor` of the following one.
 
         Jobs that have ended are deleted after a while, by default after a day.
         """
         query: JobsQuery = call.query
         after = after_cursor(query.cursor)
-        as_known = self.service.operations.as_known
 
         def matches(operation: Operation) -> bool:
             has_type = query.type in {None, operation.spec.type}
-            has_status = query.status in {None, as_known(operation).status.state or PENDING}
+            has_status = query.status in {None, operations.as_known(operation).status.state or PENDING}
             return has_type and has_status and (after is None or _sort_key(operation) < after)
 
-        page = await newest_first(self.service.job_reads, matches, query.limit, call.at_least)
-        views = tuple(job_view(as_known(operation)) for operation in page.items)
-        return Reply(200, Page(views, "" if page.next is None else cursor_of(page.next)), page_headers(page))
+        page = await newest_first(service.job_reads, matches, query.limit, call.at_least)
+        return page_reply(page, lambda operation: job_view(operations.as_known(operation)))
 
-    async def get(self, call: Call) -> Reply:
+    async def get(call: Call) -> Reply:
         """Get a job. A job that succeeded means that its objects are stored, not that they are ready."""
         operation_id = call.path_params["operationID"]
-        key = ObjectKey(self.service.operations.namespace, operation_name(operation_id))
+        key = ObjectKey(operations.namespace, operation_name(operation_id))
         try:
-            found = await self.service.job_reads.get_newest(key, call.at_least, has_ended)
+            found = await service.job_reads.get_newest(key, call.at_least, has_ended)
         except ObjectNotFoundError as error:
             raise ObjectNotFoundError(f"job {operation_id}: not found") from error
-        return Reply(200, job_view(self.service.operations.as_known(found.object)), read_headers(found))
+        return Reply(200, job_view(operations.as_known(found.object)), read_headers(found))
+
+    return (
+        Route(
+            *("GET", "/operator/jobs", list_jobs, "List jobs", Scope.READ),
+            name="listJobs",
+            query=JobsQuery,
+            responses=(Response(200, JobView, "A page of jobs, the newest first.", is_list=True),),
+        ),
+        Route(
+            *("GET", "/operator/jobs/{operationID}", get, "Get a job", Scope.READ),
+            name="getJob",
+            responses=(Response(200, JobView, "The job."),),
+            errors=((404, "job_not_found"),),
+        ),
+    )
 
 
 async def newest_first(

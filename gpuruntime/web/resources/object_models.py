@@ -1,64 +1,70 @@
-"""What units and pools have in common over REST: filters, pages, the fields of views."""
+"""What resources have in common: filters, cursors, and the fields of views."""
 
 from collections.abc import Callable
-from typing import Any, Self, TypeVar
-
-from attrs import frozen
+from typing import Any, Protocol
 
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.names import OPERATION_ID
 from gpuruntime.api.reasons import PROGRESSING, READY_CONDITION
-from gpuruntime.api.rest.objects import ListQuery, ObjectView
+from gpuruntime.api.rest.queries import FlavourQuery, ObjectsQuery
 from gpuruntime.api.stockpool import StockPool
-from gpuruntime.meta import (
-    ObjectKey,
-    ObjectMeta,
-    Selector,
-    SelectorError,
-    Struct,
-    TypedObject,
-    find_condition,
-    parse_selector,
-)
-from gpuruntime.service.reads.reader import CursorError, Reads, cursor_of, parse_cursor
+from gpuruntime.meta import Condition, ObjectKey, ObjectMeta, SelectorError, find_condition, parse_selector
+from gpuruntime.service.reads.reader import CursorError, parse_cursor
 from gpuruntime.web.server.errors import Fault, invalid
-from gpuruntime.web.server.headers import page_headers
-from gpuruntime.web.server.route import Call, Page, Reply
 
-__all__ = ["ListFilter", "after_cursor", "deleted_view", "list_reply", "object_fields", "phase_of"]
-
-K = TypeVar("K", bound=TypedObject)
-V = TypeVar("V", bound=ObjectView)
+__all__ = ["after_cursor", "flavour_filter", "object_fields", "object_filter", "phase_of"]
 
 
-@frozen
-class ListFilter:
-    """The namespace, labels, phase and flavour that a list query asks for."""
+class _Status(Protocol):
+    @property
+    def phase(self) -> str | None: ...
+    @property
+    def observed_generation(self) -> int | None: ...
+    @property
+    def last_sync_time(self) -> str | None: ...
+    @property
+    def conditions(self) -> tuple[Condition, ...]: ...
 
-    query: ListQuery
-    labels: Selector
 
-    @classmethod
-    def of(cls, query: ListQuery) -> Self:
-        """The filter of a query.
+class _Reconciled(Protocol):
+    """An object with the status that all kinds of the product have."""
 
-        Raises:
-            ApiError: 400 for a malformed label selector.
-        """
-        try:
-            return cls(query, parse_selector(query.label_selector or ""))
-        except SelectorError as error:
-            raise invalid(Fault("?labelSelector", str(error))) from error
+    @property
+    def metadata(self) -> ObjectMeta: ...
+    @property
+    def status(self) -> _Status: ...
 
-    def matches(self, found: GPUUnit | StockPool) -> bool:
-        query = self.query
-        meta: ObjectMeta = found.metadata
+
+def object_filter(query: ObjectsQuery) -> Callable[[_Reconciled], bool]:
+    """Whether an object has the namespace, labels and phase that a query asks for.
+
+    Raises:
+        ApiError: 400 for a malformed label selector.
+    """
+    try:
+        labels = parse_selector(query.label_selector or "")
+    except SelectorError as error:
+        raise invalid(Fault("?labelSelector", str(error))) from error
+
+    def matches(found: _Reconciled) -> bool:
+        meta = found.metadata
         return (
             query.namespace in {None, meta.namespace}
-            and query.spec_name in {None, found.spec.spec_name}
             and query.phase in {None, phase_of(found)}
-            and self.labels.matches(meta.labels)
+            and labels.matches(meta.labels)
         )
+
+    return matches
+
+
+def flavour_filter(query: FlavourQuery) -> Callable[[GPUUnit | StockPool], bool]:
+    """As `object_filter`, with the flavour.
+
+    Raises:
+        ApiError: see `object_filter`.
+    """
+    matches = object_filter(query)
+    return lambda found: query.spec_name in {None, found.spec.spec_name} and matches(found)
 
 
 def after_cursor(cursor: str | None) -> ObjectKey | None:
@@ -73,31 +79,12 @@ def after_cursor(cursor: str | None) -> ObjectKey | None:
         raise invalid(Fault("?cursor", str(error))) from error
 
 
-async def list_reply(reads: Reads[K], call: Call, matches: Callable[[K], bool], view: Callable[[K], Struct]) -> Reply:
-    """The reply to a list request: the page of matching objects that its `ListQuery` asks for, each as its view.
-
-    Raises:
-        ApiError: 400 for a malformed cursor.
-        NotRunningError, KubeError: see `Reads.page`.
-    """
-    query: ListQuery = call.query
-    page = await reads.page(
-        matches,
-        limit=query.limit,
-        namespace=query.namespace,
-        after=after_cursor(query.cursor),
-        at_least=call.at_least,
-    )
-    views = tuple(map(view, page.items))
-    return Reply(200, Page(views, "" if page.next is None else cursor_of(page.next)), page_headers(page))
-
-
-def phase_of(found: GPUUnit | StockPool) -> str:
+def phase_of(found: _Reconciled) -> str:
     """The phase of an object; Progressing before it is first reconciled."""
     return found.status.phase or PROGRESSING
 
 
-def object_fields(found: GPUUnit | StockPool) -> dict[str, Any]:
+def object_fields(found: _Reconciled) -> dict[str, Any]:
     """The fields of `ObjectView`: metadata and status. Those of the spec are added by `project`."""
     meta, status = found.metadata, found.status
     ready = find_condition(status.conditions, READY_CONDITION)
@@ -116,9 +103,3 @@ def object_fields(found: GPUUnit | StockPool) -> dict[str, Any]:
         "resource_version": meta.resource_version,
         "created_at": meta.creation_timestamp,
     }
-
-
-def deleted_view(view: type[V], name: str, namespace: str, uid: str | None, operation_id: str | None, **more: Any) -> V:
-    """The view of an object that a request created or updated, and that has been deleted since: its spec is unknown."""
-    known: dict[str, Any] = {"name": name, "namespace": namespace, "uid": uid, "operation_id": operation_id}
-    return view(**known, **more, deleted=True)

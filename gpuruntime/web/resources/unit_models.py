@@ -1,38 +1,23 @@
-"""Units over REST: requests of bodies, views, filters."""
+"""Units over REST: requests of bodies, and views."""
 
-from collections.abc import Callable
 from typing import Final
 
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.api.names import POOL_LABEL
 from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.api.projection import project
-from gpuruntime.api.rest.gpu_units import CreateUnitBody, UnitView, UpdateUnitBody
-from gpuruntime.api.rest.objects import ListQuery
+from gpuruntime.api.rest.gpu_units import CreateUnitBody, UnitView
 from gpuruntime.desired.provenance import claim_of, provenance_of
 from gpuruntime.desired.units.security_context import profile_of
-from gpuruntime.meta import (
-    encode,
-    freeze,
-)
-from gpuruntime.service.objects.update import UpdateObject
 from gpuruntime.service.units.create import CreateUnit
-from gpuruntime.web.resources.object_models import ListFilter, deleted_view, object_fields
+from gpuruntime.web.resources.object_models import object_fields
 
-__all__ = ["create_request", "deleted_unit_view", "unit_filter", "unit_view", "update_request"]
+__all__ = ["ACTIVE", "STOCK", "create_request", "unit_view"]
 
-_ACTIVE: Final = "instance"
-_STOCK: Final = "stock"
-
-
-def unit_filter(query: ListQuery, namespaces: Namespaces, *, stock: bool) -> Callable[[GPUUnit], bool]:
-    """Whether a unit has this role and matches the query.
-
-    Raises:
-        ApiError: 400 for a malformed label selector.
-    """
-    wanted = ListFilter.of(query)
-    return lambda unit: namespaces.is_stock(unit.metadata.namespace) == stock and wanted.matches(unit)
+ACTIVE: Final = "instance"
+"""The lifecycle of an active unit."""
+STOCK: Final = "stock"
+"""The lifecycle of a stock unit."""
 
 
 def unit_view(unit: GPUUnit, namespaces: Namespaces) -> UnitView:
@@ -45,7 +30,7 @@ def unit_view(unit: GPUUnit, namespaces: Namespaces) -> UnitView:
         unit.spec,
         UnitView,
         **object_fields(unit),
-        lifecycle=_STOCK if is_stock else _ACTIVE,
+        lifecycle=STOCK if is_stock else ACTIVE,
         security_profile=profile_of(unit.spec, is_stock=is_stock),
         ready_replicas=status.ready_replicas or 0,
         stages=status.stages,
@@ -59,11 +44,6 @@ def unit_view(unit: GPUUnit, namespaces: Namespaces) -> UnitView:
     )
 
 
-def deleted_unit_view(name: str, namespace: str, uid: str | None, operation_id: str | None) -> UnitView:
-    """The view of an active unit that a request created or updated, and that has been deleted since."""
-    return deleted_view(UnitView, name, namespace, uid, operation_id, lifecycle=_ACTIVE)
-
-
 def create_request(body: CreateUnitBody, namespaces: Namespaces) -> CreateUnit:
     """The request to the service; `namespaces` are the defaults."""
     return CreateUnit(
@@ -74,11 +54,3 @@ def create_request(body: CreateUnitBody, namespaces: Namespaces) -> CreateUnit:
         labels=body.labels,
         cold_start=body.cold_start,
     )
-
-
-def update_request(body: UpdateUnitBody, name: str, namespace: str, resource_version: str) -> UpdateObject:
-    """The request to the service, for a unit at this version ("": any)."""
-    given = encode(body)
-    labels = {"labels": given.pop("labels") or {}} if "labels" in given else {}
-    change = {"spec": given} | ({"metadata": labels} if labels else {})
-    return UpdateObject(name, namespace, freeze(change), resource_version=resource_version)

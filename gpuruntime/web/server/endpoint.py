@@ -68,11 +68,12 @@ def mount(app: web.Application, routes: Sequence[Route], access: AccessControl) 
 
 
 def _handler(endpoint: "_Endpoint") -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-    # Keeps the name and the docstring of the route's handler: the page that lists all routes shows them.
     @wraps(endpoint.route.handler)
     async def serve(request: web.Request) -> web.StreamResponse:
         return await endpoint.serve(request)
 
+    # The page that lists all routes shows it.
+    serve.__doc__ = endpoint.route.documentation
     return serve
 
 

@@ -12,6 +12,7 @@ returns a `Reply`. It deals with no JSON, no headers and no credentials::
 A handler fails by raising: errors of `service` and `kube` as they are, `ApiError` of `server.errors` for the rest.
 """
 
+import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from enum import Enum, IntEnum
 from typing import Any, Final
@@ -138,6 +139,7 @@ class Response:
 
     Args:
         events: the events of a stream; the response is a stream if there are any.
+        event_schema: the name of the schema of its events.
     """
 
     status: int
@@ -145,6 +147,7 @@ class Response:
     description: str
     is_list: bool = False
     events: Events = EMPTY
+    event_schema: str = "WatchEvent"
 
 
 Handler = Callable[[Call], Awaitable[Reply | web.StreamResponse]]
@@ -156,7 +159,8 @@ class Route:
 
     Args:
         path: such as "/gpu-units/{name}".
-        summary: one line; the docstring of the handler is the description.
+        summary: one line.
+        description: what it does; "" is the docstring of the handler.
         name: the operationId for generated clients: a verb and a noun in camel case, such as getGpuUnit.
         body: type of the JSON body: a Struct with validation rules, decoded strictly. `operationID` is not one of its
             fields: the endpoint handles it, and OpenAPI adds it. A route without a body type rejects any body.
@@ -172,11 +176,17 @@ class Route:
     summary: str
     scope: Scope
     name: str = field(kw_only=True)
+    description: str = field(default="", kw_only=True)
     body: type[Struct] | None = None
     query: type[Struct] | None = None
     responses: tuple[Response, ...] = ()
     errors: tuple[tuple[int, str], ...] = ()
     idempotency: Idempotency = Idempotency.NONE
+
+    @property
+    def documentation(self) -> str:
+        """What it does, and for a docstring also what is of interest to programmers."""
+        return self.description or inspect.getdoc(self.handler) or ""
 
     @property
     def takes_query_id(self) -> bool:

@@ -1,1 +1,1 @@
-"""Server-sent events: watches of units."""
+"""Server-sent events: watches of objects."""

@@ -1,27 +1,25 @@
 """Server-sent events: the events of a watch, and their encoding."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import orjson
 from attrs import frozen
 
 from gpuruntime.api.rest.events import ResetView
-from gpuruntime.api.rest.gpu_units import UnitView
-from gpuruntime.meta import FrozenDict, TypedObject, encode
+from gpuruntime.meta import FrozenDict, Struct, TypedObject, encode
 from gpuruntime.service.reads.reader import is_at_least
 from gpuruntime.service.reads.watch_log import Step
 from gpuruntime.web.server.route import Events
 
-__all__ = ["UNIT_EVENTS", "EventEncoder", "event_bytes", "heartbeat"]
+__all__ = ["EventEncoder", "event_bytes", "heartbeat", "watch_events"]
 
 K = TypeVar("K", bound=TypedObject)
 
 
-UNIT_EVENTS: Final[Events] = FrozenDict(
-    {"reset": ResetView, "added": UnitView, "modified": UnitView, "deleted": UnitView, "synced": ResetView}
-)
-"""The events of a watch of units, and the type of their data."""
+def watch_events(view: type[Struct]) -> Events:
+    """The events of a watch of objects with this view, and the type of their data."""
+    return FrozenDict({"reset": ResetView, "added": view, "modified": view, "deleted": view, "synced": ResetView})
 
 
 def event_bytes(name: str, data: bytes, version: str | None = None) -> bytes:

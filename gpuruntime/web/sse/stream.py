@@ -1,31 +1,30 @@
-"""Watches of units as server-sent events.
+"""Watches of objects as server-sent events.
 
 ::
 
     reset, added ..., synced             the full state; it replaces what the client had before
-    added | modified | deleted           one change of one unit each, in order, with its version as id
+    added | modified | deleted           one change of one object each, in order, with its version as id
     : last response of the API server    a comment every 15 seconds
 
 A client that reconnects with an id (header Last-Event-ID, which browsers send by themselves) gets all changes since
 then if the log still has them, else the full state. It never sees an older state than before, also from another
 replica. A client that disconnects between `reset` and `synced` has no id any more, and starts over.
 
-Units of several namespaces come from several watches, whose versions cannot be compared. Then events have no ids, and a
-client that names a version gets a full state that is not older.
+Objects of several namespaces come from several watches, whose versions cannot be compared. Then events have no ids, and
+a client that names a version gets a full state that is not older.
 """
 
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from aiohttp import web
 from attrs import frozen
 
-from gpuruntime.api.gpuunit import GPUUnit
-from gpuruntime.api.namespaces import Namespaces
-from gpuruntime.meta import EMPTY, ObjectKey
+from gpuruntime.api.rest.objects import ObjectView
+from gpuruntime.meta import EMPTY, ObjectKey, TypedObject
 from gpuruntime.service.reads.reader import Reads, is_at_least
 from gpuruntime.service.reads.watch_log import Step, WatchLog
 from gpuruntime.web.server.metrics import REQUEST_METRICS
@@ -33,8 +32,9 @@ from gpuruntime.web.sse.connection import StalledError, StreamConnection
 from gpuruntime.web.sse.events import EventEncoder, heartbeat
 from gpuruntime.web.sse.view_cache import ViewCache
 
-__all__ = ["UnitStreams"]
+__all__ = ["ObjectStreams"]
 
+K = TypeVar("K", bound=TypedObject)
 _LOG = logging.getLogger(__name__)
 _HEARTBEAT_SECONDS: Final = 15.0
 _STALLED_SECONDS: Final = 30.0
@@ -47,7 +47,7 @@ _FILTERED_AT_ONCE: Final = 512
 
 
 @frozen
-class _Start:
+class _Start(Generic[K]):
     """How a stream begins.
 
     Args:
@@ -55,44 +55,44 @@ class _Start:
         state: the full state to send first; None if the client resumes.
         version: the version of that state.
         seen: the client has seen all changes up to this version.
-        newer: units that the client has seen in a newer version than that.
+        newer: objects that the client has seen in a newer version than that.
     """
 
     position: int
-    state: Sequence[GPUUnit] | None = None
+    state: Sequence[K] | None = None
     version: str = ""
     seen: str = ""
     newer: Mapping[ObjectKey, str] = EMPTY
 
-    def seen_of(self, step: Step[GPUUnit]) -> str:
-        """The version up to which the client has seen the unit of a change."""
-        unit = step.before if step.after is None else step.after
-        return self.seen if unit is None else self.newer.get(unit.key, self.seen)
+    def seen_of(self, step: Step[K]) -> str:
+        """The version up to which the client has seen the object of a change."""
+        found = step.before if step.after is None else step.after
+        return self.seen if found is None else self.newer.get(found.key, self.seen)
 
 
-class UnitStreams:
-    """Streams the changes of units to clients.
+class ObjectStreams(Generic[K]):
+    """Streams the changes of the objects of one kind to clients.
 
     Guarantees:
-        A version of a unit is encoded once for all clients. Clients take turns, a few kilobytes at a time, so that
+        A version of an object is encoded once for all clients. Clients take turns, a few kilobytes at a time, so that
         other requests are served in between. A client that does not read is disconnected and counted.
     """
 
-    def __init__(self, log: WatchLog[GPUUnit], reads: Reads[GPUUnit], namespaces: Namespaces) -> None:
+    def __init__(self, log: WatchLog[K], reads: Reads[K], view: Callable[[K], ObjectView]) -> None:
         self._log = log
         self._reads = reads
-        self._views = ViewCache(namespaces)
+        self._views = ViewCache(view)
 
     async def serve(
         self,
         request: web.Request,
         since: str | None,
-        matches: Callable[[GPUUnit], bool],
+        matches: Callable[[K], bool],
         at_least: str = "",
         *,
         unmasked: bool = False,
     ) -> web.StreamResponse:
-        """Respond with the changes of matching units after a version, until the client leaves or the process stops.
+        """Respond with the changes of matching objects after a version, until the client leaves or the process stops.
 
         A full state is older than neither that version nor `at_least`. Values that may be secrets are masked, unless
         `unmasked`.
@@ -130,30 +130,30 @@ class UnitStreams:
             await connection.drop(f"dropped: nothing was read for {_STALLED_SECONDS:g} s")
         return response
 
-    async def _start(self, since: str, at_least: str) -> _Start:
+    async def _start(self, since: str, at_least: str) -> _Start[K]:
         if self._log.position_of(since) is None and not await self._caught_up(since, at_least):
             return await self._live_state()
         # The version may come from a replica that was ahead; by now this one may have caught up.
         position = self._log.position_of(since)
         return self._cached_state() if position is None else _Start(position)
 
-    async def _restart(self, seen: str) -> _Start:
+    async def _restart(self, seen: str) -> _Start[K]:
         """The full state, not older than what the client has seen."""
         return self._cached_state() if await self._caught_up(seen) else await self._live_state()
 
-    def _cached_state(self) -> _Start:
+    def _cached_state(self) -> _Start[K]:
         """The full state from the cache."""
         now = self._log.snapshot()
         return _Start(now.position, now.items, now.version)
 
-    async def _live_state(self) -> _Start:
+    async def _live_state(self) -> _Start[K]:
         """The full state from a live read."""
         position = self._log.snapshot().position
-        units, version = await self._reads.list_live()
+        items, version = await self._reads.list_live()
         # Namespaces are listed one after the other, and the version is that of the first list.
-        found = ((unit.key, unit.metadata.resource_version) for unit in units)
+        found = ((item.key, item.metadata.resource_version) for item in items)
         newer = {key: state for key, state in found if not is_at_least(version, state)}
-        return _Start(position, units, version, version, newer)
+        return _Start(position, items, version, version, newer)
 
     async def _caught_up(self, *versions: str) -> bool:
         """Whether the cache shows these versions now or soon; texts that are not versions are ignored.
@@ -167,7 +167,7 @@ class UnitStreams:
         return True
 
     async def _chunks(
-        self, start: _Start, encoder: EventEncoder[GPUUnit], connection: StreamConnection
+        self, start: _Start[K], encoder: EventEncoder[K], connection: StreamConnection
     ) -> AsyncGenerator[bytes, None]:
         loop = asyncio.get_running_loop()
         end = loop.time() + _LONGEST_SECONDS
@@ -193,11 +193,11 @@ class UnitStreams:
                         raise StalledError
                     yield heartbeat(self._reads.age())
 
-    async def _state_chunks(self, start: _Start, encoder: EventEncoder[GPUUnit]) -> AsyncGenerator[bytes, None]:
+    async def _state_chunks(self, start: _Start[K], encoder: EventEncoder[K]) -> AsyncGenerator[bytes, None]:
         """The full state that a stream begins with, if any; it waits for its turn before each chunk."""
         if start.state is None:
             return
-        matching: list[GPUUnit] = []
+        matching: list[K] = []
         for first in range(0, len(start.state), _FILTERED_AT_ONCE):
             matching += filter(encoder.matches, start.state[first : first + _FILTERED_AT_ONCE])
             await self._log.turns.next()

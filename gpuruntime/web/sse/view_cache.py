@@ -1,52 +1,52 @@
-"""The JSON of units for event streams: encoded once for each version of a unit, and shared by all streams."""
+"""The JSON of objects for event streams: encoded once for each version of an object, and shared by all streams."""
 
 from collections import OrderedDict
-from typing import Final
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar
 
 import orjson
 
-from gpuruntime.api.gpuunit import GPUUnit
-from gpuruntime.api.namespaces import Namespaces
-from gpuruntime.meta import encode
+from gpuruntime.api.rest.objects import ObjectView
+from gpuruntime.meta import TypedObject, encode
 from gpuruntime.web.resources.masking import masked
-from gpuruntime.web.resources.unit_models import unit_view
 
 __all__ = ["ViewCache"]
 
+K = TypeVar("K", bound=TypedObject)
 _MAX_BYTES: Final = 32 * 2**20
 
 
-class ViewCache:
-    """An LRU cache of unit views as JSON: unmasked for callers who may write, masked for all others.
+class ViewCache(Generic[K]):
+    """An LRU cache of views as JSON: unmasked for callers who may write, masked for all others.
 
     Guarantees:
         It holds no more than `max_bytes`.
     """
 
-    def __init__(self, namespaces: Namespaces, max_bytes: int = _MAX_BYTES) -> None:
-        self._namespaces = namespaces
+    def __init__(self, view: Callable[[K], ObjectView], max_bytes: int = _MAX_BYTES) -> None:
+        self._view = view
         self._max_bytes = max_bytes
         self._cached: OrderedDict[tuple[str, str, bool], bytes] = OrderedDict()
         self._size = 0
 
-    def unmasked(self, unit: GPUUnit) -> bytes:
+    def unmasked(self, found: K) -> bytes:
         """The view for callers who may write."""
-        return self._json(unit, mask=False)
+        return self._json(found, mask=False)
 
-    def masked(self, unit: GPUUnit) -> bytes:
+    def masked(self, found: K) -> bytes:
         """The view for callers who may only read."""
-        return self._json(unit, mask=True)
+        return self._json(found, mask=True)
 
-    def _json(self, unit: GPUUnit, *, mask: bool) -> bytes:
-        key = (unit.metadata.uid, unit.metadata.resource_version, mask)
+    def _json(self, found: K, *, mask: bool) -> bytes:
+        key = (found.metadata.uid, found.metadata.resource_version, mask)
         cached = self._cached.get(key)
         if cached is not None:
             self._cached.move_to_end(key)
             return cached
-        view = unit_view(unit, self._namespaces)
+        view = self._view(found)
         encoded = orjson.dumps(encode(masked(view) if mask else view))
         # Without UID and version the key does not identify the state.
-        if unit.metadata.uid and unit.metadata.resource_version:
+        if found.metadata.uid and found.metadata.resource_version:
             self._add(key, encoded)
         return encoded
 

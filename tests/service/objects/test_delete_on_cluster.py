@@ -18,7 +18,7 @@ from gpuruntime.service.objects.delete import DeleteObject, end_creation
 from gpuruntime.service.operations.lease import OperationEndedError, OperationLease
 from gpuruntime.service.operations.record import ended, taken_over
 from gpuruntime.service.operations.worker import OperationHandler
-from gpuruntime.service.pools import POOL_DELETION, CreatePool, CreatePoolHandler
+from gpuruntime.service.pools import POOL_CREATION, POOL_DELETION, CreatePool
 from gpuruntime.service.stock.claim import ReadyStock, StockClaims
 from gpuruntime.service.units.create import CreateUnitHandler, active_unit
 from gpuruntime.service.units.delete import DeleteUnit
@@ -106,7 +106,7 @@ async def test_a_takeover_just_before_the_deletion_creates_nothing(
             CreateUnitHandler(
                 StockClaims(units.store, ReadyStock(units, Namespaces()), lambda: datetime.now(UTC)), units.store
             ),
-            CreatePoolHandler(),
+            POOL_CREATION,
         )
         handler = {handler.type: handler for handler in handlers}[kind]
         with pytest.raises(OperationEndedError, match="has ended"):

@@ -39,8 +39,9 @@ def read_paths(api: Api, routes: tuple[Route, ...], stock: str) -> list[str]:
             path = re.sub(r"\{.*\}", names.get(item, ""), route.path)
             where = api.world.stock if path.startswith("/operator") else api.world.active
             query = "" if "jobs" in path else f"?namespace={where}"
-            forms = {"/gpu-units": ("", "&watch=1"), "/gpu-units/demo": ("", "&wait=Ready&timeout=0")}
-            paths += [path + query + form for form in forms.get(path, ("",))]
+            is_plain = query and route.path == item
+            form = "&wait=Ready&timeout=0" if "{" in route.path else "&watch=1"
+            paths += [path + query, path + query + form] if is_plain else [path + query]
     return paths
 
 
@@ -74,7 +75,7 @@ async def test_scope_read_sees_masks_on_every_route_and_scope_write_sees_values(
         writer = {path: await read_bytes(api, path, "write") for path in paths}
 
     assert made.data["template"]["args"] == TEMPLATE["args"]
-    assert len(paths) == 12
+    assert len(paths) == 20
     assert [path for path in paths if b"hidden-in" in reader[path]] == []
     assert {path for path in paths if b"hidden-in-value" not in writer[path]} == {
         "/operator/jobs",

@@ -24,12 +24,13 @@ async def test_a_pool_is_created_updated_and_deleted(world: ServiceWorld) -> Non
         taken = await api.call("POST", "/operator/stockpools", {**body, "operationID": "pool-2"})
         nameless = await api.call("POST", "/operator/stockpools", {**body, "operationID": "pool-3", "name": None})
         stored = await world.admin.get(StockPool, "warm", world.stock)
-        await world.pool_because("PoolReady")
+        ready = await api.call("GET", api.stock("stockpools", "warm/wait"))
         read = await api.call("GET", api.stock("stockpools", "warm"))
         listed = await api.call("GET", f"/operator/stockpools?namespace={world.stock}&specName=g1.1")
         grown = await api.call("PUT", api.stock("stockpools", "warm"), {"replicas": 2, "template": {"args": ["9"]}})
         stale = await api.call("PUT", api.stock("stockpools", "warm"), {"replicas": 3}, If_Match=read.headers["ETag"])
         gone = await api.call("DELETE", api.stock("stockpools", "warm"))
+        awaited = await api.call("GET", api.stock("stockpools", "warm/wait") + "&for=Deleted")
         token = {"X_Resource_Version": gone.headers["X-Resource-Version"]}
         after = await api.call("GET", api.stock("stockpools", "warm"), **token)
         late = await api.call("POST", "/operator/stockpools", body)
@@ -45,11 +46,13 @@ async def test_a_pool_is_created_updated_and_deleted(world: ServiceWorld) -> Non
     assert nameless.data["objectName"].startswith("pool-g1-1-")
     assert stored.metadata.annotations[OPERATION_ID] == "pool-1"
     assert stored.metadata.annotations[REQUEST_HASH]
+    assert (ready.status, ready.data["phase"]) == (200, "Ready")
     assert (read.data["available"], read.data["phase"], read.data["reason"]) == (1, "Ready", "PoolReady")
     assert [pool["name"] for pool in listed.data] == sorted([nameless.data["objectName"], "warm"])
     assert (grown.data["replicas"], grown.data["template"]["command"]) == (2, ["sleep"])
     assert grown.data["template"]["args"] == ["9"]
     assert (stale.status, gone.status, after.status, after.code) == (412, 204, 404, "stockpool_not_found")
+    assert (awaited.status, awaited.data["deleted"]) == (200, True)
     assert (late.status, late.data["deleted"]) == (200, True)
 
 

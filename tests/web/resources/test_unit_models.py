@@ -14,7 +14,8 @@ from gpuruntime.meta.frozen_mapping import FrozenDict
 from gpuruntime.service.errors import InvalidRequestError
 from gpuruntime.service.units.create import check_create
 from gpuruntime.service.units.update import unit_patch
-from gpuruntime.web.resources.unit_models import create_request, update_request
+from gpuruntime.web.resources.resource import change_of
+from gpuruntime.web.resources.unit_models import create_request
 from gpuruntime.web.server.body import decoded
 from gpuruntime.web.server.errors import ApiError
 
@@ -26,7 +27,7 @@ UNIT = GPUUnit(ObjectMeta(name="a", namespace="n", labels=LABELS), GPUUnitSpec("
 def test_empty_labels_remove_all_but_those_of_the_product(labels: dict[str, str] | None) -> None:
     body = decode(UpdateUnitBody, {"labels": labels})
 
-    patch = unit_patch(UNIT, update_request(body, "a", "n", "").change)
+    patch = unit_patch(UNIT, change_of(body))
 
     assert patch["metadata"] == {"labels": {"tier": None}}
 
@@ -34,7 +35,7 @@ def test_empty_labels_remove_all_but_those_of_the_product(labels: dict[str, str]
 def test_omitted_labels_are_kept() -> None:
     body = decode(UpdateUnitBody, {"image": "two"})
 
-    patch = unit_patch(UNIT, update_request(body, "a", "n", "").change)
+    patch = unit_patch(UNIT, change_of(body))
 
     assert (patch["spec"]["image"], "metadata" in patch) == ("two", False)
 

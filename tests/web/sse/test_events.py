@@ -5,10 +5,12 @@ import pytest
 
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.api.namespaces import Namespaces
+from gpuruntime.api.rest.gpu_units import UnitView
 from gpuruntime.meta import ObjectMeta
 from gpuruntime.meta.codec import decode
 from gpuruntime.service.reads.watch_log import Step
-from gpuruntime.web.sse.events import UNIT_EVENTS, EventEncoder
+from gpuruntime.web.resources.unit_models import unit_view
+from gpuruntime.web.sse.events import EventEncoder, watch_events
 from gpuruntime.web.sse.view_cache import ViewCache
 
 
@@ -22,7 +24,11 @@ def step(before: str | None, after: str | None) -> Step[GPUUnit]:
 
 def encoder(*, with_ids: bool = True) -> EventEncoder[GPUUnit]:
     """The encoder of a client that watches the units of one flavour."""
-    return EventEncoder(lambda found: found.spec.spec_name == "g1", ViewCache(Namespaces()).unmasked, with_ids)
+    return EventEncoder(
+        lambda found: found.spec.spec_name == "g1",
+        ViewCache(lambda found: unit_view(found, Namespaces())).unmasked,
+        with_ids,
+    )
 
 
 def read(event: bytes) -> tuple[str, str | None, Any]:
@@ -76,6 +82,6 @@ def test_the_data_of_every_event_has_the_declared_type() -> None:
     changes = ((None, "g1"), ("g1", "g1"), ("g1", None))
     sent = [*encoder().of_state([unit("a", "g1")], "12"), *(encoder().of_step(step(*one), "") for one in changes)]
 
-    decoded = {name: decode(UNIT_EVENTS[name], data) for name, _, data in map(read, sent)}
+    decoded = {name: decode(watch_events(UnitView)[name], data) for name, _, data in map(read, sent)}
 
-    assert {name: type(data) for name, data in decoded.items()} == dict(UNIT_EVENTS)
+    assert {name: type(data) for name, data in decoded.items()} == dict(watch_events(UnitView))

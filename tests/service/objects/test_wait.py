@@ -1,4 +1,4 @@
-"""Waiting for the deletion of a unit, by a cache that the test fills."""
+"""Waiting for the deletion of an object, by a cache that the test fills."""
 
 import asyncio
 from typing import Any
@@ -9,8 +9,8 @@ from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import NotFoundError, Status
 from gpuruntime.kube.transport.request import Request
 from gpuruntime.meta.identity import ObjectKey
+from gpuruntime.service.objects.wait import ObjectWaiter
 from gpuruntime.service.reads.reader import Reads
-from gpuruntime.service.units.wait import UnitWaiter
 from gpuruntime.testing.virtual_time import run_virtual
 
 KEY = ObjectKey("n", "a")
@@ -31,7 +31,7 @@ class World:
 
     def __init__(self) -> None:
         self.informer: Informer[GPUUnit] = Cache(Empty()).informer(GPUUnit)
-        self.waiter = UnitWaiter(Reads(self.informer, Client(Empty(), field_manager="test"), GPUUnit))
+        self.waiter = ObjectWaiter(Reads(self.informer, Client(Empty(), field_manager="test"), GPUUnit))
 
     async def shows(self, version: int, *images: str) -> None:
         """Fill the cache with one unit with this image, or with none."""
