@@ -88,28 +88,22 @@ class CreatePoolHandler:
             KubeError: the outcome is unknown, or the API server is not available.
         """
         request = lease.request(CreatePool)
-        made = await self._made(lease, request) or await self._create(lease.client, request, lease.operation)
+        key = ObjectKey(request.namespace, request.name)
+        made = await lease.earlier(lambda: read_or_none(lease.client, StockPool, key))
+        if made is None or not _is_requested_by(made, lease.operation):
+            # A deletion ends this Operation before it deletes the pool. So after a deletion this raises.
+            await lease.confirm()
+            made = await self._create(lease.client, request, lease.operation)
         return Outcome(OperationResult(StockPool.KIND.kind, request.name, request.namespace, made.metadata.uid), made)
 
-    async def _made(self, lease: OperationLease, request: CreatePool) -> StockPool | None:
-        """The pool that an earlier attempt created."""
-        if not lease.is_resumed:
-            return None
-        existing = await read_or_none(lease.client, StockPool, ObjectKey(request.namespace, request.name))
-        if existing is not None and _identity(lease.operation).items() <= existing.metadata.annotations.items():
-            return existing
-        # A deletion ends this Operation before it deletes the pool. So after a deletion this raises.
-        await lease.confirm()
-        return None
-
     async def _create(self, client: Client, request: CreatePool, operation: Operation) -> StockPool:
-        identity = _identity(operation)
-        metadata = ObjectMeta(name=request.name, namespace=request.namespace, annotations=FrozenDict(identity))
+        annotations = FrozenDict(_identity(operation))
+        metadata = ObjectMeta(name=request.name, namespace=request.namespace, annotations=annotations)
         try:
             return await client.create(StockPool(metadata, request.spec))
         except AlreadyExistsError as error:
             existing = await read_or_none(client, StockPool, metadata.key)
-            if existing is not None and identity.items() <= existing.metadata.annotations.items():
+            if existing is not None and _is_requested_by(existing, operation):
                 return existing
             raise NameTakenError(
                 f"pool {metadata.key} exists already and was created by another request;"
@@ -121,6 +115,10 @@ class CreatePoolHandler:
 
 def _identity(operation: Operation) -> dict[str, str]:
     return {OPERATION_ID: operation.spec.operation_id, REQUEST_HASH: operation.spec.request_hash}
+
+
+def _is_requested_by(pool: StockPool, operation: Operation) -> bool:
+    return _identity(operation).items() <= pool.metadata.annotations.items()
 
 
 @frozen

@@ -34,6 +34,7 @@ __all__ = ["LeaseLostError", "OperationEndedError", "OperationLease", "Outcome",
 
 
 S = TypeVar("S", bound=Struct)
+T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 _PROGRESS_SECONDS: Final = 1.0
 
@@ -106,11 +107,6 @@ class OperationLease:
         """The Operation as it was last read or written."""
         return self._operation
 
-    @property
-    def is_resumed(self) -> bool:
-        """Whether an earlier attempt may have done any part of the work."""
-        return self.attempt > 1
-
     def resolve(self, outcome: Outcome) -> None:
         """Complete the `outcome` future: the result is certain, though cleanup may follow."""
         if not self.outcome.done():
@@ -150,14 +146,25 @@ class OperationLease:
             message = f"operation {self._operation.spec.operation_id}: cannot decode spec.request: {error}"
             raise OperationFailedError(UNREADABLE_REQUEST, message) from error
 
+    async def earlier(self, find: Callable[[], Awaitable[T]], *, is_seen: bool = False) -> T | None:
+        """What an earlier attempt left, by `find`.
+
+        A first attempt has no earlier one, so it reads nothing: None, unless `is_seen`, which is for other signs that
+        there may be something, such as an object in a cache.
+        """
+        return await find() if is_seen or self.attempt > 1 else None
+
     async def confirm(self) -> None:
-        """Return if this process still holds the lease and the Operation has not ended. Renews the lease.
+        """Return if no other request has ended this Operation. A later attempt renews its lease for that.
+
+        A first attempt writes nothing: only the deletion of an object that it created could end it.
 
         Raises:
-            LeaseLostError: the lease is lost, or the Operation has ended.
+            LeaseLostError: the Operation has ended, or the lease is lost.
             KubeError: unknown.
         """
-        await self._renew_once()
+        if self.attempt > 1:
+            await self._renew_once()
 
     async def report_progress(self, done: int, total: int, *, immediately: bool = False) -> None:
         """Store the progress: now if `immediately` or if the last renewal is a second old, else with a later write."""

@@ -24,7 +24,9 @@ class OperationHandler(Protocol):
     def type(self) -> str: ...
 
     async def run(self, lease: OperationLease) -> Outcome:
-        """Do the work, or the rest of it if `lease.is_resumed`. Write with `lease.client` only.
+        """Do the work, or the rest of it. Write with `lease.client` only.
+
+        All attempts are the same: look for what an earlier one left with `lease.earlier`, and do what is missing.
 
         The outcome is stored before a caller receives it, unless it is evident.
 

@@ -23,7 +23,7 @@ from gpuruntime.api.operation import DELETE_GPU_UNIT, OperationResult
 from gpuruntime.api.security_profile import BASELINE
 from gpuruntime.api.unit_template import UnitTemplate
 from gpuruntime.desired.provenance import claim_of, provenance_of
-from gpuruntime.kube import AlreadyExistsError, Client, ConflictError, NotFoundError, UnavailableError
+from gpuruntime.kube import AlreadyExistsError, ConflictError, NotFoundError, UnavailableError
 from gpuruntime.meta import EMPTY, FrozenDict, ObjectKey, ObjectMeta, Struct
 from gpuruntime.service.objects.admission import REFUSALS, refusal
 from gpuruntime.service.objects.delete import end_creation
@@ -101,15 +101,15 @@ class DeleteUnitHandler:
         """
         request = lease.request(DeleteUnit)
         result = OperationResult(GPUUnit.KIND.kind, request.name, request.namespace, request.uid)
-        is_ours = await self._delete(lease, request) and not lease.is_resumed
+        is_ours = await self._delete(lease, request)
         stock = request.returned
         if stock is not None:
             try:
-                await self._return_stock(lease.client, request, stock, is_ours=is_ours)
+                await self._return_stock(lease, request, stock, is_ours=is_ours)
             except REFUSALS as error:
                 about = {"stock": f"{stock.namespace}/{stock.name}", "error": str(error)}
                 _LOG.warning("stock unit refused, returning it later", extra=about)
-                return Outcome(result, cleanup=lambda: self._return_stock(lease.client, request, stock, is_ours=False))
+                return Outcome(result, cleanup=lambda: self._return_stock(lease, request, stock, is_ours=False))
         return Outcome(result)
 
     async def _delete(self, lease: OperationLease, request: DeleteUnit) -> bool:
@@ -127,15 +127,20 @@ class DeleteUnitHandler:
             return True
         return False
 
-    async def _return_stock(self, client: Client, request: DeleteUnit, stock: ReturnedStock, *, is_ours: bool) -> None:
+    async def _return_stock(
+        self, lease: OperationLease, request: DeleteUnit, stock: ReturnedStock, *, is_ours: bool
+    ) -> None:
         """Create the stock unit again. Unless this attempt deleted the unit, it may exist already, or be consumed."""
+        client = lease.client
         metadata = ObjectMeta(name=stock.name, namespace=stock.namespace, annotations=stock.annotations)
         unit = GPUUnit(metadata, stock.spec)
         for _ in range(_ATTEMPTS):
             # In this order: a stock unit that is consumed between the two reads is found by the second one.
             existing = await read_or_none(client, GPUUnit, unit.key)
             if existing is None:
-                if not is_ours and await self.names.is_consumed(client, unit.key, excluding=request.uid):
+                if await lease.earlier(
+                    lambda: self.names.is_consumed(client, unit.key, excluding=request.uid), is_seen=not is_ours
+                ):
                     return
                 with suppress(AlreadyExistsError):
                     await client.create(unit)
