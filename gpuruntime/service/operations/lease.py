@@ -19,7 +19,6 @@ from gpuruntime.control.leadership import Fence, FencedTransport
 from gpuruntime.kube import Client, ConflictError, KubeError, MergePatch, NotFoundError, Transport
 from gpuruntime.meta import DecodeError, Struct, TypedObject, decode, thaw
 from gpuruntime.service.errors import UNREADABLE_REQUEST, OperationFailedError
-from gpuruntime.service.operations.background import BackgroundThrottle
 from gpuruntime.service.operations.record import (
     LeaseTiming,
     ended,
@@ -84,7 +83,6 @@ class OperationLease:
         field_manager: str,
         timing: LeaseTiming,
         clock: Callable[[], float] = seconds_since_boot,
-        throttle: BackgroundThrottle | None = None,
     ) -> None:
         self._operation = operation
         self._owner = owner
@@ -99,7 +97,6 @@ class OperationLease:
         # Retrieves the exception: the caller that waited may have gone away.
         self.outcome.add_done_callback(lambda outcome: outcome.cancelled() or outcome.exception())
         self.attempt = operation.status.attempts or 1
-        self.throttle = throttle or BackgroundThrottle(timing.renew / 2)
         self.client = Client(FencedTransport(transport, self._fence), field_manager=field_manager)
 
     @property

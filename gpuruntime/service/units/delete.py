@@ -12,7 +12,7 @@ use also when another active unit has taken it over since, see `stock.names`.
 
 import logging
 from contextlib import suppress
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from attrs import evolve, frozen
 
@@ -23,8 +23,9 @@ from gpuruntime.api.operation import DELETE_GPU_UNIT, OperationResult
 from gpuruntime.api.security_profile import BASELINE
 from gpuruntime.api.unit_template import UnitTemplate
 from gpuruntime.desired.provenance import claim_of, provenance_of
-from gpuruntime.kube import AlreadyExistsError, ConflictError, NotFoundError, UnavailableError
+from gpuruntime.kube import AlreadyExistsError, ConflictError, NotFoundError
 from gpuruntime.meta import EMPTY, FrozenDict, ObjectKey, ObjectMeta, Struct
+from gpuruntime.service.conflicts import ATTEMPTS, changed_each_time
 from gpuruntime.service.objects.admission import REFUSALS, refusal
 from gpuruntime.service.objects.delete import end_creation
 from gpuruntime.service.operations.lease import OperationLease, Outcome
@@ -35,7 +36,6 @@ from gpuruntime.service.stock.release import release
 __all__ = ["DeleteUnit", "DeleteUnitHandler", "ReturnedStock", "stock_to_return"]
 
 _LOG = logging.getLogger(__name__)
-_ATTEMPTS: Final = 5
 
 
 @frozen
@@ -134,7 +134,7 @@ class DeleteUnitHandler:
         client = lease.client
         metadata = ObjectMeta(name=stock.name, namespace=stock.namespace, annotations=stock.annotations)
         unit = GPUUnit(metadata, stock.spec)
-        for _ in range(_ATTEMPTS):
+        for _ in range(ATTEMPTS):
             # In this order: a stock unit that is consumed between the two reads is found by the second one.
             existing = await read_or_none(client, GPUUnit, unit.key)
             if existing is None:
@@ -154,4 +154,4 @@ class DeleteUnitHandler:
                     # conflict, or was faster: then the next round creates it again.
                     await release(client, existing, claim)
                 return
-        raise UnavailableError(f"stock unit {unit.key} changed during {_ATTEMPTS} attempts; it is returned later")
+        raise changed_each_time(f"stock unit {unit.key}")

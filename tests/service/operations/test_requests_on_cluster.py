@@ -92,6 +92,8 @@ async def service_alone(world: ServiceWorld) -> AsyncIterator[Service]:
     timing = LeaseTiming(lease=120.0, renew=110.0, period=100.0)
     options = ServiceOptions(Namespaces((world.active,), (world.stock,), world.active), timing=timing)
     service = install_service(manager, from_kubeconfig(world.account.kubeconfig), options)
+    counters = service.operation_controller.counters
     async with managing(manager):
-        await eventually(lambda: service.operations.is_accepting)
+        # Also that the reconciler has seen the Operation that seeded the stock, and with it the server's time.
+        await eventually(lambda: service.operations.is_accepting and sum(counters.results.values()) > 0)
         yield service
