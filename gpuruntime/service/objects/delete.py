@@ -18,9 +18,9 @@ from gpuruntime.api.operation import CREATE_GPU_UNIT, CREATE_STOCKPOOL, Operatio
 from gpuruntime.control import write_status
 from gpuruntime.kube import Client, ConflictError, NotFoundError
 from gpuruntime.meta import EMPTY, ObjectKey, Struct, TypedObject
-from gpuruntime.service.conflicts import ATTEMPTS, changed_each_time
 from gpuruntime.service.errors import ObjectNotFoundError, ServiceError
 from gpuruntime.service.objects.admission import REFUSALS, refusal
+from gpuruntime.service.objects.conflicts import ATTEMPTS, changed_each_time
 from gpuruntime.service.objects.update import ensure_version
 from gpuruntime.service.operations.lease import OperationLease, Outcome, drop_request
 from gpuruntime.service.operations.record import ended, has_ended

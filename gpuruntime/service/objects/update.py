@@ -24,9 +24,9 @@ from gpuruntime.meta import (
     encode,
     wire,
 )
-from gpuruntime.service.conflicts import ATTEMPTS, changed_each_time
 from gpuruntime.service.errors import InvalidRequestError, ObjectNotFoundError, ServiceError, StaleVersionError
 from gpuruntime.service.objects.admission import REFUSALS, refusal
+from gpuruntime.service.objects.conflicts import ATTEMPTS, changed_each_time
 from gpuruntime.service.operations.lease import OperationLease, Outcome
 from gpuruntime.service.operations.submit import DEFAULT_WAIT_SECONDS, Operations, Performed
 from gpuruntime.service.reads.reader import read_or_none

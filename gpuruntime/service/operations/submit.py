@@ -2,13 +2,14 @@
 
 ::
 
-    submit ──creates the Operation──> execute ──> ended, with a result or an error
-       │              │                   └─────> withdrawn, because nothing was changed: the operationID is free again
+    submit ──creates the Operation──> executed ──> ended, with a result or an error, see `executor`
+       │              │                   └──────> withdrawn, because nothing was changed: the operationID is free again
        │              └──process dies──> another replica takes over, see `controller`
        └──finds the Operation──> of another request?  refused
                                  has a result?        the same result, see `results`
                                  failed?              executed again
-                                 running?             waits until the result is known
+                                 running here?        awaits the outcome of the attempt, as the first caller does
+                                 running elsewhere?   waits until the result is known
 """
 
 from collections.abc import Sequence
@@ -21,7 +22,6 @@ from gpuruntime.api.operation import FAILED, SUCCEEDED, Operation, OperationResu
 from gpuruntime.control import Informer
 from gpuruntime.kube import Client, ConflictError, NotFoundError
 from gpuruntime.meta import ObjectKey, Struct, TypedObject
-from gpuruntime.service.conflicts import ATTEMPTS
 from gpuruntime.service.errors import NotFinishedError, NotRunningError, OperationConflictError, OperationFailedError
 from gpuruntime.service.log_context import current_request_id
 from gpuruntime.service.operations.executor import OperationExecutor, Submitted
@@ -34,6 +34,7 @@ __all__ = ["DEFAULT_WAIT_SECONDS", "Operations", "Performed", "Submitted"]
 DEFAULT_WAIT_SECONDS: Final = 20.0
 """How long a caller waits for the result of its request by default."""
 _POLL_SECONDS: Final = 1.0
+_ROUNDS: Final = 5
 
 
 @frozen
@@ -116,7 +117,7 @@ class Operations:
             KubeError: the API server is not available; the request may be recorded.
         """
         digest = request_hash(type_, request)
-        for _ in range(ATTEMPTS):
+        for _ in range(_ROUNDS):
             submitted = await self._recorded(operation_id, type_, digest, stored or request)
             if submitted is None:
                 continue

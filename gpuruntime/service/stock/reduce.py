@@ -25,9 +25,9 @@ from gpuruntime.desired.pools.units import is_ready_stock
 from gpuruntime.desired.provenance import Claim, claim_of
 from gpuruntime.kube import Client, ConflictError, NotFoundError
 from gpuruntime.meta import Struct, controller_of
-from gpuruntime.service.conflicts import ATTEMPTS
 from gpuruntime.service.errors import InsufficientCapacityError
 from gpuruntime.service.objects.admission import REFUSALS, refusal
+from gpuruntime.service.objects.conflicts import ATTEMPTS
 from gpuruntime.service.operations.lease import OperationLease, Outcome
 from gpuruntime.service.stock.claim import claim_patch
 from gpuruntime.service.stock.release import settle_claim

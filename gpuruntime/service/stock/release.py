@@ -12,7 +12,7 @@ from gpuruntime.api.stockpool import StockPool
 from gpuruntime.desired.provenance import CLAIM_ANNOTATIONS, Claim, claim_of, provenance_of
 from gpuruntime.kube import Client, ConflictError, MergePatch, NotFoundError
 from gpuruntime.meta import ObjectKey, encode, set_controller
-from gpuruntime.service.conflicts import ATTEMPTS
+from gpuruntime.service.objects.conflicts import ATTEMPTS
 
 __all__ = ["consume", "is_named_by", "release", "release_patch", "settle_claim"]
 

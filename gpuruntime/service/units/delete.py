@@ -25,8 +25,8 @@ from gpuruntime.api.unit_template import UnitTemplate
 from gpuruntime.desired.provenance import claim_of, provenance_of
 from gpuruntime.kube import AlreadyExistsError, ConflictError, NotFoundError
 from gpuruntime.meta import EMPTY, FrozenDict, ObjectKey, ObjectMeta, Struct
-from gpuruntime.service.conflicts import ATTEMPTS, changed_each_time
 from gpuruntime.service.objects.admission import REFUSALS, refusal
+from gpuruntime.service.objects.conflicts import ATTEMPTS, changed_each_time
 from gpuruntime.service.objects.delete import end_creation
 from gpuruntime.service.operations.lease import OperationLease, Outcome
 from gpuruntime.service.reads.reader import read_or_none
