@@ -21,11 +21,11 @@ from gpuruntime.service.objects.delete import Deletions
 from gpuruntime.service.objects.served_kind import ObjectService, ServedKind
 from gpuruntime.service.objects.update import Updates
 from gpuruntime.service.operations.controller import DEFAULT_KEEP, MOST_KEPT, OperationReconciler
-from gpuruntime.service.operations.liveness import CircuitBreaker, Liveness
+from gpuruntime.service.operations.executor import OperationExecutor
+from gpuruntime.service.operations.liveness import DEFAULT_PATIENCE_SECONDS, CircuitBreaker, Liveness
 from gpuruntime.service.operations.metrics import OperationCollector
 from gpuruntime.service.operations.record import LeaseTiming
 from gpuruntime.service.operations.submit import Operations
-from gpuruntime.service.operations.worker import OperationWorker
 from gpuruntime.service.pools import POOLS
 from gpuruntime.service.reads.informers import watch_operations, watch_units
 from gpuruntime.service.reads.reader import Reads
@@ -68,7 +68,7 @@ class ServiceOptions:
     keep: timedelta = DEFAULT_KEEP
     timing: LeaseTiming = field(factory=LeaseTiming)
     identity: str = field(factory=lambda: f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}")
-    patience: float = 3.0
+    patience: float = DEFAULT_PATIENCE_SECONDS
     most_kept: int = field(default=MOST_KEPT, validator=ge(1))
 
 
@@ -126,26 +126,27 @@ def install_service(
     names = CapacityNames(chosen.namespaces.units)
     ready = ReadyStock(units, chosen.namespaces)
     claims = StockClaims(units.store, ready, transport.server_time.now)
-    worker = OperationWorker(
+    executor = OperationExecutor(
+        transport,
         [
             *(SeedStockHandler(names), ReduceStockHandler()),
             *(CreateUnitHandler(claims, units.store), DeleteUnitHandler(names)),
             *(handler for kind in kinds for handler in kind.handlers),
-        ]
-    )
-    operations = Operations(
-        transport,
-        records,
-        worker,
-        namespace=chosen.namespaces.system,
+        ],
         field_manager=manager.options.name,
         identity=chosen.identity,
         timing=chosen.timing,
-        liveness=liveness,
+    )
+    operations = Operations(
+        executor,
+        records,
+        liveness,
+        namespace=chosen.namespaces.system,
+        field_manager=manager.options.name,
         evidence=[unit_evidence(units)],
     )
     reconciler = OperationReconciler(
-        records.store, client, transport.server_time, operations, worker, chosen.keep, chosen.most_kept
+        records.store, client, transport.server_time, executor, chosen.keep, chosen.most_kept
     )
     in_every_replica = ControllerOptions(
         concurrency=_TAKEN_OVER_AT_A_TIME, reconcile_timeout=_LONGEST_OPERATION, needs_leader_election=False
@@ -155,7 +156,7 @@ def install_service(
     operation_controller = builder.reconcile_keys(reconciler.reconcile)
     manager.observability.watch_transport(transport)
     ClaimCollector(manager.observability.registry, claims.counters)
-    OperationCollector(manager.observability.registry, worker.counters, records.store, transport.server_time.now)
+    OperationCollector(manager.observability.registry, executor.counters, records.store, transport.server_time.now)
     manager.declare(
         allow(Operation, "get", "create", "delete", "patch", namespaces=[chosen.namespaces.system]),
         allow_status(Operation, namespaces=[chosen.namespaces.system]),
@@ -181,7 +182,7 @@ def install_service(
         # Waits for the caches: a claim in an empty cache would find nothing.
         async with ready.subscribed(), asyncio.TaskGroup() as tasks:
             await records.store_synced()
-            tasks.create_task(operations.run(), name="operations")
+            tasks.create_task(executor.run(), name="operations")
             for objects in served.values():
                 tasks.create_task(objects.log.run(), name=f"watch log of {objects.declared.kind.KIND.plural}")
 

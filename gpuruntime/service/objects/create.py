@@ -54,19 +54,12 @@ class CreateObjectHandler(Generic[R, K]):
             KubeError: the outcome is unknown, or the API server is not available.
         """
         wanted = _annotated(self.build(lease.request(self.request)), lease.operation)
-        made = await self._made(lease, wanted) or await self._create(lease.client, wanted)
+        made = await lease.earlier(lambda: read_or_none(lease.client, type(wanted), wanted.key))
+        if made is None or not _is_requested(made, wanted):
+            # A deletion ends this Operation before it deletes the object. So after a deletion this raises.
+            await lease.confirm()
+            made = await self._create(lease.client, wanted)
         return Outcome(OperationResult(made.KIND.kind, made.key.name, made.key.namespace, made.metadata.uid), made)
-
-    async def _made(self, lease: OperationLease, wanted: K) -> K | None:
-        """The object that an earlier attempt created."""
-        if not lease.is_resumed:
-            return None
-        existing = await read_or_none(lease.client, type(wanted), wanted.key)
-        if existing is not None and _is_requested(existing, wanted):
-            return existing
-        # A deletion ends this Operation before it deletes the object. So after a deletion this raises.
-        await lease.confirm()
-        return None
 
     async def _create(self, client: Client, wanted: K) -> K:
         what = f"{wanted.KIND.kind} {wanted.key}"

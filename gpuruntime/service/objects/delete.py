@@ -16,10 +16,11 @@ from attrs import evolve, field, frozen
 from gpuruntime.api.names import CLAIM_ID, OPERATION_ID, REQUEST_HASH
 from gpuruntime.api.operation import Operation, OperationResult, operation_name
 from gpuruntime.control import write_status
-from gpuruntime.kube import Client, ConflictError, NotFoundError, UnavailableError
+from gpuruntime.kube import Client, ConflictError, NotFoundError
 from gpuruntime.meta import EMPTY, ObjectKey, Struct, TypedObject
 from gpuruntime.service.errors import ObjectNotFoundError, ServiceError
 from gpuruntime.service.objects.admission import REFUSALS, refusal
+from gpuruntime.service.objects.conflicts import ATTEMPTS, changed_each_time
 from gpuruntime.service.objects.update import ensure_version
 from gpuruntime.service.operations.lease import OperationLease, Outcome, drop_request
 from gpuruntime.service.operations.record import ended, has_ended
@@ -30,7 +31,6 @@ __all__ = ["DeleteObject", "DeleteObjectHandler", "Deletions", "end_creation"]
 
 K = TypeVar("K", bound=TypedObject)
 _Class = type[K]
-_ATTEMPTS: Final = 10
 _CREATION: Final = "create_"
 
 
@@ -86,7 +86,7 @@ class DeleteObjectHandler(Generic[K]):
         """
         request = lease.request(DeleteObject)
         result = OperationResult(self.kind.KIND.kind, request.name, request.namespace, request.uid)
-        for _ in range(_ATTEMPTS):
+        for _ in range(ATTEMPTS):
             current = await read_or_none(lease.client, self.kind, request.key)
             if current is None or current.metadata.uid != request.uid:
                 return Outcome(result)
@@ -108,9 +108,7 @@ class DeleteObjectHandler(Generic[K]):
             except REFUSALS as error:
                 raise refusal(f"the deletion of {self.kind.KIND.kind} {request.key}", error) from error
             return Outcome(result)
-        raise UnavailableError(
-            f"{self.kind.KIND.kind} {request.key} changed during each of {_ATTEMPTS} attempts; it is deleted later"
-        )
+        raise changed_each_time(f"{self.kind.KIND.kind} {request.key}")
 
 
 @frozen
@@ -169,7 +167,7 @@ async def end_creation(lease: OperationLease, made: TypedObject) -> None:
         return
     meta = made.metadata
     result = OperationResult(made.KIND.kind, meta.name, meta.namespace, meta.uid)
-    for _ in range(_ATTEMPTS):
+    for _ in range(ATTEMPTS):
         try:
             found = await lease.client.get(Operation, operation_name(operation_id), lease.operation.metadata.namespace)
             if has_ended(found) or not _has_made(found, made):
@@ -182,9 +180,7 @@ async def end_creation(lease: OperationLease, made: TypedObject) -> None:
             return
         await drop_request(lease.client, written or found)
         return
-    raise UnavailableError(
-        f"operation {operation_id} changed during each of {_ATTEMPTS} attempts; the object it created is deleted later"
-    )
+    raise changed_each_time(f"operation {operation_id}")
 
 
 def _has_made(operation: Operation, made: TypedObject) -> bool:

@@ -25,8 +25,8 @@ from gpuruntime.service.objects.create import CreateObjectHandler, Creations
 from gpuruntime.service.objects.delete import DeleteObject, DeleteObjectHandler, Deletions
 from gpuruntime.service.objects.update import UpdateObject, UpdateObjectHandler, Updates, WriteResult
 from gpuruntime.service.objects.wait import ObjectWaiter
+from gpuruntime.service.operations.executor import OperationHandler
 from gpuruntime.service.operations.submit import DEFAULT_WAIT_SECONDS, Operations, Performed
-from gpuruntime.service.operations.worker import OperationHandler
 from gpuruntime.service.reads.reader import Reads
 from gpuruntime.service.reads.watch_log import WatchLog
 

@@ -13,7 +13,7 @@ from attrs import evolve, field, frozen
 from gpuruntime.api.names import GROUP
 from gpuruntime.api.operation import OperationResult
 from gpuruntime.desired.units.known_fields import known_fields
-from gpuruntime.kube import Client, ConflictError, MergePatch, NotFoundError, UnavailableError
+from gpuruntime.kube import Client, ConflictError, MergePatch, NotFoundError
 from gpuruntime.meta import (
     EMPTY,
     DecodeError,
@@ -27,6 +27,7 @@ from gpuruntime.meta import (
 )
 from gpuruntime.service.errors import InvalidRequestError, ObjectNotFoundError, ServiceError, StaleVersionError
 from gpuruntime.service.objects.admission import REFUSALS, raise_if_any, refusal
+from gpuruntime.service.objects.conflicts import ATTEMPTS, changed_each_time
 from gpuruntime.service.operations.lease import OperationLease, Outcome
 from gpuruntime.service.operations.submit import DEFAULT_WAIT_SECONDS, Operations, Performed
 from gpuruntime.service.reads.reader import read_or_none
@@ -51,7 +52,6 @@ K = TypeVar("K", bound=TypedObject)
 S = TypeVar("S", bound=Struct)
 _Class = type[K]
 _UIDS_KEPT: Final = 8
-_ATTEMPTS: Final = 10
 
 
 @frozen
@@ -136,7 +136,7 @@ class UpdateObjectHandler(Generic[K]):
         """
         request = lease.request(UpdateObject)
         uid = lease.operation.metadata.uid
-        for _ in range(_ATTEMPTS):
+        for _ in range(ATTEMPTS):
             current = await read_or_none(lease.client, self.kind, request.key)
             if current is None or current.metadata.uid != request.uid:
                 raise _gone(self.kind, request.key)
@@ -150,9 +150,7 @@ class UpdateObjectHandler(Generic[K]):
                 return _outcome(await self._write(lease.client, current, patch, uid))
             except ConflictError:
                 continue
-        raise UnavailableError(
-            f"{self.kind.KIND.kind} {request.key} changed during each of {_ATTEMPTS} attempts; it is updated later"
-        )
+        raise changed_each_time(f"{self.kind.KIND.kind} {request.key}")
 
     async def _write(self, client: Client, current: K, change: FrozenDict[str, Any], uid: str) -> K:
         meta = current.metadata

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, Literal
 
 from attrs import field, frozen
 
@@ -13,12 +13,20 @@ from gpuruntime.control import Result, Store
 from gpuruntime.kube import Client, ConflictError, NotFoundError, ServerTime
 from gpuruntime.meta import ObjectKey, parse_timestamp
 from gpuruntime.service.log_context import logged_for
+from gpuruntime.service.operations.executor import OperationExecutor
 from gpuruntime.service.operations.lease import drop_request
-from gpuruntime.service.operations.record import Observations, has_ended
-from gpuruntime.service.operations.submit import Operations
-from gpuruntime.service.operations.worker import OperationWorker
+from gpuruntime.service.operations.record import LeaseTiming, Observations, has_ended
 
-__all__ = ["DEFAULT_KEEP", "MOST_KEPT", "OperationReconciler", "finished_at", "takeover_delay"]
+__all__ = [
+    "DEFAULT_KEEP",
+    "MOST_KEPT",
+    "OperationReconciler",
+    "Step",
+    "finished_at",
+    "step_after_end",
+    "step_before_end",
+    "takeover_delay",
+]
 
 _LOG = logging.getLogger(__name__)
 DEFAULT_KEEP: Final = timedelta(days=1)
@@ -37,6 +45,43 @@ def takeover_delay(attempts: int, lease: float) -> float:
     """
     doubled = lease * 2.0 ** min(attempts - 1, 16)
     return max(lease, min(doubled, _MAX_DELAY_SECONDS))
+
+
+@frozen
+class Step:
+    """What the reconciler does with an Operation now, and after how many seconds it looks again; None: on a change."""
+
+    action: Literal["wait", "take over", "drop request", "delete"]
+    after: float | None = None
+
+
+def step_before_end(operation: Operation, silent: float, timing: LeaseTiming, *, is_busy: bool) -> Step:
+    """The next step for an Operation that has not ended, `silent` seconds after its last observed renewal.
+
+    A process is busy if it executes the Operation itself, or executes none now. It looks again: an attempt that is
+    interrupted causes no event.
+    """
+    left = takeover_delay(operation.status.attempts or 1, timing.lease) - silent
+    if left > 0:
+        return Step("wait", left)
+    return Step("wait", timing.period) if is_busy else Step("take over", timing.lease)
+
+
+def step_after_end(
+    operation: Operation, silent: float, timing: LeaseTiming, keep: timedelta, now: datetime | None
+) -> Step:
+    """The next step for an ended Operation; `now` is the API server's time, None if it sends none.
+
+    The owner drops the request right after the end. Other replicas do it only if the owner died before that. Without
+    the server's time no Operation is deleted for its age.
+    """
+    if operation.spec.request is not None:
+        left = timing.lease - silent
+        return Step("wait", left) if left > 0 else Step("drop request")
+    if now is None:
+        return Step("wait", keep.total_seconds())
+    left = (keep - (now - finished_at(operation, now))).total_seconds()
+    return Step("wait", left) if left > 0 else Step("delete")
 
 
 @frozen
@@ -59,8 +104,7 @@ class OperationReconciler:
     store: Store[Operation]
     client: Client
     time: ServerTime
-    operations: Operations
-    worker: OperationWorker
+    executor: OperationExecutor
     keep: timedelta = DEFAULT_KEEP
     most: int = MOST_KEPT
     _observations: Observations = field(factory=Observations)
@@ -71,38 +115,31 @@ class OperationReconciler:
         if operation is None or operation.metadata.deletion_timestamp is not None:
             self._observations.forget(key.name)
             return Result.done()
-        local = self.operations.clock()
+        executor, local = self.executor, self.executor.clock()
         silent = local - self._observations.last_renewal(operation, local)
-        lease = self.operations.timing.lease
         if has_ended(operation):
             await self._prune()
-            return await self._clean_up(operation, lease - silent)
-        if not self.worker.handles(operation.spec.type):
-            return Result.done()
-        left = takeover_delay(operation.status.attempts or 1, lease) - silent
-        if left > 0 or self.operations.is_running(key.name):
-            # Also requeues what this process executes: an interrupted attempt causes no event.
-            return Result.after(left if left > 0 else self.operations.timing.period)
-        with logged_for(operation):
-            _LOG.info("taking over operation", extra={"operation": key.name, "type": operation.spec.type})
-        with suppress(ConflictError, NotFoundError):  # another replica was faster, and renews the lease
-            await self.operations.take_over(operation)
-        return Result.after(lease)
+            step = step_after_end(operation, silent, executor.timing, self.keep, await self._server_time(operation))
+        elif not executor.handles(operation.spec.type):
+            step = Step("wait")
+        else:
+            is_busy = executor.is_running(key.name) or not executor.is_accepting
+            step = step_before_end(operation, silent, executor.timing, is_busy=is_busy)
+        match step.action:
+            case "take over":
+                await self._take_over(operation)
+            case "drop request":
+                await drop_request(self.client, operation)
+            case "delete":
+                await self._delete(operation)
+        return Result.done() if step.after is None else Result.after(step.after)
 
-    async def _clean_up(self, operation: Operation, left: float) -> Result:
-        if operation.spec.request is not None:
-            # The owner drops the request right after the end; here only if it died before that.
-            if left > 0:
-                return Result.after(left)
-            await drop_request(self.client, operation)
-        now = await self._server_time(operation)
-        if now is None:
-            return Result.after(self.keep.total_seconds())
-        overdue = (now - finished_at(operation, now) - self.keep).total_seconds()
-        if overdue < 0:
-            return Result.after(-overdue)
-        await self._delete(operation)
-        return Result.done()
+    async def _take_over(self, operation: Operation) -> None:
+        meta = operation.metadata
+        with logged_for(operation):
+            _LOG.info("taking over operation", extra={"operation": meta.name, "type": operation.spec.type})
+        with suppress(ConflictError, NotFoundError):  # another replica was faster, and renews the lease
+            await self.executor.take_over(operation)
 
     async def _server_time(self, operation: Operation) -> datetime | None:
         """The API server's time; None if it sends none: then no Operation is deleted for its age."""

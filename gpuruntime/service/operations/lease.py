@@ -19,7 +19,6 @@ from gpuruntime.control.leadership import Fence, FencedTransport
 from gpuruntime.kube import Client, ConflictError, KubeError, MergePatch, NotFoundError, Transport
 from gpuruntime.meta import DecodeError, Struct, TypedObject, decode, thaw
 from gpuruntime.service.errors import UNREADABLE_REQUEST, OperationFailedError
-from gpuruntime.service.operations.background import BackgroundThrottle
 from gpuruntime.service.operations.record import (
     LeaseTiming,
     ended,
@@ -34,6 +33,7 @@ __all__ = ["LeaseLostError", "OperationEndedError", "OperationLease", "Outcome",
 
 
 S = TypeVar("S", bound=Struct)
+T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 _PROGRESS_SECONDS: Final = 1.0
 
@@ -83,7 +83,6 @@ class OperationLease:
         field_manager: str,
         timing: LeaseTiming,
         clock: Callable[[], float] = seconds_since_boot,
-        throttle: BackgroundThrottle | None = None,
     ) -> None:
         self._operation = operation
         self._owner = owner
@@ -98,18 +97,12 @@ class OperationLease:
         # Retrieves the exception: the caller that waited may have gone away.
         self.outcome.add_done_callback(lambda outcome: outcome.cancelled() or outcome.exception())
         self.attempt = operation.status.attempts or 1
-        self.throttle = throttle or BackgroundThrottle(timing.renew / 2)
         self.client = Client(FencedTransport(transport, self._fence), field_manager=field_manager)
 
     @property
     def operation(self) -> Operation:
         """The Operation as it was last read or written."""
         return self._operation
-
-    @property
-    def is_resumed(self) -> bool:
-        """Whether an earlier attempt may have done any part of the work."""
-        return self.attempt > 1
 
     def resolve(self, outcome: Outcome) -> None:
         """Complete the `outcome` future: the result is certain, though cleanup may follow."""
@@ -150,14 +143,25 @@ class OperationLease:
             message = f"operation {self._operation.spec.operation_id}: cannot decode spec.request: {error}"
             raise OperationFailedError(UNREADABLE_REQUEST, message) from error
 
+    async def earlier(self, find: Callable[[], Awaitable[T]], *, is_seen: bool = False) -> T | None:
+        """What an earlier attempt left, by `find`.
+
+        A first attempt has no earlier one, so it reads nothing: None, unless `is_seen`, which is for other signs that
+        there may be something, such as an object in a cache.
+        """
+        return await find() if is_seen or self.attempt > 1 else None
+
     async def confirm(self) -> None:
-        """Return if this process still holds the lease and the Operation has not ended. Renews the lease.
+        """Return if no other request has ended this Operation. A later attempt renews its lease for that.
+
+        A first attempt writes nothing: only the deletion of an object that it created could end it.
 
         Raises:
-            LeaseLostError: the lease is lost, or the Operation has ended.
+            LeaseLostError: the Operation has ended, or the lease is lost.
             KubeError: unknown.
         """
-        await self._renew_once()
+        if self.attempt > 1:
+            await self._renew_once()
 
     async def report_progress(self, done: int, total: int, *, immediately: bool = False) -> None:
         """Store the progress: now if `immediately` or if the last renewal is a second old, else with a later write."""

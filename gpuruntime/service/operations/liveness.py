@@ -12,8 +12,10 @@ from attrs import frozen
 
 from gpuruntime.kube import Middleware, Request, Response, Transport, UnavailableError
 
-__all__ = ["CircuitBreaker", "Liveness"]
+__all__ = ["DEFAULT_PATIENCE_SECONDS", "CircuitBreaker", "Liveness"]
 
+DEFAULT_PATIENCE_SECONDS: Final = 3.0
+"""How long the API server answers no request before a caller gets an error."""
 _SAMPLES: Final = 6
 _NO_ANSWER: Final = "<error>"
 _THROTTLED: Final = "429"
@@ -27,7 +29,7 @@ class Liveness:
     """
 
     transport: Transport
-    patience: float = 3.0
+    patience: float = DEFAULT_PATIENCE_SECONDS
 
     async def wait(self, work: "asyncio.Future[Any]", within: float = math.inf, *, is_read: bool = False) -> bool:
         """Wait until the work is done; false after `within` seconds. The work itself is never cancelled.

@@ -14,7 +14,7 @@ released by the claim reconciler.
 import asyncio
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from attrs import field, frozen
 
@@ -27,14 +27,13 @@ from gpuruntime.kube import Client, ConflictError, NotFoundError
 from gpuruntime.meta import Struct, controller_of
 from gpuruntime.service.errors import InsufficientCapacityError
 from gpuruntime.service.objects.admission import REFUSALS, refusal
+from gpuruntime.service.objects.conflicts import ATTEMPTS
 from gpuruntime.service.operations.lease import OperationLease, Outcome
 from gpuruntime.service.stock.claim import claim_patch
 from gpuruntime.service.stock.release import settle_claim
 from gpuruntime.service.stock.seed import is_being_seeded
 
 __all__ = ["ReduceStock", "ReduceStockHandler", "dispensable"]
-
-_ROUNDS: Final = 5
 
 
 @frozen
@@ -106,7 +105,7 @@ class ReduceStockHandler:
 
     async def _claim(self, lease: OperationLease, request: ReduceStock) -> list[GPUUnit]:
         mine: list[GPUUnit] = []
-        for _ in range(_ROUNDS):
+        for _ in range(ATTEMPTS):
             listed = await _listed(lease.client, request)
             mine = [unit for unit in listed if _is_claimed_by(unit, lease)]
             contested = False

@@ -5,17 +5,16 @@ and the other gets a conflict.
 """
 
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any
 
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.stockpool import StockPool
 from gpuruntime.desired.provenance import CLAIM_ANNOTATIONS, Claim, claim_of, provenance_of
 from gpuruntime.kube import Client, ConflictError, MergePatch, NotFoundError
 from gpuruntime.meta import ObjectKey, encode, set_controller
+from gpuruntime.service.objects.conflicts import ATTEMPTS
 
 __all__ = ["consume", "is_named_by", "release", "release_patch", "settle_claim"]
-
-_ATTEMPTS: Final = 5
 
 
 def is_named_by(stock: GPUUnit, active: GPUUnit | None) -> bool:
@@ -71,10 +70,10 @@ async def settle_claim(client: Client, stock: GPUUnit, active: GPUUnit | None) -
     read again; one with another claim, or none, is left alone.
 
     Raises:
-        ConflictError: it changed during each of five attempts.
+        ConflictError: it changed during each attempt.
     """
     claim, current = claim_of(stock.metadata), stock
-    for attempt in range(1, _ATTEMPTS + 1):
+    for attempt in range(1, ATTEMPTS + 1):
         found = claim_of(current.metadata)
         if found is None or claim is None or found.id != claim.id or current.metadata.uid != stock.metadata.uid:
             return
@@ -82,7 +81,7 @@ async def settle_claim(client: Client, stock: GPUUnit, active: GPUUnit | None) -
             try:
                 await (consume(client, current) if is_named_by(stock, active) else release(client, current, found))
             except ConflictError:
-                if attempt == _ATTEMPTS:
+                if attempt == ATTEMPTS:
                     raise
                 current = await client.get(GPUUnit, stock.metadata.name, stock.metadata.namespace)
                 continue

@@ -139,13 +139,12 @@ class CreateUnitHandler:
         operation = lease.operation
         request = lease.request(CreateUnit)
         key = ObjectKey(request.namespace, request.name)
-        # Reads first only if the unit may exist; otherwise the create reports that it does.
-        existing = await read_or_none(lease.client, GPUUnit, key) if lease.is_resumed or key in self.units else None
+        # If the unit exists and the cache does not show it yet, the create reports it.
+        existing = await lease.earlier(lambda: read_or_none(lease.client, GPUUnit, key), is_seen=key in self.units)
         if existing is not None and _is_requested_by(existing, operation):
             return self._outcome(lease, existing)
-        if lease.is_resumed:
-            # A deletion ends this Operation before it deletes the unit. So after a deletion this raises.
-            await lease.confirm()
+        # A deletion ends this Operation before it deletes the unit. So after a deletion this raises.
+        await lease.confirm()
         stock = await self._stock(lease, request)
         try:
             active = await self._create(lease.client, request, operation, stock)
@@ -158,10 +157,10 @@ class CreateUnitHandler:
     async def _stock(self, lease: OperationLease, request: CreateUnit) -> GPUUnit | None:
         if request.cold_start:
             return None
-        if lease.is_resumed:
-            claimed = await self.claims.find(lease.client, lease.operation, request.stock_namespace)
-            if claimed is not None:
-                return claimed
+        find = self.claims.find
+        claimed = await lease.earlier(lambda: find(lease.client, lease.operation, request.stock_namespace))
+        if claimed is not None:
+            return claimed
         wanted = WantedStock(request.stock_namespace, request.spec.spec_name, request.stock_name)
         active = ObjectKey(request.namespace, request.name)
         found = await self.claims.claim(lease.client, lease.operation, wanted, active)

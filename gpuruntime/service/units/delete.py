@@ -12,7 +12,7 @@ use also when another active unit has taken it over since, see `stock.names`.
 
 import logging
 from contextlib import suppress
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from attrs import frozen
 
@@ -23,9 +23,10 @@ from gpuruntime.api.namespaces import INSTANCE_NAMESPACE
 from gpuruntime.api.operation import DELETE_GPU_UNIT, OperationResult
 from gpuruntime.api.projection import project
 from gpuruntime.desired.provenance import claim_of, provenance_of
-from gpuruntime.kube import AlreadyExistsError, Client, ConflictError, NotFoundError, UnavailableError
+from gpuruntime.kube import AlreadyExistsError, ConflictError, NotFoundError
 from gpuruntime.meta import EMPTY, FrozenDict, ObjectKey, ObjectMeta, Struct
 from gpuruntime.service.objects.admission import REFUSALS, refusal
+from gpuruntime.service.objects.conflicts import ATTEMPTS, changed_each_time
 from gpuruntime.service.objects.delete import end_creation
 from gpuruntime.service.operations.lease import OperationLease, Outcome
 from gpuruntime.service.reads.reader import read_or_none
@@ -35,7 +36,6 @@ from gpuruntime.service.stock.release import release
 __all__ = ["DeleteUnit", "DeleteUnitHandler", "ReturnedStock", "returned_unit", "stock_to_return"]
 
 _LOG = logging.getLogger(__name__)
-_ATTEMPTS: Final = 5
 
 
 @frozen
@@ -99,15 +99,15 @@ class DeleteUnitHandler:
         """
         request = lease.request(DeleteUnit)
         result = OperationResult(GPUUnit.KIND.kind, request.name, request.namespace, request.uid)
-        is_ours = await self._delete(lease, request) and not lease.is_resumed
+        is_ours = await self._delete(lease, request)
         stock = request.returned
         if stock is not None:
             try:
-                await self._return_stock(lease.client, request, stock, is_ours=is_ours)
+                await self._return_stock(lease, request, stock, is_ours=is_ours)
             except REFUSALS as error:
                 about = {"stock": f"{stock.namespace}/{stock.name}", "error": str(error)}
                 _LOG.warning("stock unit refused, returning it later", extra=about)
-                return Outcome(result, cleanup=lambda: self._return_stock(lease.client, request, stock, is_ours=False))
+                return Outcome(result, cleanup=lambda: self._return_stock(lease, request, stock, is_ours=False))
         return Outcome(result)
 
     async def _delete(self, lease: OperationLease, request: DeleteUnit) -> bool:
@@ -125,14 +125,18 @@ class DeleteUnitHandler:
             return True
         return False
 
-    async def _return_stock(self, client: Client, request: DeleteUnit, stock: ReturnedStock, *, is_ours: bool) -> None:
+    async def _return_stock(
+        self, lease: OperationLease, request: DeleteUnit, stock: ReturnedStock, *, is_ours: bool
+    ) -> None:
         """Create the stock unit again. Unless this attempt deleted the unit, it may exist already, or be consumed."""
-        unit = returned_unit(stock)
-        for _ in range(_ATTEMPTS):
+        client, unit = lease.client, returned_unit(stock)
+        for _ in range(ATTEMPTS):
             # In this order: a stock unit that is consumed between the two reads is found by the second one.
             existing = await read_or_none(client, GPUUnit, unit.key)
             if existing is None:
-                if not is_ours and await self.names.is_consumed(client, unit.key, excluding=request.uid):
+                if await lease.earlier(
+                    lambda: self.names.is_consumed(client, unit.key, excluding=request.uid), is_seen=not is_ours
+                ):
                     return
                 with suppress(AlreadyExistsError):
                     await client.create(unit)
@@ -146,4 +150,4 @@ class DeleteUnitHandler:
                     # conflict, or was faster: then the next round creates it again.
                     await release(client, existing, claim)
                 return
-        raise UnavailableError(f"stock unit {unit.key} changed during {_ATTEMPTS} attempts; it is returned later")
+        raise changed_each_time(f"stock unit {unit.key}")

@@ -15,9 +15,9 @@ from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.kube.transport.transport import Transport
 from gpuruntime.meta import FrozenDict, ObjectMeta
 from gpuruntime.service.objects.delete import DeleteObject, end_creation
+from gpuruntime.service.operations.executor import OperationHandler
 from gpuruntime.service.operations.lease import OperationEndedError, OperationLease
 from gpuruntime.service.operations.record import ended, taken_over
-from gpuruntime.service.operations.worker import OperationHandler
 from gpuruntime.service.pools import POOL_CREATION, POOL_DELETION, CreatePool
 from gpuruntime.service.stock.claim import ReadyStock, StockClaims
 from gpuruntime.service.units.create import CreateUnitHandler, active_unit

@@ -16,11 +16,12 @@ from gpuruntime.kube.client import Client
 from gpuruntime.kube.errors import UnavailableError
 from gpuruntime.kube.transport.server_time import ServerTime
 from gpuruntime.kube.transport.transport import Transport
-from gpuruntime.service.operations.controller import OperationReconciler, takeover_delay
+from gpuruntime.service.operations.controller import OperationReconciler
+from gpuruntime.service.operations.executor import OperationExecutor, OperationHandler
 from gpuruntime.service.operations.lease import OperationLease, Outcome
+from gpuruntime.service.operations.liveness import Liveness
 from gpuruntime.service.operations.record import LeaseTiming, ended
 from gpuruntime.service.operations.submit import Operations
-from gpuruntime.service.operations.worker import OperationWorker
 from tests.control.scenes import running
 from tests.service.service_scenes import ServiceWorld, looking_at
 
@@ -37,7 +38,7 @@ class Flaky:
 
     async def run(self, lease: OperationLease) -> Outcome:
         self.attempts.append(lease.attempt)
-        if not lease.is_resumed:
+        if lease.attempt == 1:
             raise UnavailableError("the server is away")
         return Outcome(OperationResult("GPUUnit", "demo"))
 
@@ -60,7 +61,7 @@ class Lingering:
 async def test_a_replay_gets_the_result_before_the_cleanup_is_done(world: ServiceWorld) -> None:
     handler = Lingering()
 
-    async with reconciled(world, OperationWorker([handler]), LeaseTiming()) as operations:
+    async with reconciled(world, handler, LeaseTiming()) as (operations, _):
         first = await operations.perform("order-1", handler.type, world.seeds(1), within=30)
         again = await operations.perform("order-1", handler.type, world.seeds(1), within=30)
         (written,) = await world.operations()
@@ -77,17 +78,16 @@ async def test_a_replay_gets_the_result_before_the_cleanup_is_done(world: Servic
 
 async def test_an_interrupted_attempt_is_taken_over_when_its_lease_has_expired(world: ServiceWorld) -> None:
     handler = Flaky()
-    worker = OperationWorker([handler])
 
-    async with reconciled(world, worker) as operations:
+    async with reconciled(world, handler) as (operations, executor):
         with pytest.raises(UnavailableError, match="the server is away"):
             await operations.perform("order-1", handler.type, world.seeds(1), within=30)
         async with looking_at(world.access, Operation, world.active) as seen:
             await seen.until(lambda store: [item.status.state for item in store.list().items] == [SUCCEEDED])
 
-    ends = {end: sum(durations.counts) for (_, end), durations in worker.counters.durations.items()}
+    ends = {end: sum(durations.counts) for (_, end), durations in executor.counters.durations.items()}
     assert handler.attempts == [1, 2]
-    assert worker.counters.taken_over == {handler.type: 1}
+    assert executor.counters.taken_over == {handler.type: 1}
     assert ends == {"succeeded": 1, "failed": 0, "withdrawn": 0, "interrupted": 1}
 
 
@@ -100,38 +100,34 @@ async def test_the_newest_ended_operations_are_kept_and_running_ones_do_not_coun
         then = now + timedelta(minutes=minute)
         await write_status(world.admin, made, ended(made.status, then, result=result, error=None))
     await world.abandon("not-ended", "of_another_version", world.seeds(1))
-    worker = OperationWorker([Flaky()])
 
-    async with reconciled(world, worker, time=later, most=2), looking_at(world.access, Operation, world.active) as seen:
+    async with (
+        reconciled(world, Flaky(), time=later, most=2),
+        looking_at(world.access, Operation, world.active) as seen,
+    ):
         await seen.until(lambda store: store.resource_version != "" and len(store) <= 3)
 
     left = sorted(found.spec.operation_id for found in await world.operations())
     assert left == ["ended-3", "ended-4", "not-ended"]
 
 
-@pytest.mark.parametrize(("attempts", "seconds"), [(1, 15.0), (2, 30.0), (5, 240.0), (7, 600.0), (10_000, 600.0)])
-def test_the_takeover_delay_doubles_with_each_attempt_up_to_ten_minutes(attempts: int, seconds: float) -> None:
-    assert takeover_delay(attempts, 15.0) == seconds
-
-
 @asynccontextmanager
 async def reconciled(
-    world: ServiceWorld, worker: OperationWorker, timing: LeaseTiming = QUICK, **options: Any
-) -> AsyncIterator[Operations]:
-    """Operations with their controller, for the length of the block."""
+    world: ServiceWorld, handler: OperationHandler, timing: LeaseTiming = QUICK, **options: Any
+) -> AsyncIterator[tuple[Operations, OperationExecutor]]:
+    """Operations of one handler with their controller, for the length of the block."""
     credentials = from_kubeconfig(world.access.kubeconfig)
     async with Transport(credentials, user_agent="tests") as transport, running(Cache(transport)) as cache:
         records = cache.informer(Operation, namespaces=[world.active])
-        operations = Operations(
-            transport, records, worker, namespace=world.active, field_manager="t", identity="me", timing=timing
-        )
-        known = {"time": transport.server_time, "operations": operations, "worker": worker, **options}
+        executor = OperationExecutor(transport, [handler], field_manager="t", identity="me", timing=timing)
+        operations = Operations(executor, records, Liveness(transport), namespace=world.active, field_manager="t")
+        known = {"time": transport.server_time, "executor": executor, **options}
         reconciler = OperationReconciler(records.store, Client(transport, field_manager="t"), **known)
         controller = Controller("operation", reconciler, [Watch(records, enqueue_object())])
-        tasks = [asyncio.create_task(operations.run()), asyncio.create_task(controller.run())]
+        tasks = [asyncio.create_task(executor.run()), asyncio.create_task(controller.run())]
         await records.synced()
         try:
-            yield operations
+            yield operations, executor
         finally:
             for task in tasks:
                 task.cancel()

@@ -12,9 +12,9 @@ from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.kube.transport.transport import Transport
 from gpuruntime.meta import ObjectKey
 from gpuruntime.service.errors import NotFinishedError, NotRunningError
+from gpuruntime.service.operations.executor import OperationExecutor
 from gpuruntime.service.operations.lease import LeaseLostError, OperationLease, Outcome
 from gpuruntime.service.operations.record import LeaseTiming, ended, taken_over
-from gpuruntime.service.operations.worker import OperationWorker
 from gpuruntime.service.units.delete import DeleteUnit
 from tests.product_scenes import Observer
 from tests.service.service_scenes import QUICK, ServiceWorld, build_product, claimable, looking_at, seeded
@@ -133,7 +133,7 @@ async def test_the_caller_of_an_operation_whose_lease_was_lost_gets_not_finished
             operation, transport, owner="me", began=0.0, field_manager="t", timing=QUICK, clock=lambda: 0.0
         )
 
-        await OperationWorker([Losing()]).execute(lease)
+        await OperationExecutor(transport, [Losing()], field_manager="t", identity="me").execute(lease)
 
     with pytest.raises(NotFinishedError, match="will be finished later"):
         lease.outcome.result()
