@@ -78,15 +78,18 @@ class Envelope(Struct):
     """The capacity of a unit, which never changes: every field that is declared here is immutable in a GPUUnit."""
 
     spec_name: SpecName
-    """Name of the flavour, such as g1.1. Units are claimed from stock of the same specName."""
+    """Name of the flavour, such as g1.1. Units are claimed from stock of the same specName. Immutable once a unit
+    exists."""
     cpu: Amount = None
-    """CPU request and limit of a unit, such as 4 or 500m."""
+    """CPU request and limit of a unit, such as 4 or 500m. Immutable once the unit exists."""
     memory: Amount = None
-    """Memory request and limit of a unit, such as 16Gi. Up to half of it can be used as /dev/shm."""
+    """Memory request and limit of a unit, such as 16Gi. Up to half of it can be used as /dev/shm. Immutable
+    once the unit exists."""
     gpu: GpuCount = 0
-    """Number of GPUs (nvidia.com/gpu) of a unit, exclusive to it."""
+    """Number of GPUs (nvidia.com/gpu) of a unit, exclusive to it. Immutable once the unit exists."""
     gpu_type: GpuType = None
-    """GPU product, such as NVIDIA-A100-SXM4-80GB: the required value of the node label nvidia.com/gpu.product."""
+    """GPU product, such as NVIDIA-A100-SXM4-80GB: the required value of the node label nvidia.com/gpu.product.
+    Immutable once the unit exists."""
 
 
 @frozen

@@ -162,7 +162,6 @@ class _Field:
             )
         schema = _value(self.target, self.rules, self.place)
         if text:
-            text = f"{text} Immutable." if self.immutable and not text.endswith("Immutable.") else text
             schema = {"description": text} | {key: item for key, item in schema.items() if key != "description"}
         default = self._default(schema, owner)
         if default is not None:
