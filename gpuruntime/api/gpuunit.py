@@ -6,27 +6,27 @@ from typing import Annotated, ClassVar
 
 from attrs import field, frozen
 
-from gpuruntime.api.envelope import GPU_TYPE_RULE, Amount, GpuCount, GpuType, Image, SpecName
+from gpuruntime.api.envelope import GPU_TYPE_RULE, SIZE_RULE, Cpu, GpuCount, GpuType, Image, Memory, SpecName
 from gpuruntime.api.names import GROUP, VERSION
-from gpuruntime.api.placement import PullSecret, UnitToleration
+from gpuruntime.api.placement import NodeSelector, PullSecret, UnitToleration
 from gpuruntime.api.security_profile import BASELINE, SecurityProfile
 from gpuruntime.api.unit_template import UnitTemplate
 from gpuruntime.meta import (
     EMPTY,
+    OBJECT_NAME,
     Atomic,
     Cel,
     Column,
     Condition,
     Definition,
     Format,
-    FrozenDict,
     Immutable,
     Items,
     Length,
     MapOf,
     Pattern,
-    Properties,
     ResourceKind,
+    Rule,
     Struct,
     TypedObject,
     wire,
@@ -49,13 +49,19 @@ class UnitAccess(Struct):
 class GPUUnitSpec(Struct):
     """Desired state of the unit: an immutable envelope (specName, cpu, memory, gpu, gpuType), and what runs in it."""
 
-    RULES: ClassVar[tuple[Cel, ...]] = (
+    RULES: ClassVar[tuple[Rule, ...]] = (
         Cel(
             "!has(self.access) || !has(self.access.primaryPort) || (has(self.template) && has(self.template.ports)"
             " && self.template.ports.exists(p, p.name == self.access.primaryPort && p.protocol == 'TCP'))",
             message="access.primaryPort must be the name of a TCP port in template.ports",
+            field_path=".access.primaryPort",
+            check=lambda spec: spec.access.primary_port in (None, *spec.template.port_names("TCP")),
+            expected=lambda spec: (
+                f"the name of a TCP port of the template ({', '.join(spec.template.port_names('TCP')) or 'none'})"
+            ),
         ),
         GPU_TYPE_RULE,
+        SIZE_RULE,
     )
 
     spec_name: Annotated[SpecName, Immutable()]
@@ -63,9 +69,9 @@ class GPUUnitSpec(Struct):
     image: Image = None
     """Container image. Defaults to the operator's reservation image for stock units, and to its default image, which
     has a shell, for active units."""
-    cpu: Annotated[Amount, Immutable()] = None
+    cpu: Annotated[Cpu, Immutable()] = None
     """CPU request and limit of the unit, such as 4 or 500m. Immutable."""
-    memory: Annotated[Amount, Immutable()] = None
+    memory: Annotated[Memory, Immutable()] = None
     """Memory request and limit of the unit, such as 16Gi. Up to half of it can be used as /dev/shm. Immutable."""
     gpu: Annotated[GpuCount, Immutable()] = 0
     """Number of GPUs (nvidia.com/gpu), exclusive to the unit. Immutable."""
@@ -78,9 +84,9 @@ class GPUUnitSpec(Struct):
     """Secrets with the credentials of the image's registry."""
     tolerations: Annotated[tuple[UnitToleration, ...], Atomic(), Items(maximum=32)] = ()
     """Tolerations of the unit's pod. A unit with GPUs also tolerates the taint nvidia.com/gpu."""
-    node_selector: Annotated[FrozenDict[str, str], Properties(maximum=32)] = EMPTY
+    node_selector: NodeSelector = EMPTY
     """Labels that a node must have to run the unit."""
-    runtime_class_name: Annotated[str | None, Length(minimum=1, maximum=253)] = None
+    runtime_class_name: Annotated[str | None, Length(minimum=1, maximum=253), OBJECT_NAME] = None
     """RuntimeClass of the unit's pod, such as nvidia. Defaults to the node's default runtime."""
     security_profile: SecurityProfile = BASELINE
     """Baseline: the container runs as the user of its image, which may be root. Restricted: the pod satisfies the Pod

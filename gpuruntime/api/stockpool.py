@@ -4,25 +4,24 @@ from typing import Annotated, ClassVar
 
 from attrs import field, frozen
 
-from gpuruntime.api.envelope import GPU_TYPE_RULE, Amount, GpuCount, GpuType, Image, SpecName
+from gpuruntime.api.envelope import GPU_TYPE_RULE, SIZE_RULE, Cpu, GpuCount, GpuType, Image, Memory, SpecName
 from gpuruntime.api.names import GROUP, VERSION
-from gpuruntime.api.placement import PullSecret, UnitToleration
+from gpuruntime.api.placement import NodeSelector, PullSecret, UnitToleration
 from gpuruntime.api.unit_template import UnitTemplate
 from gpuruntime.meta import (
     EMPTY,
+    OBJECT_NAME,
     Atomic,
-    Cel,
     Column,
     Condition,
     Definition,
     Format,
-    FrozenDict,
     Items,
     Length,
     MapOf,
-    Properties,
     Range,
     ResourceKind,
+    Rule,
     Scale,
     Struct,
     TypedObject,
@@ -38,7 +37,7 @@ class StockPoolSpec(Struct):
     A change of any field but replicas replaces the stock units one by one. Units that were claimed are not changed.
     """
 
-    RULES: ClassVar[tuple[Cel, ...]] = (GPU_TYPE_RULE,)
+    RULES: ClassVar[tuple[Rule, ...]] = (GPU_TYPE_RULE, SIZE_RULE)
 
     spec_name: SpecName
     """Name of the flavour, such as g1.1. Claims select stock by it."""
@@ -47,9 +46,9 @@ class StockPoolSpec(Struct):
     image: Image = None
     """Image of the stock units, for instance to have it pulled before it is needed. Defaults to the operator's
     reservation image."""
-    cpu: Amount = None
+    cpu: Cpu = None
     """CPU request and limit of each unit, such as 4 or 500m."""
-    memory: Amount = None
+    memory: Memory = None
     """Memory request and limit of each unit, such as 16Gi."""
     gpu: GpuCount = 0
     """Number of GPUs (nvidia.com/gpu) of each unit."""
@@ -61,9 +60,9 @@ class StockPoolSpec(Struct):
     """Secrets with the credentials of the image's registry."""
     tolerations: Annotated[tuple[UnitToleration, ...], Atomic(), Items(maximum=32)] = ()
     """Tolerations of the units' pods. Units with GPUs also tolerate the taint nvidia.com/gpu."""
-    node_selector: Annotated[FrozenDict[str, str], Properties(maximum=32)] = EMPTY
+    node_selector: NodeSelector = EMPTY
     """Labels that a node must have to run the units."""
-    runtime_class_name: Annotated[str | None, Length(minimum=1, maximum=253)] = None
+    runtime_class_name: Annotated[str | None, Length(minimum=1, maximum=253), OBJECT_NAME] = None
     """RuntimeClass of the units' pods. Defaults to the node's default runtime."""
 
 

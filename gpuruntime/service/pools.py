@@ -14,9 +14,9 @@ from gpuruntime.api.operation import (
     OperationResult,
 )
 from gpuruntime.api.stockpool import StockPool, StockPoolSpec
-from gpuruntime.desired.units.known_fields import known_fields
 from gpuruntime.kube import AlreadyExistsError, Client, NotFoundError
-from gpuruntime.meta import EMPTY, FrozenDict, ObjectKey, ObjectMeta, Struct, is_dns_subdomain
+from gpuruntime.meta import EMPTY, FrozenDict, ObjectKey, ObjectMeta, Struct, is_dns_subdomain, known_fields
+from gpuruntime.schema import Violation
 from gpuruntime.service.errors import NameTakenError
 from gpuruntime.service.objects.admission import REFUSALS, pool_problems, raise_if_any, refusal
 from gpuruntime.service.objects.delete import DeleteObjectHandler
@@ -150,6 +150,6 @@ class StockPools:
     def _check(self, request: CreatePool) -> None:
         problems = pool_problems(request.spec)
         if not is_dns_subdomain(request.name):
-            problems.append(f"name: expected lower-case letters, digits, '-' and '.', got {request.name!r}")
+            problems.append(Violation.of("name", "lower-case letters, digits, '-' and '.'", request.name))
         problems += stock_namespace_problems("namespace", request.namespace, self.namespaces)
         raise_if_any(problems)

@@ -9,9 +9,10 @@ from typing import Annotated, Final, Protocol
 
 from attrs import field, frozen
 
-from gpuruntime.api.envelope import Amount, GpuCount, GpuType, SpecName
+from gpuruntime.api.envelope import Cpu, GpuCount, GpuType, Memory, SpecName
 from gpuruntime.api.names import GROUP
 from gpuruntime.meta import Format, FrozenDict, Length, Pattern, Range, Struct, wire
+from gpuruntime.schema import Violation
 from gpuruntime.service.errors import InsufficientCapacityError, InvalidRequestError
 from gpuruntime.service.stock.names import LARGEST_BATCH
 
@@ -62,9 +63,9 @@ class NewStocks(Struct):
     """Name of the flavour, such as g1.1."""
     number: Annotated[int, Range(minimum=1, maximum=LARGEST_BATCH)]
     """Number of stocks."""
-    cpu: Amount = None
+    cpu: Cpu = None
     """CPUs of each, such as 4."""
-    memory: Amount = None
+    memory: Memory = None
     """Memory of each, such as 16Gi."""
     gpu_type: GpuType = None
     """Model of the GPUs: what label nvidia.com/gpu.product of the node must say."""
@@ -228,7 +229,7 @@ def check_vm(request: NewVM) -> None:
         InvalidRequestError: it is not.
     """
     if not request.spec_name and not request.stock_id:
-        raise InvalidRequestError(("specName: expected a flavour, or a stockID, got neither",))
+        raise InvalidRequestError((Violation("specName", "a flavour, or a stockID", "neither"),))
 
 
 def no_stock(request: NewVM) -> InsufficientCapacityError:

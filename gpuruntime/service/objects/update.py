@@ -24,6 +24,7 @@ from gpuruntime.meta import (
     encode,
     wire,
 )
+from gpuruntime.schema import Violation, violations
 from gpuruntime.service.errors import InvalidRequestError, ObjectNotFoundError, ServiceError, StaleVersionError
 from gpuruntime.service.objects.admission import REFUSALS, refusal
 from gpuruntime.service.operations.lease import OperationLease, Outcome
@@ -76,11 +77,11 @@ def patched(value: S, patch: Mapping[str, Any]) -> S:
     Raises:
         InvalidRequestError: the patch removes a required field, or makes one invalid.
     """
+    changed = merge(encode(value), patch)
     try:
-        return decode(type(value), merge(encode(value), patch))
+        return decode(type(value), changed)
     except DecodeError as error:
-        faults = (failure.rpartition(" @ $.") for failure in error.failures)
-        raise InvalidRequestError(tuple(f"{path}: {text}" for text, _, path in faults)) from error
+        raise InvalidRequestError(violations(changed, type(value)) or (Violation("", str(error)),)) from error
 
 
 def merge(value: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:

@@ -42,6 +42,7 @@ from gpuruntime.meta import (
     is_dns_subdomain,
     thaw,
 )
+from gpuruntime.schema import Violation
 from gpuruntime.service.errors import NameTakenError, RefusedError
 from gpuruntime.service.objects.admission import REFUSALS, label_problems, raise_if_any, refusal, unit_problems
 from gpuruntime.service.operations.lease import OperationLease, Outcome
@@ -83,20 +84,20 @@ def check_create(request: CreateUnit, namespaces: Namespaces) -> None:
     Raises:
         InvalidRequestError: it is not.
     """
-    problems = []
+    problems: list[Violation] = []
     if not is_dns_subdomain(request.name):
-        problems.append(f"name: expected lower-case letters, digits, '-' and '.', got {request.name!r}")
+        problems.append(Violation.of("name", "lower-case letters, digits, '-' and '.'", request.name))
     if namespaces.is_stock(request.namespace):
-        problems.append(f"namespace: expected one for active units, got the stock namespace {request.namespace!r}")
+        problems.append(Violation.of("namespace", "one for active units, not for stock", request.namespace))
     elif request.namespace not in namespaces.instance:
         # No controller watches that namespace: the unit would never start, and its stock would be lost.
         listed = ", ".join(sorted(namespaces.instance))
-        problems.append(f"namespace: expected one for active units ({listed}), got {request.namespace!r}")
+        problems.append(Violation.of("namespace", f"one for active units ({listed})", request.namespace))
     problems += stock_namespace_problems("stockNamespace", request.stock_namespace, namespaces)
     if request.cold_start and request.envelope is None:
-        problems.append("envelope: expected one with coldStart, got none")
+        problems.append(Violation("envelope", "one with coldStart", "none"))
     if not request.cold_start and request.envelope is not None:
-        problems.append("envelope: expected none without coldStart, the stock unit has it")
+        problems.append(Violation("envelope", "none without coldStart, the stock unit has it"))
     envelope = request.envelope or Envelope(request.spec_name)
     problems += unit_problems(_with_user_part(envelope.spec(), request))
     problems += label_problems(request.labels)

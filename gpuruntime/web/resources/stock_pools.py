@@ -4,7 +4,7 @@ from typing import Annotated, Final
 
 from attrs import field, frozen
 
-from gpuruntime.api.envelope import Amount, GpuCount, GpuType, Image, SpecName
+from gpuruntime.api.envelope import Cpu, GpuCount, GpuType, Image, Memory, SpecName
 from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.api.placement import PullSecret, UnitToleration
 from gpuruntime.api.stockpool import StockPool, StockPoolSpec
@@ -73,9 +73,9 @@ class CreatePoolBody(Struct):
     """The stock namespace to create the pool in. Defaults to the first stock namespace."""
     image: Image = None
     """Image of the stock units. Defaults to the operator's small reservation image."""
-    cpu: Amount = None
+    cpu: Cpu = None
     """CPUs of each unit, such as 4 or 500m."""
-    memory: Amount = None
+    memory: Memory = None
     """Memory of each unit, such as 16Gi."""
     gpu: GpuCount = 0
     """GPUs of each unit."""
@@ -124,9 +124,9 @@ class UpdatePoolBody(Struct):
     """Number of ready units to keep; claimed units do not count."""
     image: Image = None
     """Image of the stock units."""
-    cpu: Amount = None
+    cpu: Cpu = None
     """CPUs of each unit."""
-    memory: Amount = None
+    memory: Memory = None
     """Memory of each unit."""
     gpu: Annotated[int | None, Range(minimum=0, maximum=1024)] = None
     """GPUs of each unit."""

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 from attrs import frozen
 
-from gpuruntime.api.envelope import Amount, GpuType, SpecName
+from gpuruntime.api.envelope import Cpu, GpuType, Memory, SpecName
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.meta import FrozenDict, ObjectKey, Range, Struct, is_dns_subdomain
@@ -48,9 +48,9 @@ class SeedStockBody(Struct):
     """Name of the flavour, such as g1.1: what claims ask for."""
     replicas: Annotated[int, Range(minimum=1, maximum=LARGEST_BATCH)]
     """Number of units to create."""
-    cpu: Amount = None
+    cpu: Cpu = None
     """CPUs of each unit, such as 4 or 500m."""
-    memory: Amount = None
+    memory: Memory = None
     """Memory of each unit, such as 16Gi."""
     gpu: Annotated[int, Range(minimum=0, maximum=1024)] = 0
     """GPUs of each unit."""

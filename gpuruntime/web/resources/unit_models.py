@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 from attrs import field, frozen
 
-from gpuruntime.api.envelope import Amount, GpuType, Image, SpecName
+from gpuruntime.api.envelope import Cpu, GpuType, Image, Memory, SpecName
 from gpuruntime.api.gpuunit import GPUUnit, UnitAccess, UnitStages
 from gpuruntime.api.names import POOL_LABEL
 from gpuruntime.api.namespaces import Namespaces
@@ -28,6 +28,7 @@ from gpuruntime.meta import (
     freeze,
     wire,
 )
+from gpuruntime.schema import Violation
 from gpuruntime.service.objects.update import UpdateObject
 from gpuruntime.service.stock.seed import Envelope
 from gpuruntime.service.units.create import CreateUnit
@@ -89,20 +90,20 @@ class CreateUnitBody(Struct):
     """Labels of the unit, for label selectors."""
     cold_start: bool = False
     """Create the unit without stock, with the envelope in this request."""
-    cpu: Amount = None
+    cpu: Cpu = None
     """CPUs of the unit; only with coldStart."""
-    memory: Amount = None
+    memory: Memory = None
     """Memory of the unit; only with coldStart."""
     gpu: Annotated[int | None, Range(minimum=0, maximum=1024)] = None
     """GPUs of the unit; only with coldStart."""
     gpu_type: GpuType = None
     """Model of the GPUs; only with coldStart."""
 
-    def problems(self) -> tuple[str, ...]:
+    def problems(self) -> tuple[Violation, ...]:
         """Fields that contradict each other: an envelope in a request that claims stock."""
         given = {} if self.cold_start else encode(self)
         extra = (name for name in _ENVELOPE if given.get(name) is not None)
-        return tuple(f"{name}: expected none without coldStart, the stock unit defines it" for name in extra)
+        return tuple(Violation(name, "none without coldStart, the stock unit defines it") for name in extra)
 
     def request(self, namespaces: Namespaces) -> CreateUnit:
         """The request to the service; `namespaces` are the defaults."""
