@@ -11,57 +11,67 @@ request to stock, to the active unit, and to returned stock: see `projection`. W
 
 from typing import Annotated, ClassVar, Final
 
+import orjson
 from attrs import field, fields, frozen
 
-from gpuruntime.api.placement import PullSecret, UnitToleration
+from gpuruntime.api.placement import NodeSelector, PullSecret, UnitToleration
 from gpuruntime.api.unit_template import UnitTemplate
 from gpuruntime.meta import (
     EMPTY,
+    OBJECT_NAME,
     Atomic,
     Cel,
-    FrozenDict,
+    Check,
     Items,
     Length,
     MapOf,
     Pattern,
-    Properties,
     QuantityRule,
     Range,
+    Rule,
     Struct,
     encode,
+    known_fields,
     wire_name,
 )
+from gpuruntime.schema import Violation
 
 __all__ = [
-    "CPU_BOUNDS",
     "GPU_PRODUCT",
     "GPU_TYPE_RULE",
-    "MEMORY_BOUNDS",
-    "Amount",
+    "SIZE_RULE",
+    "SPEC_LIMIT",
+    "Cpu",
     "Envelope",
     "GpuCount",
     "GpuType",
     "Image",
+    "Memory",
     "Reservation",
     "SharedSpec",
     "SpecName",
     "reservation_problems",
 ]
 
+SPEC_LIMIT: Final = 96 * 1024
+"""Maximum size of a spec in bytes of JSON. Its pod template is stored in an annotation, and annotations are limited to
+256 KiB per object."""
+
 GPU_PRODUCT: Final = "nvidia.com/gpu.product"
 """The node label with the product name of the node's GPUs."""
 
-# Not validated by the CRD: a comparison of quantities exceeds the API server's CEL cost limit.
-CPU_BOUNDS: Final = ("1m", "1000000")
-"""Minimum and maximum of a unit's CPUs."""
-MEMORY_BOUNDS: Final = ("1Mi", "1Pi")
-"""Minimum and maximum of a unit's memory: no container starts with less, no machine has more."""
-
-_LABEL_VALUE: Final = Pattern("^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$")
+_LABEL_VALUE: Final = Pattern(
+    "^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$",
+    description="letters, digits, '-', '_' and '.', with a letter or digit first and last",
+)
 
 SpecName = Annotated[str, Length(minimum=1, maximum=63), _LABEL_VALUE]
-Image = Annotated[str | None, Length(minimum=1, maximum=1024), Pattern("^[!-~]+$")]
-Amount = Annotated[int | str | None, QuantityRule(positive=True)]
+Image = Annotated[
+    str | None, Length(minimum=1, maximum=1024), Pattern("^[!-~]+$", description="an image without spaces")
+]
+Cpu = Annotated[int | str | None, QuantityRule(positive=True, minimum="1m", maximum="1000000", example="500m or 4")]
+# No container starts with less memory, and no machine has more.
+Memory = Annotated[int | str | None, QuantityRule(positive=True, minimum="1Mi", maximum="1Pi", example="16Gi")]
 GpuCount = Annotated[int, Range(minimum=0, maximum=1024)]
 GpuType = Annotated[str | None, Length(minimum=1, maximum=63), _LABEL_VALUE]
 
@@ -69,8 +79,24 @@ GPU_TYPE_RULE: Final = Cel(
     f"!has(self.gpuType) || !has(self.nodeSelector) || !('{GPU_PRODUCT}' in self.nodeSelector)"
     f" || self.nodeSelector['{GPU_PRODUCT}'] == self.gpuType",
     message=f"nodeSelector['{GPU_PRODUCT}'] must equal gpuType or be absent",
+    field_path=f".nodeSelector['{GPU_PRODUCT}']",
+    check=lambda spec: spec.gpu_type is None or spec.node_selector.get(GPU_PRODUCT, spec.gpu_type) == spec.gpu_type,
+    expected=lambda spec: f"{spec.gpu_type} as in gpuType, or none",
 )
 """The rule of every spec that has both a gpuType and a nodeSelector."""
+
+
+def _size(spec: Struct) -> int:
+    return len(orjson.dumps(known_fields(spec)))
+
+
+SIZE_RULE: Final = Check(
+    lambda spec: _size(spec) <= SPEC_LIMIT,
+    expected=lambda spec: (
+        f"at most {SPEC_LIMIT} bytes of JSON, not {_size(spec)}; move long texts to a ConfigMap or the image"
+    ),
+)
+"""The rule of every spec from which a pod template is rendered."""
 
 
 @frozen
@@ -80,9 +106,9 @@ class Envelope(Struct):
     spec_name: SpecName
     """Name of the flavour, such as g1.1. Units are claimed from stock of the same specName. Immutable once a unit
     exists."""
-    cpu: Amount = None
+    cpu: Cpu = None
     """CPU request and limit of a unit, such as 4 or 500m. Immutable once the unit exists."""
-    memory: Amount = None
+    memory: Memory = None
     """Memory request and limit of a unit, such as 16Gi. Up to half of it can be used as /dev/shm. Immutable
     once the unit exists."""
     gpu: GpuCount = 0
@@ -96,19 +122,21 @@ class Envelope(Struct):
 class Reservation(Envelope):
     """Envelope and placement: what a stock unit hands to the active unit, and gets back when that is deleted."""
 
-    RULES: ClassVar[tuple[Cel, ...]] = (GPU_TYPE_RULE,)
+    RULES: ClassVar[tuple[Rule, ...]] = (GPU_TYPE_RULE,)
 
     tolerations: Annotated[tuple[UnitToleration, ...], Atomic(), Items(maximum=32)] = ()
     """Tolerations of a unit's pod. A unit with GPUs also tolerates the taint nvidia.com/gpu."""
-    node_selector: Annotated[FrozenDict[str, str], Properties(maximum=32)] = EMPTY
+    node_selector: NodeSelector = EMPTY
     """Labels that a node must have to run a unit."""
-    runtime_class_name: Annotated[str | None, Length(minimum=1, maximum=253)] = None
+    runtime_class_name: Annotated[str | None, Length(minimum=1, maximum=253), OBJECT_NAME] = None
     """RuntimeClass of a unit's pod, such as nvidia. Defaults to the node's default runtime."""
 
 
 @frozen
 class SharedSpec(Reservation):
     """What the specs of units and pools have in common: a reservation, and what runs on it."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (*Reservation.RULES, SIZE_RULE)
 
     image: Image = None
     """Container image. Defaults to the operator's reservation image for stock units, and to its default image, which
@@ -118,12 +146,12 @@ class SharedSpec(Reservation):
     """Secrets with the credentials of the image's registry."""
 
 
-def reservation_problems(claim: Reservation) -> tuple[str, ...]:
+def reservation_problems(claim: Reservation) -> tuple[Violation, ...]:
     """A problem for each field of a request for stock that only the stock unit may define: all but specName."""
     given = encode(claim)
     names = (wire_name(attribute) for attribute in fields(Reservation) if attribute.name not in {"extra", "spec_name"})
     return tuple(
-        f"{name}: expected none without coldStart, the stock unit defines it"
+        Violation(name, "none without coldStart, the stock unit defines it")
         for name in names
         if given.get(name) is not None
     )

@@ -20,6 +20,7 @@ from gpuruntime.meta import (
     MapOf,
     Pattern,
     ResourceKind,
+    Rule,
     Struct,
     TypedObject,
     wire,
@@ -42,11 +43,16 @@ class UnitAccess(Struct):
 class GPUUnitSpec(SharedSpec):
     """Desired state of the unit: an immutable envelope, its placement, and what runs in it."""
 
-    RULES: ClassVar[tuple[Cel, ...]] = (
+    RULES: ClassVar[tuple[Rule, ...]] = (
         Cel(
             "!has(self.access) || !has(self.access.primaryPort) || (has(self.template) && has(self.template.ports)"
             " && self.template.ports.exists(p, p.name == self.access.primaryPort && p.protocol == 'TCP'))",
             message="access.primaryPort must be the name of a TCP port in template.ports",
+            field_path=".access.primaryPort",
+            check=lambda spec: spec.access.primary_port in (None, *spec.template.port_names("TCP")),
+            expected=lambda spec: (
+                f"the name of a TCP port of the template ({', '.join(spec.template.port_names('TCP')) or 'none'})"
+            ),
         ),
         *SharedSpec.RULES,
     )

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Final
 
 from attrs import field, frozen
 
-from gpuruntime.meta import Cel, Items, Length, Pattern, Range, Struct, wire
+from gpuruntime.meta import Cel, Items, Length, Pattern, Range, Rule, Struct, wire
 
 __all__ = [
     "Argument",
@@ -16,13 +16,15 @@ __all__ = [
     "TcpSocketCheck",
 ]
 
-Argument = Annotated[str, Pattern(r"^[^\x00]*$")]
+Argument = Annotated[str, Pattern(r"^[^\x00]*$", description="a string without NUL")]
 """A string that can be a process argument or an environment value: anything without NUL, which would terminate it."""
-_HEADER_VALUE: Final = Pattern(r"^[^\x00-\x08\x0a-\x1f\x7f]*$")
-_PRINTABLE: Final = Pattern(r"^[^\x00-\x1f\x7f]*$")
+_HEADER_VALUE: Final = Pattern(r"^[^\x00-\x08\x0a-\x1f\x7f]*$", description="no control characters except tabs")
+_PRINTABLE: Final = Pattern(r"^[^\x00-\x1f\x7f]*$", description="no control characters")
 _PORT: Final = Cel(
     "type(self) == int ? self >= 1 && self <= 65535 : size(self) >= 1 && size(self) <= 15",
     message="must be a number from 1 to 65535 or the name of a port",
+    check=lambda port: 1 <= port <= 65535 if isinstance(port, int) else 1 <= len(port) <= 15,
+    expected="a number from 1 to 65535, or the name of a port",
 )
 
 
@@ -30,7 +32,7 @@ _PORT: Final = Cel(
 class HttpHeader(Struct):
     """A custom header of the request."""
 
-    name: Annotated[str, Length(minimum=1, maximum=256), Pattern("^[-A-Za-z0-9]+$")]
+    name: Annotated[str, Length(minimum=1, maximum=256), Pattern("^[-A-Za-z0-9]+$", description="the name of a header")]
     """Name of the header, such as Host."""
     value: Annotated[str, Length(maximum=4096), _HEADER_VALUE] = field(default="", metadata=wire(sensitive=True))
     """Value of the header."""
@@ -83,10 +85,12 @@ class ReadinessProbe(Struct):
     While it succeeds, the unit receives traffic and its phase is Ready.
     """
 
-    RULES: ClassVar[tuple[Cel, ...]] = (
+    RULES: ClassVar[tuple[Rule, ...]] = (
         Cel(
             "[has(self.httpGet), has(self.tcpSocket), has(self.exec), has(self.grpc)].exists_one(given, given)",
             message="exactly one of httpGet, tcpSocket, exec and grpc must be set",
+            check=lambda probe: [probe.http_get, probe.tcp_socket, probe.exec, probe.grpc].count(None) == 3,
+            expected="exactly one of httpGet, tcpSocket, exec and grpc",
         ),
     )
 

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Final
 from attrs import field, frozen
 
 from gpuruntime.api.readiness import Argument, ReadinessProbe
-from gpuruntime.meta import Cel, Items, Length, MapOf, Pattern, Range, Struct, wire
+from gpuruntime.meta import OBJECT_NAME, Cel, Check, Items, Length, MapOf, Pattern, Range, Rule, Struct, wire
 
 __all__ = ["RESERVED_ENV", "EnvSource", "KeyReference", "UnitEnv", "UnitPort", "UnitTemplate"]
 
@@ -17,9 +17,17 @@ RESERVED_ENV: Final = ("SPEC_NAME", "UNIT_NAME", "GPU_COUNT", "MEMORY_LIMIT")
 class KeyReference(Struct):
     """A reference to one key of a Secret or ConfigMap in the unit's namespace."""
 
-    name: Annotated[str, Length(minimum=1, maximum=253)]
+    name: Annotated[str, Length(minimum=1, maximum=253), OBJECT_NAME]
     """Name of the Secret or ConfigMap."""
-    key: Annotated[str, Length(minimum=1, maximum=253), Pattern(r"^[-._a-zA-Z0-9]+$")]
+    key: Annotated[
+        str,
+        Length(minimum=1, maximum=253),
+        Pattern(r"^[-._a-zA-Z0-9]+$", description="a key of letters, digits, '-', '_' and '.'"),
+        Check(
+            lambda key: key != "." and not key.startswith(".."),
+            expected="a key that is not '.' and does not begin with '..'",
+        ),
+    ]
     """Key in its data."""
     optional: bool | None = None
     """Whether the unit starts without the variable if the object or the key does not exist. Otherwise it waits."""
@@ -29,10 +37,12 @@ class KeyReference(Struct):
 class EnvSource(Struct):
     """The source of an environment variable's value: exactly one of secretKeyRef and configMapKeyRef."""
 
-    RULES: ClassVar[tuple[Cel, ...]] = (
+    RULES: ClassVar[tuple[Rule, ...]] = (
         Cel(
             "has(self.secretKeyRef) != has(self.configMapKeyRef)",
             message="exactly one of secretKeyRef and configMapKeyRef must be set",
+            check=lambda source: (source.secret_key_ref is None) != (source.config_map_key_ref is None),
+            expected="exactly one of secretKeyRef and configMapKeyRef",
         ),
     )
 
@@ -46,17 +56,31 @@ class EnvSource(Struct):
 class UnitEnv(Struct):
     """An environment variable: a name, and a value or a reference to one."""
 
-    RULES: ClassVar[tuple[Cel, ...]] = (
-        Cel("!has(self.value) || !has(self.valueFrom)", message="only one of value and valueFrom may be set"),
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Cel(
+            "!has(self.value) || !has(self.valueFrom)",
+            message="only one of value and valueFrom may be set",
+            check=lambda env: env.value is None or env.value_from is None,
+            expected="value or valueFrom",
+        ),
     )
 
     name: Annotated[
         str,
         Length(minimum=1, maximum=253),
-        Pattern(r"^[-._a-zA-Z][-._a-zA-Z0-9]*$"),
+        Pattern(
+            r"^[-._a-zA-Z][-._a-zA-Z0-9]*$",
+            description="a name of letters, digits, '-', '_' and '.' that does not begin with a digit",
+        ),
         Cel(
             f"!(self in {list(RESERVED_ENV)})",
             message=f"{', '.join(RESERVED_ENV)} are set by the operator; use another name",
+            check=lambda name: name not in RESERVED_ENV,
+            expected="a name that the operator does not reserve",
+        ),
+        Check(
+            lambda name: name != "." and not name.startswith(".."),
+            expected="a name that is not '.' and does not begin with '..'",
         ),
     ]
     """Name of the variable, such as MODEL_ID. SPEC_NAME, UNIT_NAME, GPU_COUNT and MEMORY_LIMIT are reserved: the
@@ -76,7 +100,10 @@ class UnitPort(Struct):
     name: Annotated[
         str,
         Length(minimum=1, maximum=15),
-        Pattern(r"^([0-9]+-)*[0-9]*[a-z][a-z0-9]*(-[a-z0-9]+)*$"),
+        Pattern(
+            r"^([0-9]+-)*[0-9]*[a-z][a-z0-9]*(-[a-z0-9]+)*$",
+            description="a name of lower-case letters, digits and single dashes with at least one letter",
+        ),
     ]
     """Name of the port, such as http: an IANA_SVC_NAME of at most 15 lower-case letters, digits and single dashes, with
     at least one letter."""
@@ -86,21 +113,39 @@ class UnitPort(Struct):
     """Protocol of the port: TCP, UDP or SCTP."""
 
 
+def _probe_rule(handler: str, attribute: str) -> Cel:
+    """The rule that the port of a probe is a number or the name of a port of the template."""
+
+    def check(template: "UnitTemplate") -> bool:
+        probed = getattr(template.readiness_probe, attribute, None)
+        return probed is None or isinstance(probed.port, int) or probed.port in template.port_names()
+
+    return Cel(
+        f"!has(self.readinessProbe) || !has(self.readinessProbe.{handler})"
+        f" || type(self.readinessProbe.{handler}.port) == int"
+        f" || (has(self.ports) && self.ports.exists(p, p.name == self.readinessProbe.{handler}.port))",
+        message=f"readinessProbe.{handler}.port must be a number or the name of a port in ports",
+        field_path=f".readinessProbe.{handler}.port",
+        check=check,
+        expected=lambda template: (
+            f"a number, or the name of a port of the template ({', '.join(template.port_names()) or 'none'})"
+        ),
+    )
+
+
+def _repeated(ports: "tuple[UnitPort, ...]") -> str:
+    """The ports that are listed more than once, such as "80/TCP"."""
+    numbers = [f"{port.port}/{port.protocol}" for port in ports]
+    return ", ".join(sorted({number for number in numbers if numbers.count(number) > 1}))
+
+
 @frozen
 class UnitTemplate(Struct):
     """Template of the unit's container: command, arguments, environment, ports and readiness. It is mutable; a change
     restarts the unit.
     """
 
-    RULES: ClassVar[tuple[Cel, ...]] = tuple(
-        Cel(
-            f"!has(self.readinessProbe) || !has(self.readinessProbe.{handler})"
-            f" || type(self.readinessProbe.{handler}.port) == int"
-            f" || (has(self.ports) && self.ports.exists(p, p.name == self.readinessProbe.{handler}.port))",
-            message=f"readinessProbe.{handler}.port must be a number or the name of a port in ports",
-        )
-        for handler in ("httpGet", "tcpSocket")
-    )
+    RULES: ClassVar[tuple[Rule, ...]] = (_probe_rule("httpGet", "http_get"), _probe_rule("tcpSocket", "tcp_socket"))
 
     command: Annotated[tuple[Argument, ...], Items(maximum=256)] = field(default=(), metadata=wire(sensitive=True))
     """Entrypoint array, which overrides the image's ENTRYPOINT. If neither command nor args is set, the unit sleeps
@@ -117,9 +162,15 @@ class UnitTemplate(Struct):
         Cel(
             "self.all(p, self.exists_one(q, q.port == p.port && q.protocol == p.protocol))",
             message="every port number must be unique per protocol",
+            check=lambda ports: not _repeated(ports),
+            expected=lambda ports: f"each port number only once per protocol, not {_repeated(ports)} again",
         ),
     ] = ()
     """Ports that the unit exposes. An active unit with ports has a Service of type ClusterIP with exactly these ports.
     Units without ports and stock units have no Service."""
     readiness_probe: ReadinessProbe | None = None
     """Readiness probe of the container. Without one, the unit is ready as soon as its container runs."""
+
+    def port_names(self, protocol: str | None = None) -> tuple[str, ...]:
+        """The names of all ports, or of those of one protocol."""
+        return tuple(port.name for port in self.ports if protocol in (None, port.protocol))

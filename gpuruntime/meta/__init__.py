@@ -1,5 +1,7 @@
 """The common parts of Kubernetes objects: identity, metadata, conditions, codec, quantities, selectors. Pure values."""
 
+from gpuruntime.meta.canonical import known_fields
+from gpuruntime.meta.checks import LABEL_KEY, LABEL_VALUE, OBJECT_NAME
 from gpuruntime.meta.codec import decode, decode_bytes, encode, encode_bytes, parse_json
 from gpuruntime.meta.conditions import (
     Condition,
@@ -31,6 +33,7 @@ from gpuruntime.meta.resource_version import ResourceVersionError, compare_versi
 from gpuruntime.meta.rules import (
     Atomic,
     Cel,
+    Check,
     Column,
     Default,
     Definition,
@@ -38,6 +41,7 @@ from gpuruntime.meta.rules import (
     Format,
     Immutable,
     Items,
+    Keys,
     Length,
     MapOf,
     Pattern,
@@ -46,6 +50,7 @@ from gpuruntime.meta.rules import (
     QuantityRule,
     Range,
     Required,
+    Rule,
     Scale,
     SetOf,
 )
@@ -55,11 +60,15 @@ from gpuruntime.meta.value_hooks import UnsupportedTypeError
 
 __all__ = [
     "EMPTY",
+    "LABEL_KEY",
     "LABEL_LIMIT",
+    "LABEL_VALUE",
     "MASK",
+    "OBJECT_NAME",
     "AlreadyOwnedError",
     "Atomic",
     "Cel",
+    "Check",
     "Column",
     "Condition",
     "ConditionError",
@@ -75,6 +84,7 @@ __all__ = [
     "FrozenDict",
     "Immutable",
     "Items",
+    "Keys",
     "KubeObject",
     "LabelSelector",
     "LabelSelectorRequirement",
@@ -96,6 +106,7 @@ __all__ = [
     "Requirement",
     "ResourceKind",
     "ResourceVersionError",
+    "Rule",
     "Scale",
     "Selector",
     "SelectorError",
@@ -121,6 +132,7 @@ __all__ = [
     "is_dns_subdomain",
     "is_sensitive",
     "is_true",
+    "known_fields",
     "parse_field_selector",
     "parse_json",
     "parse_quantity",

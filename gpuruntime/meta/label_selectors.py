@@ -11,7 +11,7 @@ from typing import Final, Literal, Self, get_args
 from attrs import field, frozen
 
 from gpuruntime.meta.frozen_mapping import EMPTY, FrozenDict
-from gpuruntime.meta.names import is_qualified_name
+from gpuruntime.meta.names import is_label_value, is_qualified_name
 from gpuruntime.meta.structs import Struct
 
 __all__ = ["LabelSelector", "LabelSelectorRequirement", "Requirement", "Selector", "SelectorError", "parse_selector"]
@@ -19,8 +19,6 @@ __all__ = ["LabelSelector", "LabelSelectorRequirement", "Requirement", "Selector
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist"]
 
 _TOKEN: Final = re.compile(r"[ \t\r\n]*(?:(?P<word>[^ \t\r\n=!(),<>]+)|(?P<symbol>==|!=|[=!(),])|(?P<end>\Z))")
-_NAME: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
-_NAME_LIMIT: Final = 63
 
 
 class SelectorError(ValueError):
@@ -37,7 +35,7 @@ def _check_key(key: str) -> None:
 
 
 def _check_value(value: str) -> None:
-    if value and (len(value) > _NAME_LIMIT or not _NAME.fullmatch(value)):
+    if not is_label_value(value):
         raise SelectorError(f"expected a label value of at most 63 letters, digits, '-', '_', '.', got {value[:80]!r}")
 
 

@@ -4,7 +4,15 @@ import re
 from hashlib import sha256
 from typing import Final
 
-__all__ = ["LABEL_LIMIT", "SUBDOMAIN_LIMIT", "clamp", "is_dns_label", "is_dns_subdomain", "is_qualified_name"]
+__all__ = [
+    "LABEL_LIMIT",
+    "SUBDOMAIN_LIMIT",
+    "clamp",
+    "is_dns_label",
+    "is_dns_subdomain",
+    "is_label_value",
+    "is_qualified_name",
+]
 
 LABEL_LIMIT: Final = 63
 SUBDOMAIN_LIMIT: Final = 253
@@ -33,6 +41,11 @@ def is_qualified_name(name: str) -> bool:
     """Whether the name is one of a label, an annotation or a finalizer: a word, after a DNS name and a slash or not."""
     prefix, slash, word = name.rpartition("/")
     return (not slash or is_dns_subdomain(prefix)) and len(word) <= LABEL_LIMIT and _WORD.fullmatch(word) is not None
+
+
+def is_label_value(value: str) -> bool:
+    """Whether the text is a valid value of a label; the empty text is."""
+    return not value or (len(value) <= LABEL_LIMIT and _WORD.fullmatch(value) is not None)
 
 
 def clamp(name: str, limit: int = LABEL_LIMIT) -> str:

@@ -10,6 +10,7 @@ from gpuruntime.meta import (
     Format,
     Immutable,
     Items,
+    Keys,
     Length,
     MapOf,
     Pattern,
@@ -22,11 +23,15 @@ from gpuruntime.meta import (
 from gpuruntime.schema.failures import DefinitionError
 from gpuruntime.schema.patterns import PatternError, compiled
 
-__all__ = ["INT_OR_STRING", "PRESERVE_UNKNOWN", "RULES", "apply_rules", "cel_rule"]
+__all__ = ["CHECKED", "EXPECTED", "INT_OR_STRING", "PRESERVE_UNKNOWN", "RULES", "apply_rules", "cel_rule"]
 
 INT_OR_STRING: Final = "x-kubernetes-int-or-string"
 PRESERVE_UNKNOWN: Final = "x-kubernetes-preserve-unknown-fields"
 RULES: Final = "x-kubernetes-validations"
+EXPECTED: Final = "x-expected"
+"""In schemas for validation in Python: the description of the pattern."""
+CHECKED: Final = "x-checked"
+"""In schemas for validation in Python: that a CEL rule has a form in Python."""
 
 # The texts that `gpuruntime.meta.parse_quantity` accepts, with the same length limit.
 _QUANTITY_LENGTH: Final = 256
@@ -53,11 +58,14 @@ _KINDS: Final[dict[type, frozenset[str]]] = {
     Atomic: frozenset({"array", "object"}),
     Embedded: frozenset({"object"}),
     PreserveUnknown: frozenset({"object"}),
+    Keys: frozenset({"object"}),
 }
 
 
-def apply_rules(schema: dict[str, Any], rules: Sequence[Any], where: str) -> None:
-    """Write the rules into the schema. Other metadata in `Annotated` is ignored.
+def apply_rules(schema: dict[str, Any], rules: Sequence[Any], where: str, *, explained: bool = False) -> None:
+    """Write the rules into the schema. Rules in Python and other metadata in `Annotated` are ignored.
+
+    With `explained`, the schema is for validation in Python: it has `EXPECTED` and `CHECKED`.
 
     Raises:
         DefinitionError: a rule does not fit the type, or two rules set the same keyword.
@@ -66,7 +74,7 @@ def apply_rules(schema: dict[str, Any], rules: Sequence[Any], where: str) -> Non
         if isinstance(rule, Cel | Immutable) and _is_opaque(schema):
             raise DefinitionError(where, f"{type(rule).__name__} is used on an untyped value, which CEL cannot read")
         if isinstance(rule, Cel):
-            schema.setdefault(RULES, []).append(cel_rule(rule))
+            schema.setdefault(RULES, []).append(cel_rule(rule, explained=explained))
             continue
         allowed = _KINDS.get(type(rule))
         if allowed is None:
@@ -80,9 +88,21 @@ def apply_rules(schema: dict[str, Any], rules: Sequence[Any], where: str) -> Non
             if key in schema:
                 raise DefinitionError(where, f"{rule} sets {key} to {value!r}, but it is already {schema[key]!r}")
             schema[key] = value
+        if explained and (text := _explanation(rule)):
+            schema[EXPECTED] = text
 
 
-def cel_rule(cel: Cel) -> dict[str, Any]:
+def _explanation(rule: Any) -> str | None:
+    match rule:
+        case Pattern(description=text):
+            return text
+        case QuantityRule():
+            return rule.expected
+        case _:
+            return None
+
+
+def cel_rule(cel: Cel, *, explained: bool = False) -> dict[str, Any]:
     entries = {
         "rule": cel.rule,
         "message": cel.message,
@@ -90,6 +110,7 @@ def cel_rule(cel: Cel) -> dict[str, Any]:
         "reason": cel.reason,
         "fieldPath": cel.field_path,
         "optionalOldSelf": cel.optional_old_self,
+        CHECKED: (explained and cel.check is not None) or None,
     }
     return {key: value for key, value in entries.items() if value is not None}
 
@@ -129,6 +150,9 @@ def _flags(rule: Any, schema: dict[str, Any], where: str) -> dict[str, Any]:
             return {"x-kubernetes-list-type" if schema["type"] == "array" else "x-kubernetes-map-type": "atomic"}
         case Embedded():
             return {"x-kubernetes-embedded-resource": True}
+        case Keys():
+            _require_map(schema, where)
+            return {}
         case _:
             # A map of untyped values already preserves unknown fields.
             return {} if PRESERVE_UNKNOWN in schema else {PRESERVE_UNKNOWN: True}
@@ -149,6 +173,11 @@ def _require_shared_dialect(regex: str, where: str) -> None:
 def _require_scalar_items(items: dict[str, Any], where: str) -> None:
     if _kind(items) in {"object", "array", "untyped"}:
         raise DefinitionError(where, f"SetOf is used on a list of {_kind(items)} values, expected scalars; use MapOf")
+
+
+def _require_map(schema: dict[str, Any], where: str) -> None:
+    if "properties" in schema:
+        raise DefinitionError(where, "Keys is used on a Struct, expected a map: FrozenDict[str, X]")
 
 
 def _require_keys(items: dict[str, Any], keys: tuple[str, ...], where: str) -> None:

@@ -9,7 +9,7 @@ import re
 from functools import cache
 from typing import Final
 
-__all__ = ["PatternError", "compiled"]
+__all__ = ["PatternError", "choices_of", "compiled", "first_mismatch"]
 
 _ESCAPE: Final = r"(?P<escape>\\(?:x[0-9A-Fa-f]{2}|.))"
 _OUTSIDE: Final = re.compile(
@@ -23,6 +23,8 @@ _INSIDE: Final = re.compile(
 _SPACE: Final = r"\t\n\f\r "
 _SAME: Final = frozenset("dDwWtnfrv")
 _REPEAT_LIMIT: Final = 1000
+_CHOICES: Final = re.compile(r"\^\(([-\w]+(?:\|[-\w]+)*)\)\$")
+_OF_ONE_CLASS: Final = re.compile(r"\^(\[(?:[^\]\\]|\\.)+\])[*+]\$")
 
 
 class PatternError(ValueError):
@@ -46,6 +48,22 @@ def compiled(regex: str) -> re.Pattern[str]:
         return re.compile("".join(translated), re.ASCII)
     except re.error as error:
         raise PatternError(f"{regex!r} is not a regular expression: {error}") from error
+
+
+def choices_of(regex: str) -> tuple[str, ...]:
+    """The texts that an expression of the form ^(A|B)$ matches; none for other expressions."""
+    choices = _CHOICES.fullmatch(regex)
+    return tuple(choices[1].split("|")) if choices else ()
+
+
+def first_mismatch(regex: str, text: str) -> int | None:
+    """The position of the first character that an expression of the form ^[...]*$ or ^[...]+$ does not allow.
+
+    None for other expressions, and if every character is allowed.
+    """
+    of_one_class = _OF_ONE_CLASS.fullmatch(regex)
+    allowed = compiled(f"{of_one_class[1]}*").match(text) if of_one_class else None
+    return allowed.end() if allowed is not None and allowed.end() < len(text) else None
 
 
 def _translation(regex: str, token: re.Match[str], *, inside: bool) -> str:

@@ -21,6 +21,7 @@ from attrs import NOTHING, Attribute, evolve, frozen
 
 from gpuruntime.meta import (
     Atomic,
+    Cel,
     Condition,
     Default,
     Embedded,
@@ -42,7 +43,7 @@ from gpuruntime.schema.failures import DefinitionError
 from gpuruntime.schema.immutability import absent_field_rule, present_field_rule
 from gpuruntime.schema.markers import INT_OR_STRING, PRESERVE_UNKNOWN, RULES, apply_rules, cel_rule
 
-__all__ = ["TYPE", "schema_of"]
+__all__ = ["TYPE", "explained_schema", "peeled", "schema_of"]
 
 TYPE: Final = "x-type"
 """The key of the Python type in a schema that was made with `typed`."""
@@ -72,6 +73,7 @@ class _Place:
     # Whether the server can correlate a new value with its old one: not inside lists, unless their items have keys.
     correlated: bool = True
     typed: bool = False
+    explained: bool = False
 
     def at(self, step: str) -> "_Place":
         return evolve(self, path=self.path + step)
@@ -89,6 +91,11 @@ def schema_of(cls: type[Struct], *, described: bool = True, typed: bool = False)
     return _struct(cls, _Place(cls.__qualname__, described, typed=typed))
 
 
+def explained_schema(cls: type[Struct]) -> dict[str, Any]:
+    """The schema for validation in Python: without descriptions of fields, with `EXPECTED` and `CHECKED`."""
+    return _struct(cls, _Place(cls.__qualname__, described=False, explained=True))
+
+
 def _struct(cls: type[Struct], place: _Place) -> dict[str, Any]:
     if cls in place.inside:
         raise DefinitionError(
@@ -100,7 +107,8 @@ def _struct(cls: type[Struct], place: _Place) -> dict[str, Any]:
     texts = field_descriptions(cls) if place.described else {}
     properties: dict[str, Any] = {}
     required: list[str] = []
-    rules = [cel_rule(rule) for rule in getattr(cls, "RULES", ())]
+    declared = getattr(cls, "RULES", ())
+    rules = [cel_rule(rule, explained=place.explained) for rule in declared if isinstance(rule, Cel)]
     if issubclass(cls, TypedObject):
         required += list(_TYPE_FIELDS) if place.inside else []
         properties |= {name: dict(schema) for name, schema in _TYPE_FIELDS.items()} | {"metadata": {"type": "object"}}
@@ -143,7 +151,7 @@ class _Field:
 
     @classmethod
     def of(cls, attribute: "Attribute[Any]", wire: str, place: _Place) -> "_Field":
-        target, rules, nullable = _peeled(attribute.type)
+        target, rules, nullable = peeled(attribute.type)
         if target == tuple[Condition, ...] and not any(isinstance(rule, MapOf | SetOf | Atomic) for rule in rules):
             rules = (*rules, MapOf("type"))
         immutable = any(isinstance(rule, Immutable) for rule in rules)
@@ -193,7 +201,7 @@ class _Field:
         return None if plain in ([], {}) else plain
 
 
-def _peeled(annotation: Any) -> tuple[Any, tuple[Any, ...], bool]:
+def peeled(annotation: Any) -> tuple[Any, tuple[Any, ...], bool]:
     """The type without `Annotated` and `None`, the rules of all layers, and whether it may be None."""
     rules: tuple[Any, ...] = ()
     nullable = False
@@ -210,7 +218,7 @@ def _peeled(annotation: Any) -> tuple[Any, tuple[Any, ...], bool]:
 
 def _value(target: Any, rules: tuple[Any, ...], place: _Place) -> dict[str, Any]:
     schema = _shape(target, rules, place)
-    apply_rules(schema, rules, place.path)
+    apply_rules(schema, rules, place.path, explained=place.explained)
     return schema
 
 
@@ -249,7 +257,7 @@ def _collection(target: Any, rules: tuple[Any, ...], place: _Place) -> dict[str,
 
 
 def _member(annotation: Any, place: _Place) -> dict[str, Any]:
-    target, rules, nullable = _peeled(annotation)
+    target, rules, nullable = peeled(annotation)
     if nullable:
         raise DefinitionError(place.path, "may be None, but a list or map cannot hold null; drop the None")
     if any(isinstance(rule, Immutable | Default) for rule in rules):

@@ -1,24 +1,29 @@
-"""Validation of a JSON value against a structural schema, as in the API server."""
+"""Validation of a JSON value against a structural schema, as in the API server.
+
+A schema is compiled once to functions, because specs are validated in the hot paths of controllers.
+"""
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
 
-from attrs import evolve, frozen
+from attrs import frozen
 
+from gpuruntime.meta import MASK
 from gpuruntime.schema.formats import FORMATS
-from gpuruntime.schema.markers import INT_OR_STRING, PRESERVE_UNKNOWN
-from gpuruntime.schema.patterns import compiled
+from gpuruntime.schema.markers import EXPECTED, INT_OR_STRING, PRESERVE_UNKNOWN
+from gpuruntime.schema.patterns import choices_of, compiled, first_mismatch
 
-__all__ = ["Finding", "findings"]
+__all__ = ["Finding", "Findings", "Steps", "Validator", "shown", "validator"]
+
+Steps = tuple[str, ...]
+"""The path of a value: ".name" for a field, "[0]" and "[key]" for the items of lists and maps."""
 
 _INT64: Final = range(-(2**63), 2**63)
 # The server accepts 1.0 as an integer, up to where doubles begin to skip integers.
 _EXACT_FLOAT: Final = 2**53 - 1
 _SHOWN: Final = 80
-_FREE: Final[dict[str, Any]] = {PRESERVE_UNKNOWN: True, "nullable": True}
-_PYTHON_TYPES: Final = {"string": str, "boolean": bool, "array": list, "object": dict}
 _NAMES: Final = {
     "string": "a string",
     "integer": "an integer",
@@ -31,53 +36,82 @@ _NAMES: Final = {
 
 @frozen
 class Finding:
-    """A rule that a value violates: its path as steps and as text, the rule, what was found and what is expected."""
+    """A rule that a value violates. `masked` is shown instead of `found` if the value is sensitive."""
 
-    steps: tuple[str | int, ...]
-    path: str
+    steps: Steps
     rule: str
-    found: str
     expected: str
+    found: str
+    masked: str = MASK
 
-    def below(self, step: str | int, text: str) -> "Finding":
-        return evolve(self, steps=(step, *self.steps), path=text + self.path)
+
+class Findings(list[Finding]):
+    """Findings up to a limit, at which validation of lists and maps ends: an untrusted value may have very many."""
+
+    def __init__(self, most: float = math.inf) -> None:
+        super().__init__()
+        self.most: Final = most
+
+    def is_full(self) -> bool:
+        return len(self) >= self.most
 
 
-def findings(value: Any, schema: dict[str, Any], *, is_kind: bool = False) -> Iterator[Finding]:
-    """The rules that a value violates after defaulting, in the order of the schema.
+Validator = Callable[[Any, Steps, Findings], None]
+"""Adds the rules that a value at this path violates, in the order of the schema."""
+
+
+def validator(schema: dict[str, Any], *, is_kind: bool = False) -> Validator:
+    """The validator of JSON values of a schema. Absent fields with a default are valid.
 
     `is_kind` is for whole Kubernetes objects, whose metadata is validated elsewhere.
     """
-    if value is None:
-        if not schema.get("nullable"):
-            yield _finding("type", value, _expected_type(schema))
-    elif not _has_type(value, schema):
-        yield _finding("type", value, _expected_type(schema))
-    else:
-        if "enum" in schema and value not in schema["enum"]:
-            yield _finding("enum", value, "one of " + ", ".join(_shown(choice) for choice in schema["enum"]))
-        if isinstance(value, str):
-            yield from _of_string(value, schema)
-        elif isinstance(value, list):
-            yield from _of_list(value, schema)
-        elif isinstance(value, dict):
-            yield from _of_object(value, schema, is_kind=is_kind or "x-kubernetes-embedded-resource" in schema)
+    has_type, nullable, expected = _type_test(schema), bool(schema.get("nullable")), _expected_type(schema)
+    parts = tuple(_parts(schema, is_kind=is_kind or "x-kubernetes-embedded-resource" in schema))
+
+    def validate(value: Any, at: Steps, out: Findings) -> None:
+        if value is None:
+            if not nullable:
+                out.append(Finding(at, "type", expected, shown(value)))
+        elif not has_type(value):
+            out.append(Finding(at, "type", expected, shown(value)))
         else:
-            yield from _bounds(value, value, schema, "minimum", "maximum", "")
+            for part in parts:
+                part(value, at, out)
+
+    return validate
 
 
-def _has_type(value: Any, schema: dict[str, Any]) -> bool:
+def _parts(schema: dict[str, Any], *, is_kind: bool) -> Iterator[Validator]:
+    if "enum" in schema:
+        yield _enum(schema)
     if INT_OR_STRING in schema:
-        return isinstance(value, str) or _is_whole(value)
+        yield from (_string(schema), _number(schema))
     match schema.get("type"):
-        case "integer":
-            return _is_whole(value)
-        case "number":
-            return _is_number(value)
-        case None:
-            return True
-        case kind:
-            return isinstance(value, _PYTHON_TYPES[kind])
+        case "string":
+            yield _string(schema)
+        case "integer" | "number":
+            yield _number(schema)
+        case "array":
+            yield _bounds(schema, "minItems", "maxItems", "items")
+            yield _items(schema)
+            if schema.get("x-kubernetes-list-type") in {"set", "map"}:
+                yield _unique(schema)
+        case "object":
+            # The server validates the metadata of an object by rules that are in no schema.
+            implied = {"metadata"} if is_kind else set()
+            yield _bounds(schema, "minProperties", "maxProperties", "entries")
+            if "additionalProperties" in schema:
+                yield _entries(schema)
+                return
+            yield _fields(schema, implied)
+            if PRESERVE_UNKNOWN not in schema:
+                yield _no_others(schema, implied)
+
+
+def _type_test(schema: dict[str, Any]) -> Callable[[Any], bool]:
+    if INT_OR_STRING in schema:
+        return lambda value: isinstance(value, str) or _is_whole(value)
+    return _TYPE_TESTS[schema.get("type")]
 
 
 def _is_whole(value: Any) -> bool:
@@ -95,95 +129,181 @@ def _is_number(value: Any) -> bool:
         return False
 
 
-def _of_string(value: str, schema: dict[str, Any]) -> Iterator[Finding]:
-    yield from _bounds(value, len(value), schema, "minLength", "maxLength", "characters")
-    if len(value) > schema.get("maxLength", math.inf):
-        # As in the server. A pattern may take long on a very long text.
-        return
-    if "pattern" in schema and not compiled(schema["pattern"]).search(value):
-        yield _finding("pattern", value, f"a match of {schema['pattern']}")
-    check = FORMATS.get(schema.get("format", ""))
-    if check is not None and not check(value):
-        yield _finding("format", value, f"the format {schema['format']}")
+_TYPE_TESTS: Final[Mapping[str | None, Callable[[Any], bool]]] = {
+    "string": lambda value: isinstance(value, str),
+    "boolean": lambda value: isinstance(value, bool),
+    "array": lambda value: isinstance(value, list),
+    "object": lambda value: isinstance(value, dict),
+    "integer": _is_whole,
+    "number": _is_number,
+    None: lambda _value: True,
+}
 
 
-def _of_list(value: list[Any], schema: dict[str, Any]) -> Iterator[Finding]:
-    yield from _bounds(value, len(value), schema, "minItems", "maxItems", "items")
-    if len(value) > schema.get("maxItems", math.inf):
-        # It is refused anyway, and there may be very many items.
-        return
-    for index, item in enumerate(value):
-        for finding in findings(item, schema.get("items", _FREE)):
-            yield finding.below(index, f"[{index}]")
-    seen: set[Any] = set()
-    for index, item in enumerate(value):
-        identity = _identity(item, schema)
-        if identity is not None and identity in seen:
-            keys = schema.get("x-kubernetes-list-map-keys")
-            expected = f"items that differ in {' and '.join(keys)}" if keys else "items without duplicates"
-            yield _finding("x-kubernetes-list-type", item, expected).below(index, f"[{index}]")
-        seen.add(identity)
+def _enum(schema: dict[str, Any]) -> Validator:
+    choices = schema["enum"]
+    expected = "one of " + ", ".join(shown(choice) for choice in choices)
+
+    def validate(value: Any, at: Steps, out: Findings) -> None:
+        if value not in choices:
+            out.append(Finding(at, "enum", expected, shown(value)))
+
+    return validate
 
 
-def _identity(item: Any, schema: dict[str, Any]) -> Any:
-    """The key by which items of a set or map must be unique; None for other lists."""
-    match schema.get("x-kubernetes-list-type"):
-        case "set":
+def _string(schema: dict[str, Any]) -> Validator:
+    least, most, regex = schema.get("minLength", 0), schema.get("maxLength", math.inf), schema.get("pattern")
+    search = None if regex is None else compiled(regex).search
+    has_format = FORMATS.get(schema.get("format", ""))
+
+    def validate(value: Any, at: Steps, out: Findings) -> None:
+        if not isinstance(value, str):
+            return
+        size = len(value)
+        if size < least:
+            out.append(Finding(at, "minLength", f"at least {least} characters", shown(value)))
+        if size > most:
+            out.append(Finding(at, "maxLength", f"at most {most} characters", shown(value)))
+            # As in the server. A pattern may take long on a very long text.
+            return
+        if search is not None and search(value) is None:
+            out.append(_pattern_finding(value, at, schema))
+        if has_format is not None and not has_format(value):
+            out.append(Finding(at, "format", f"the format {schema['format']}", shown(value)))
+
+    return validate
+
+
+def _pattern_finding(value: str, at: Steps, schema: dict[str, Any]) -> Finding:
+    regex = schema["pattern"]
+    choices, position = choices_of(regex), first_mismatch(regex, value)
+    expected = schema.get(EXPECTED) or (f"one of {', '.join(choices)}" if choices else f"a match of {regex}")
+    masked = MASK if position is None else f"{MASK} with another character at position {position}"
+    return Finding(at, "pattern", expected, shown(value), masked)
+
+
+def _number(schema: dict[str, Any]) -> Validator:
+    least, most = schema.get("minimum", -math.inf), schema.get("maximum", math.inf)
+
+    def validate(value: Any, at: Steps, out: Findings) -> None:
+        if isinstance(value, str):
+            return
+        if value < least:
+            out.append(Finding(at, "minimum", f"at least {least}", shown(value)))
+        if value > most:
+            out.append(Finding(at, "maximum", f"at most {most}", shown(value)))
+
+    return validate
+
+
+def _bounds(schema: dict[str, Any], least_key: str, most_key: str, unit: str) -> Validator:
+    least, most = schema.get(least_key, 0), schema.get(most_key, math.inf)
+
+    def validate(value: Any, at: Steps, out: Findings) -> None:
+        size = len(value)
+        if size < least:
+            out.append(Finding(at, least_key, f"at least {least} {unit}", shown(value)))
+        if size > most:
+            out.append(Finding(at, most_key, f"at most {most} {unit}", shown(value)))
+
+    return validate
+
+
+def _items(schema: dict[str, Any]) -> Validator:
+    most, inner = schema.get("maxItems", math.inf), validator(schema["items"])
+
+    def validate(value: Any, at: Steps, out: Findings) -> None:
+        if len(value) > most:
+            # It is refused anyway, and there may be very many items.
+            return
+        for index, item in enumerate(value):
+            inner(item, (*at, f"[{index}]"), out)
+            if out.is_full():
+                return
+
+    return validate
+
+
+def _unique(schema: dict[str, Any]) -> Validator:
+    """The validator of a list that is a set, or a map by some fields of its items."""
+    most, keys = schema.get("maxItems", math.inf), schema.get("x-kubernetes-list-map-keys", ())
+    expected = f"items that differ in {' and '.join(keys)}" if keys else "items without duplicates"
+    properties = schema["items"].get("properties", {})
+    defaults = [(key, properties[key].get("default")) for key in keys]
+
+    def identity(item: Any) -> Any:
+        """The key by which items must be unique; None for items of a wrong type."""
+        if not defaults:
             return _typed(item)
-        case "map" if isinstance(item, dict):
-            return tuple(_typed(item.get(key)) for key in schema["x-kubernetes-list-map-keys"])
-        case _:
-            return None
+        return tuple(_typed(item.get(key, default)) for key, default in defaults) if isinstance(item, dict) else None
+
+    def validate(value: Any, at: Steps, out: Findings) -> None:
+        if not 1 < len(value) <= most:
+            return
+        seen: dict[Any, int] = {}
+        for index, own in enumerate(map(identity, value)):
+            first = seen.setdefault(own, index)
+            if first != index and own is not None:
+                found = f"the same as in [{first}]"
+                out.append(Finding((*at, f"[{index}]"), "x-kubernetes-list-type", expected, found))
+
+    return validate
 
 
 def _typed(item: Any) -> tuple[type, Any]:
     # In a Python set True equals 1. orjson cannot encode integers above 64 bits.
-    return type(item), json.dumps(item, sort_keys=True)
+    return type(item), item if type(item) is str else json.dumps(item, sort_keys=True)
 
 
-def _of_object(value: dict[str, Any], schema: dict[str, Any], *, is_kind: bool) -> Iterator[Finding]:
-    yield from _bounds(value, len(value), schema, "minProperties", "maxProperties", "entries")
-    properties, others = schema.get("properties", {}), schema.get("additionalProperties")
-    # The server validates the metadata of an object by rules that are in no schema.
-    implied = {"metadata"} if is_kind else set()
-    for key in schema.get("required", ()):
-        if key not in value:
-            yield Finding((key,), f".{key}", "required", "nothing", _expected_type(properties[key]))
-    for key in (key for key in properties if key in value and key not in implied):
-        for finding in findings(value[key], properties[key]):
-            yield finding.below(key, f".{key}")
-    for key in (key for key in value if key not in properties and key not in implied):
-        if others is not None:
-            for finding in findings(value[key], others):
-                yield finding.below(key, f"[{key}]")
-        elif PRESERVE_UNKNOWN not in schema:
-            known = ", ".join(properties) or "nothing"
-            yield Finding((key,), f".{key}", "unknown", "an unknown field", f"one of {known}")
+def _fields(schema: dict[str, Any], implied: Collection[str]) -> Validator:
+    properties = schema.get("properties", {})
+    fields = [(key, f".{key}", validator(inner)) for key, inner in properties.items() if key not in implied]
+    required = [(key, f".{key}", _expected_type(properties[key])) for key in schema.get("required", ())]
+
+    def validate(value: Any, at: Steps, out: Findings) -> None:
+        for key, step, expected in required:
+            if key not in value:
+                out.append(Finding((*at, step), "required", expected, "nothing"))
+        for key, step, inner in fields:
+            if key in value:
+                inner(value[key], (*at, step), out)
+
+    return validate
 
 
-def _bounds(
-    value: Any, size: float, schema: dict[str, Any], least_key: str, most_key: str, unit: str
-) -> Iterator[Finding]:
-    least, most = schema.get(least_key), schema.get(most_key)
-    if least is not None and size < least:
-        yield _finding(least_key, value, f"at least {least} {unit}".rstrip())
-    if most is not None and size > most:
-        yield _finding(most_key, value, f"at most {most} {unit}".rstrip())
+def _entries(schema: dict[str, Any]) -> Validator:
+    inner = validator(schema["additionalProperties"])
+
+    def validate(value: Any, at: Steps, out: Findings) -> None:
+        for key, item in value.items():
+            inner(item, (*at, f"[{key}]"), out)
+            if out.is_full():
+                return
+
+    return validate
 
 
-def _finding(rule: str, value: Any, expected: str) -> Finding:
-    return Finding((), "", rule, _shown(value), expected)
+def _no_others(schema: dict[str, Any], implied: Collection[str]) -> Validator:
+    properties = schema.get("properties", {})
+    known, expected = properties.keys() | implied, f"one of {', '.join(properties) or 'nothing'}"
+
+    def validate(value: Any, at: Steps, out: Findings) -> None:
+        if not value.keys() <= known:
+            unknown = [key for key in value if key not in known]
+            out += [Finding((*at, f".{key}"), "unknown", expected, "an unknown field") for key in unknown]
+
+    return validate
 
 
 def _expected_type(schema: dict[str, Any]) -> str:
     return "an integer or a string" if INT_OR_STRING in schema else _NAMES.get(schema.get("type", ""), "a value")
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     """A scalar as JSON, truncated; the content of lists and objects is not shown, because it may be secret."""
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return f"a list of {len(value)}"
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return f"an object of {len(value)}"
     if isinstance(value, str):
         value = value[: _SHOWN + 1]

@@ -24,6 +24,8 @@ Operation as failed.
 
 from typing import ClassVar, Final
 
+from gpuruntime.schema import Violation
+
 __all__ = [
     "UNREADABLE_REQUEST",
     "InsufficientCapacityError",
@@ -52,12 +54,12 @@ class ServiceError(Exception):
 
 
 class InvalidRequestError(ServiceError):
-    """The request is invalid; `problems` lists everything that is wrong with it, each as "field: what is expected"."""
+    """The request is invalid; `problems` lists everything that is wrong with it."""
 
     code = "invalid_request"
 
-    def __init__(self, problems: tuple[str, ...]) -> None:
-        super().__init__("; ".join(problems))
+    def __init__(self, problems: tuple[Violation, ...]) -> None:
+        super().__init__("; ".join(map(str, problems)))
         self.problems = problems
 
 

@@ -1,7 +1,7 @@
 """Invalid specs of units, with the path of the problem.
 
 The generated CRD rejects those in `REJECTED_BY_SERVER`. It accepts those in `ACCEPTED_BY_SERVER`, which only
-`gpuruntime.desired.validation` rejects.
+the checks in Python reject.
 """
 
 from typing import Any
@@ -182,9 +182,9 @@ ACCEPTED_BY_SERVER = (
     InvalidSpec("more cpu than any machine has", {"cpu": "1e7"}, "spec.cpu"),
     InvalidSpec("more cpu than any machine has, as a number", {"cpu": 10_000_000}, "spec.cpu"),
     InvalidSpec("a node label that is none", {"nodeSelector": {"a b": "c"}}, "spec.nodeSelector"),
-    InvalidSpec("a node label with a value that is none", {"nodeSelector": {"a": "b c"}}, "spec.nodeSelector"),
+    InvalidSpec("a node label with a value that is none", {"nodeSelector": {"a": "b c"}}, "spec.nodeSelector[a]"),
     InvalidSpec(
-        "a tainted key that is none", {"tolerations": [{"key": "a b", "operator": "Exists"}]}, "spec.tolerations"
+        "a tainted key that is none", {"tolerations": [{"key": "a b", "operator": "Exists"}]}, "spec.tolerations.key"
     ),
     InvalidSpec("a pull secret with a capital", {"imagePullSecrets": [{"name": "Hub"}]}, "spec.imagePullSecrets.name"),
     InvalidSpec("a runtime class with a capital", {"runtimeClassName": "NVIDIA"}, "spec.runtimeClassName"),

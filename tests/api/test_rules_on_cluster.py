@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from gpuruntime.api.gpuunit import GPUUnit
-from gpuruntime.desired.units.known_fields import known_fields
+from gpuruntime.meta.canonical import known_fields
 from gpuruntime.meta.codec import decode, encode
 from gpuruntime.testing import AdminClient, ClusterAccess, RefusedError
 from tests.api.invalid_specs import ACCEPTED_BY_SERVER, REJECTED_BY_SERVER, InvalidSpec, unit_with

@@ -17,7 +17,7 @@ from gpuruntime.desired.pools.units import stock_unit, unit_name
 from gpuruntime.desired.rendering import Rendering
 from gpuruntime.desired.units.deployment import unit_deployment
 from gpuruntime.desired.units.service import access_url, unit_service
-from gpuruntime.desired.validation import problems, stock_problems
+from gpuruntime.desired.validation import spec_violations
 from gpuruntime.meta.codec import decode, encode
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -58,7 +58,7 @@ def test_a_unit_is_rendered_as_in_its_golden_file(path: Path, request: pytest.Fi
 def test_a_golden_unit_has_no_problems(path: Path) -> None:
     unit = decode(GPUUnit, yaml.safe_load(path.read_text()))
 
-    assert problems(unit) == ()
+    assert spec_violations(unit.spec) == ()
 
 
 @pytest.mark.parametrize("path", pools(), ids=case)
@@ -71,7 +71,7 @@ def test_a_pool_creates_the_stock_unit_of_its_golden_file(path: Path, request: p
     if request.config.getoption("--update-golden", default=False):
         expected.write_text(text)
     assert text == expected.read_text()
-    assert stock_problems(pool.spec) == ()
+    assert spec_violations(pool.spec) == ()
 
 
 def test_there_are_no_unused_golden_files() -> None:

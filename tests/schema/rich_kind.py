@@ -11,6 +11,7 @@ from gpuruntime.meta import (
     EMPTY,
     Atomic,
     Cel,
+    Check,
     Column,
     Condition,
     Default,
@@ -28,6 +29,7 @@ from gpuruntime.meta import (
     QuantityRule,
     Range,
     ResourceKind,
+    Rule,
     Scale,
     SetOf,
     Struct,
@@ -77,8 +79,15 @@ class WidgetSpec(Struct):
     made once.
     """
 
-    RULES: ClassVar[tuple[Cel, ...]] = (
-        Cel("self.low <= self.high", message="low must not exceed high", field_path=".low"),
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Cel(
+            "self.low <= self.high",
+            message="low must not exceed high",
+            field_path=".low",
+            check=lambda spec: spec.low <= spec.high,
+            expected=lambda spec: f"at most high, which is {spec.high}",
+        ),
+        Check(lambda spec: spec.name not in spec.tags, expected="tags other than the name", field_path=".tags"),
     )
 
     size: Annotated[int, Range(minimum=1, maximum=8), Immutable()]

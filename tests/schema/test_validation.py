@@ -51,7 +51,7 @@ def test_all_violations_are_returned_at_once_with_their_paths() -> None:
         'spec.ratio: expected a number, got "much"',
         'spec.mode: expected one of "Fast", "Safe", got "Slow"',
         'spec.ports[1].name: expected a match of ^[a-z]([-a-z0-9]*[a-z0-9])?$, got "Web"',
-        "spec.ports[1]: expected items that differ in number and protocol, got an object of 3",
+        "spec.ports[1]: expected items that differ in number and protocol, got the same as in [0]",
         "spec.matrix[1][0]: expected an integer, got null",
         "spec.limits[a.b/c]: expected at least 0, got -1",
         "spec.window.grace: expected an integer, got 1.5",
@@ -75,7 +75,7 @@ def test_an_object_is_validated_like_its_json() -> None:
 def test_a_value_that_is_not_an_object_is_a_violation() -> None:
     faults = violations([], Widget)  # type: ignore[arg-type]  # what a stranger may send
 
-    assert faults == (Violation("", "type", "a list of 0", "an object"),)
+    assert faults == (Violation("", "an object", "a list of 0", "type"),)
     assert str(faults[0]) == "the value: expected an object, got a list of 0"
 
 
@@ -115,7 +115,7 @@ def test_the_rules_that_only_the_server_checks_are_listed() -> None:
 
     listed = unchecked_rules(Widget)
 
-    assert UncheckedRule("spec", "self.low <= self.high") in listed
+    assert "self.low <= self.high" not in {unchecked.rule for unchecked in listed}
     assert UncheckedRule("spec.size", "self == oldSelf") in listed
     assert UncheckedRule("spec.raw", "metadata of an embedded object") in listed
     assert [rule.path for rule in listed if "oldSelf.owner" in rule.rule] == ["spec.windows{}", "spec.window"]

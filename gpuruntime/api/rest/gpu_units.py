@@ -9,6 +9,7 @@ from gpuruntime.api.gpuunit import GPUUnitSpec, UnitStages
 from gpuruntime.api.projection import optional_fields, patch_of, view_of
 from gpuruntime.api.rest.objects import Name, Namespace, ObjectView
 from gpuruntime.meta import EMPTY, FrozenDict, Length, Pattern, Properties, Struct, wire
+from gpuruntime.schema import Violation
 
 __all__ = ["CreateUnitBody", "UnitView", "UpdateUnitBody"]
 
@@ -32,7 +33,7 @@ class CreateUnitBody(GPUUnitSpec):
     cold_start: bool = False
     """Create the unit without stock, with the envelope and the placement in this request."""
 
-    def problems(self) -> tuple[str, ...]:
+    def problems(self) -> tuple[Violation, ...]:
         """Fields that contradict each other: those of a reservation in a request that claims stock."""
         return () if self.cold_start else reservation_problems(self)
 

@@ -4,7 +4,7 @@ from typing import Annotated, Final
 
 from attrs import field, frozen
 
-from gpuruntime.api.envelope import Amount, GpuCount, GpuType, SpecName
+from gpuruntime.api.envelope import Cpu, GpuCount, GpuType, Memory, SpecName
 from gpuruntime.api.rest.stock_units import LARGEST_BATCH
 from gpuruntime.meta import Format, Length, Pattern, Range, Struct, wire
 
@@ -23,9 +23,9 @@ class NewStocks(Struct):
     """Name of the flavour, such as g1.1."""
     number: Annotated[int, Range(minimum=1, maximum=LARGEST_BATCH)]
     """Number of stocks."""
-    cpu: Amount = None
+    cpu: Cpu = None
     """CPUs of each, such as 4."""
-    memory: Amount = None
+    memory: Memory = None
     """Memory of each, such as 16Gi."""
     gpu_type: GpuType = None
     """Model of the GPUs: what label nvidia.com/gpu.product of the node must say."""

@@ -12,8 +12,15 @@ from gpuruntime.api.projection import project
 from gpuruntime.api.reasons import READY_CONDITION
 from gpuruntime.api.stockpool import StockPool, StockPoolSpec
 from gpuruntime.desired.provenance import claim_of
-from gpuruntime.desired.units.known_fields import known_fields
-from gpuruntime.meta import FrozenDict, ObjectMeta, OwnerReference, controller_of, find_condition, set_controller
+from gpuruntime.meta import (
+    FrozenDict,
+    ObjectMeta,
+    OwnerReference,
+    controller_of,
+    find_condition,
+    known_fields,
+    set_controller,
+)
 
 __all__ = [
     "POOL_REVISION",

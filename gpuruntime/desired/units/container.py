@@ -4,9 +4,8 @@ from typing import Any, Final
 
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.api.unit_template import UnitEnv
-from gpuruntime.desired.units.known_fields import known_fields
 from gpuruntime.kube.builtin.containers import Container, ContainerPort, EnvVar, ResourceRequirements, VolumeMount
-from gpuruntime.meta import FrozenDict, Quantity, freeze, parse_quantity
+from gpuruntime.meta import FrozenDict, Quantity, freeze, known_fields, parse_quantity
 
 __all__ = ["CONTAINER_NAME", "GPU_RESOURCE", "SHARED_MEMORY", "runtime_container"]
 

@@ -8,11 +8,10 @@ import orjson
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.names import RENDER_ON, RENDERED_FOR
 from gpuruntime.desired.rendering import Rendering
-from gpuruntime.desired.units.known_fields import known_fields
 from gpuruntime.desired.units.names import child_name, unit_labels, unit_selector
 from gpuruntime.desired.units.pod_template import pod_template
 from gpuruntime.kube.builtin.apps import Deployment, DeploymentSpec, DeploymentStrategy
-from gpuruntime.meta import FrozenDict, LabelSelector, ObjectMeta
+from gpuruntime.meta import FrozenDict, LabelSelector, ObjectMeta, known_fields
 
 __all__ = ["unit_deployment"]
 

@@ -49,9 +49,9 @@ from gpuruntime.control import (
     any_of,
     generation_changed,
 )
-from gpuruntime.desired.problems import format_problems
 from gpuruntime.desired.rendering import Rendering
 from gpuruntime.desired.units.names import child_name
+from gpuruntime.desired.validation import format_violations
 from gpuruntime.kube import KubeError, NotFoundError, dynamic
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.builtin.core import Service
@@ -184,7 +184,7 @@ class GPUUnitReconciler:
             add_log_fields(operation_id=unit.metadata.annotations[OPERATION_ID])
         rendered = self.renderings.of(unit)
         if rendered.problems:
-            invalid = SyncFailure(format_problems(rendered.problems), INVALID_SPEC)
+            invalid = SyncFailure(format_violations(rendered.problems), INVALID_SPEC)
             await self._update_status(unit, ctx, own_deployment, own_service, unit.status.access_url, invalid)
             return Result.done()
         deployment = await self._synced(

@@ -7,15 +7,15 @@ from attrs import define, field, frozen
 from gpuruntime.aio import LRU
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.names import RENDER_ON, RENDERED_DIGEST, RENDERED_FOR, RENDERED_TEMPLATE
-from gpuruntime.desired.problems import Problem
 from gpuruntime.desired.rendering import Rendering
 from gpuruntime.desired.units.deployment import unit_deployment
 from gpuruntime.desired.units.pinning import pinned
 from gpuruntime.desired.units.service import access_url, unit_service
-from gpuruntime.desired.validation import problems
+from gpuruntime.desired.validation import spec_violations
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.builtin.core import Service
 from gpuruntime.meta import find_condition
+from gpuruntime.schema import Violation
 
 __all__ = ["UnitRendering", "UnitRenderings"]
 
@@ -29,7 +29,7 @@ class UnitRendering:
     depend on the spec.
     """
 
-    problems: tuple[Problem, ...]
+    problems: tuple[Violation, ...]
     service: Service | None = None
     url: str | None = None
     _fresh: Deployment | None = None
@@ -80,7 +80,7 @@ class UnitRenderings:
 
 
 def _render(unit: GPUUnit, rendering: Rendering) -> UnitRendering:
-    faults = problems(unit)
+    faults = spec_violations(unit.spec)
     if faults:
         return UnitRendering(faults)
     return UnitRendering(

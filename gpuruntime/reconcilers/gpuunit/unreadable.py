@@ -9,7 +9,7 @@ from attrs import evolve
 
 from gpuruntime.api.gpuunit import GPUUnitStatus
 from gpuruntime.api.reasons import INVALID_SPEC, READY_CONDITION, phase_of
-from gpuruntime.desired.problems import MESSAGE_LIMIT
+from gpuruntime.desired.validation import MESSAGE_LIMIT
 from gpuruntime.meta import Condition, DecodeError, DynamicObject, decode, format_seconds, set_condition, thaw
 
 __all__ = ["status_of", "unreadable_status"]

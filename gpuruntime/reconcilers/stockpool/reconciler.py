@@ -36,9 +36,8 @@ from gpuruntime.control import (
 )
 from gpuruntime.desired.pools.plan import PoolPlan, next_steps, pool_status
 from gpuruntime.desired.pools.units import creating_pool, has_lost_ownership, is_pool, serial_of, stock_unit
-from gpuruntime.desired.problems import format_problems
 from gpuruntime.desired.provenance import claim_of, provenance_of
-from gpuruntime.desired.validation import stock_problems
+from gpuruntime.desired.validation import format_violations, spec_violations
 from gpuruntime.kube import AlreadyExistsError, MergePatch, NotFoundError, StatusError
 from gpuruntime.meta import ObjectKey, controller_of, encode, find_condition, set_controller
 from gpuruntime.reconcilers.child_sync_errors import REFUSED_SECONDS
@@ -187,7 +186,7 @@ class StockPoolReconciler:
         if not namespaces.is_stock(namespace):
             where = ", ".join(sorted(namespaces.stock))
             return f"namespace {namespace}: expected a stock namespace ({where}); create the pool there"
-        return format_problems(stock_problems(pool.spec))
+        return format_violations(spec_violations(pool.spec))
 
     async def _create(self, pool: StockPool, ctx: Context, plan: PoolPlan) -> tuple[StatusError | None, int]:
         """Create the units of the plan; returns why the server refused one, if it did, and the last serial number."""

@@ -12,6 +12,7 @@ from attrs import frozen
 from gpuruntime.api.names import GROUP
 from gpuruntime.api.rest.machines import VM, DeletedStocks, DeleteStocks, NewStocks, NewVM, Stock
 from gpuruntime.meta import FrozenDict
+from gpuruntime.schema import Violation
 from gpuruntime.service.errors import InsufficientCapacityError, InvalidRequestError
 
 __all__ = [
@@ -103,7 +104,7 @@ def check_vm(request: NewVM) -> None:
         InvalidRequestError: it is not.
     """
     if not request.spec_name and not request.stock_id:
-        raise InvalidRequestError(("specName: expected a flavour, or a stockID, got neither",))
+        raise InvalidRequestError((Violation("specName", "a flavour, or a stockID", "neither"),))
 
 
 def no_stock(request: NewVM) -> InsufficientCapacityError:

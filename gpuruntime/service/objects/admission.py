@@ -4,21 +4,21 @@ A quota, an admission policy or a validation rule rejects the request, and a ret
 account instead: that is temporary right after the start of an API server, which does not know its roles yet, or else an
 administrator has to fix the roles; both times a retry succeeds later.
 
-Each problem of a spec starts with the path of a field as the caller wrote it, such as "template.ports[0].port".
+The path of each problem is that of a field as the caller wrote it, such as "template.ports[0].port".
 """
 
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Annotated, Final
 
-from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
+from attrs import frozen
+
+from gpuruntime.api.gpuunit import GPUUnitSpec
 from gpuruntime.api.names import GROUP
 from gpuruntime.api.stockpool import StockPoolSpec
-from gpuruntime.desired.problems import Problem, bad_label
-from gpuruntime.desired.validation import problems, stock_problems
 from gpuruntime.kube import BadRequestError, ForbiddenError, InvalidError, KubeError, StatusError, UnavailableError
-from gpuruntime.meta import ObjectMeta
-from gpuruntime.schema import violations
+from gpuruntime.meta import LABEL_KEY, LABEL_VALUE, Check, FrozenDict, Keys, Struct
+from gpuruntime.schema import Violation, violations
 from gpuruntime.service.errors import InvalidRequestError, RefusedError
 
 __all__ = [
@@ -40,31 +40,38 @@ _RBAC_DENIAL: Final = re.compile(r'User "[^"]*" cannot \w+ resource')
 _RESERVED: Final = (GROUP, "app.kubernetes.io")
 
 
-def unit_problems(spec: GPUUnitSpec) -> list[str]:
-    """Problems of a unit's spec: violations of its schema, or else of the rules that a schema cannot express."""
-    broken = [str(violation) for violation in violations(spec, GPUUnitSpec)]
-    return broken or [_as_written(problem) for problem in problems(GPUUnit(ObjectMeta(), spec))]
-
-
-def pool_problems(spec: StockPoolSpec) -> list[str]:
-    """Problems of a pool's spec, and of the units that it would create."""
-    broken = [str(violation) for violation in violations(spec, StockPoolSpec)]
-    return broken or [_as_written(problem) for problem in stock_problems(spec)]
-
-
-def label_problems(labels: Mapping[str, str]) -> list[str]:
-    """Problems of the labels of a caller, who may not set the product's own."""
-    found = [str(problem) for key, value in labels.items() for problem in bad_label("labels", key, value)]
-    taken = sorted(key for key in labels if is_reserved(key))
-    return found + [f"labels: expected labels of your own, got {key!r}, which the product sets" for key in taken]
-
-
 def is_reserved(label: str) -> bool:
     """Whether only the product sets this label."""
     return label.partition("/")[0] in _RESERVED
 
 
-def raise_if_any(found: list[str]) -> None:
+_OWN_LABEL: Final = Check(
+    lambda key: not is_reserved(key),
+    expected=f"a label of your own; the product sets those of {' and '.join(_RESERVED)}",
+)
+
+
+@frozen
+class _CallerLabels(Struct):
+    labels: Annotated[FrozenDict[str, Annotated[str, LABEL_VALUE]], Keys(LABEL_KEY, _OWN_LABEL)]
+
+
+def unit_problems(spec: GPUUnitSpec) -> list[Violation]:
+    """The rules that a unit's spec violates."""
+    return list(violations(spec, GPUUnitSpec))
+
+
+def pool_problems(spec: StockPoolSpec) -> list[Violation]:
+    """The rules that a pool's spec violates."""
+    return list(violations(spec, StockPoolSpec))
+
+
+def label_problems(labels: Mapping[str, str]) -> list[Violation]:
+    """The rules that the labels of a caller violate, who may not set the product's own."""
+    return list(violations(_CallerLabels(FrozenDict(labels)), _CallerLabels))
+
+
+def raise_if_any(found: list[Violation]) -> None:
     """Return if there are no problems.
 
     Raises:
@@ -97,7 +104,3 @@ def refusal(what: str, error: StatusError) -> RefusedError:
     """
     raise_if_rbac_denial(error)
     return RefusedError(f"{what} was refused: {error}")
-
-
-def _as_written(problem: Problem) -> str:
-    return str(problem).removeprefix("spec.")

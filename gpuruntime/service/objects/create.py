@@ -13,6 +13,7 @@ from gpuruntime.api.names import OPERATION_ID, REQUEST_HASH
 from gpuruntime.api.operation import Operation, OperationResult
 from gpuruntime.kube import AlreadyExistsError, Client, NotFoundError
 from gpuruntime.meta import Struct, TypedObject, is_dns_subdomain
+from gpuruntime.schema import Violation
 from gpuruntime.service.errors import NameTakenError
 from gpuruntime.service.objects.admission import REFUSALS, raise_if_any, refusal
 from gpuruntime.service.objects.update import WriteResult, write_result
@@ -35,14 +36,13 @@ class CreateObjectHandler(Generic[R, K]):
         type: the type of the Operations; it begins with "create_".
         request: the type of the requests.
         build: the object that a request asks for.
-        problems: what is wrong with a request, each as "field: what is expected"; name and namespace are checked
-            besides.
+        problems: the rules that a request violates; name and namespace are checked besides.
     """
 
     type: str = field(validator=matches_re("create_.+"))
     request: _Class[R]
     build: Callable[[R], K]
-    problems: Callable[[R], list[str]]
+    problems: Callable[[R], list[Violation]]
 
     async def run(self, lease: OperationLease) -> Outcome:
         """Create the object.
@@ -107,15 +107,15 @@ class Creations:
         return await write_result(self.client, type(wanted), wanted.key, performed)
 
 
-def _key_problems(wanted: TypedObject, namespaces: tuple[str, ...]) -> list[str]:
+def _key_problems(wanted: TypedObject, namespaces: tuple[str, ...]) -> list[Violation]:
     name, namespace = wanted.metadata.name, wanted.metadata.namespace
     found = []
     if not is_dns_subdomain(name):
-        found.append(f"name: expected lower-case letters, digits, '-' and '.', got {name!r}")
+        found.append(Violation.of("name", "lower-case letters, digits, '-' and '.'", name))
     if namespace not in namespaces:
         # No controller watches that namespace: nothing would become of the object.
         listed = ", ".join(sorted(namespaces))
-        found.append(f"namespace: expected one for {wanted.KIND.plural} ({listed}), got {namespace!r}")
+        found.append(Violation.of("namespace", f"one for {wanted.KIND.plural} ({listed})", namespace))
     return found
 
 

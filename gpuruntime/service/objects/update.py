@@ -12,7 +12,6 @@ from attrs import evolve, field, frozen
 
 from gpuruntime.api.names import GROUP
 from gpuruntime.api.operation import OperationResult
-from gpuruntime.desired.units.known_fields import known_fields
 from gpuruntime.kube import Client, ConflictError, MergePatch, NotFoundError
 from gpuruntime.meta import (
     EMPTY,
@@ -23,8 +22,10 @@ from gpuruntime.meta import (
     TypedObject,
     decode,
     encode,
+    known_fields,
     wire,
 )
+from gpuruntime.schema import Violation, violations
 from gpuruntime.service.errors import InvalidRequestError, ObjectNotFoundError, ServiceError, StaleVersionError
 from gpuruntime.service.objects.admission import REFUSALS, raise_if_any, refusal
 from gpuruntime.service.objects.conflicts import ATTEMPTS, changed_each_time
@@ -78,11 +79,11 @@ def patched(value: S, patch: Mapping[str, Any]) -> S:
     Raises:
         InvalidRequestError: the patch removes a required field, or makes one invalid.
     """
+    changed = merge(encode(value), patch)
     try:
-        return decode(type(value), merge(encode(value), patch))
+        return decode(type(value), changed)
     except DecodeError as error:
-        faults = (failure.rpartition(" @ $.") for failure in error.failures)
-        raise InvalidRequestError(tuple(f"{path}: {text}" for text, _, path in faults)) from error
+        raise InvalidRequestError(violations(changed, type(value)) or (Violation("", str(error)),)) from error
 
 
 def merge(value: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:

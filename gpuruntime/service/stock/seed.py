@@ -18,6 +18,7 @@ from gpuruntime.api.projection import project
 from gpuruntime.api.rest.stock_units import LARGEST_BATCH
 from gpuruntime.kube import AlreadyExistsError, Client, NotFoundError
 from gpuruntime.meta import FrozenDict, ObjectKey, ObjectMeta, Struct
+from gpuruntime.schema import Violation
 from gpuruntime.service.errors import NameTakenError, OperationFailedError
 from gpuruntime.service.objects.admission import REFUSALS, raise_if_any, refusal, unit_problems
 from gpuruntime.service.operations.lease import OperationLease, Outcome
@@ -55,19 +56,19 @@ def check_seed(request: SeedStock, namespaces: Namespaces) -> None:
     Raises:
         InvalidRequestError: it is not.
     """
-    problems = []
+    problems: list[Violation] = []
     if not 1 <= request.replicas <= LARGEST_BATCH:
-        problems.append(f"replicas: expected 1 to {LARGEST_BATCH}, got {request.replicas}")
+        problems.append(Violation.of("replicas", f"1 to {LARGEST_BATCH}", request.replicas))
     problems += stock_namespace_problems("namespace", request.namespace, namespaces)
     raise_if_any(problems + unit_problems(project(request.reservation, GPUUnitSpec)))
 
 
-def stock_namespace_problems(field: str, namespace: str, namespaces: Namespaces) -> list[str]:
+def stock_namespace_problems(field: str, namespace: str, namespaces: Namespaces) -> list[Violation]:
     """The problem of a field that has to name a stock namespace, if it does not."""
     if namespaces.is_stock(namespace):
         return []
     listed = ", ".join(sorted(namespaces.stock))
-    return [f"{field}: expected a stock namespace ({listed}), got {namespace!r}"]
+    return [Violation.of(field, f"a stock namespace ({listed})", namespace)]
 
 
 def seeded_unit(request: SeedStock, operation: Operation, ordinal: int) -> GPUUnit:

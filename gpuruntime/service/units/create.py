@@ -41,6 +41,7 @@ from gpuruntime.meta import (
     is_dns_subdomain,
     thaw,
 )
+from gpuruntime.schema import Violation
 from gpuruntime.service.errors import NameTakenError, RefusedError
 from gpuruntime.service.objects.admission import REFUSALS, label_problems, raise_if_any, refusal, unit_problems
 from gpuruntime.service.operations.lease import OperationLease, Outcome
@@ -76,15 +77,15 @@ def check_create(request: CreateUnit, namespaces: Namespaces) -> None:
     Raises:
         InvalidRequestError: it is not.
     """
-    problems = []
+    problems: list[Violation] = []
     if not is_dns_subdomain(request.name):
-        problems.append(f"name: expected lower-case letters, digits, '-' and '.', got {request.name!r}")
+        problems.append(Violation.of("name", "lower-case letters, digits, '-' and '.'", request.name))
     if namespaces.is_stock(request.namespace):
-        problems.append(f"namespace: expected one for active units, got the stock namespace {request.namespace!r}")
+        problems.append(Violation.of("namespace", "one for active units, not for stock", request.namespace))
     elif request.namespace not in namespaces.instance:
         # No controller watches that namespace: the unit would never start, and its stock would be lost.
         listed = ", ".join(sorted(namespaces.instance))
-        problems.append(f"namespace: expected one for active units ({listed}), got {request.namespace!r}")
+        problems.append(Violation.of("namespace", f"one for active units ({listed})", request.namespace))
     problems += stock_namespace_problems("stockNamespace", request.stock_namespace, namespaces)
     if not request.cold_start:
         problems += reservation_problems(request.spec)

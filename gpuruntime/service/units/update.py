@@ -6,8 +6,8 @@ from attrs import evolve
 
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.operation import UPDATE_GPU_UNIT
-from gpuruntime.desired.units.known_fields import known_fields
-from gpuruntime.meta import EMPTY, FrozenDict, freeze
+from gpuruntime.meta import EMPTY, FrozenDict, freeze, known_fields
+from gpuruntime.schema import Violation
 from gpuruntime.service.objects.admission import is_reserved, label_problems, raise_if_any, unit_problems
 from gpuruntime.service.objects.update import UpdateObjectHandler, merge, patched
 
@@ -33,7 +33,7 @@ def unit_patch(unit: GPUUnit, change: FrozenDict[str, Any]) -> FrozenDict[str, A
     before, labels = unit.metadata.labels, change.get("metadata", EMPTY).get("labels")
     problems = unit_problems(spec) + label_problems(labels or EMPTY)
     if spec.image is None:
-        problems.append("image: expected an image, got null")
+        problems.append(Violation("image", "an image", "null"))
     raise_if_any(problems)
     dropped = {} if labels is None else {key: None for key in before if key not in labels and not is_reserved(key)}
     relabelled = {**dropped, **(labels or EMPTY)}

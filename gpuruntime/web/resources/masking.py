@@ -10,6 +10,7 @@ from attrs import evolve, fields
 
 from gpuruntime.api.rest.objects import ObjectView
 from gpuruntime.meta import EMPTY, MASK, FrozenDict, Struct, is_sensitive
+from gpuruntime.schema import Violation
 from gpuruntime.service.errors import InvalidRequestError
 from gpuruntime.service.objects.redaction import redacted, secret_texts
 from gpuruntime.web.server.route import Caller
@@ -42,8 +43,8 @@ def reject_masks(body: Struct) -> None:
     """
     found = [path for path, text in secret_texts(body) if text == MASK]
     if found:
-        expected = f"expected the value, got the mask {MASK!r}: read the object with scope write to see the value"
-        raise InvalidRequestError(tuple(f"{path}: {expected}" for path in found))
+        expected = "the value, which is shown to callers with scope write"
+        raise InvalidRequestError(tuple(Violation(path, expected, f"the mask {MASK!r}") for path in found))
 
 
 def _without_secrets(struct: S) -> S:

@@ -16,8 +16,8 @@ import orjson
 from aiohttp import web
 
 from gpuruntime.meta import DecodeError, Struct, decode
-from gpuruntime.schema import violations
-from gpuruntime.web.server.errors import CODES, MOST_FAULTS_SHOWN, ApiError, Fault, invalid
+from gpuruntime.schema import Violation, violations
+from gpuruntime.web.server.errors import CODES, MOST_FAULTS_SHOWN, ApiError, Fault, fault_of, invalid
 
 __all__ = [
     "LARGEST_BODY",
@@ -137,26 +137,22 @@ def parse_object(data: bytes) -> dict[str, Any]:
     return value
 
 
-def _json_path(path: str) -> str:
-    return f"$.{path}" if path else "$"
-
-
-def decoded(value: Mapping[str, Any], cls: type[S], fault_path: Callable[[str], str] = _json_path) -> S:
-    """A JSON object decoded into its type; `fault_path` turns the path of a field into the path of a fault.
+def decoded(value: Mapping[str, Any], cls: type[S], as_fault: Callable[[Violation], Fault] = fault_of) -> S:
+    """A JSON object decoded into its type; `as_fault` reports the violation of a rule.
 
     Raises:
         ApiError: 400 with every rule of the type that the object violates.
     """
     found = violations(value, cls, most=_MOST_FAULTS)
     if found:
-        faults = (Fault(fault_path(one.path), f"expected {one.expected}, got {one.found}", one.rule) for one in found)
-        raise invalid(*faults)
+        raise invalid(*map(as_fault, found))
     try:
         return decode(cls, value)
     except DecodeError as error:
         # The API server's rules accept 3.0 for an integer; the type does not.
         parts = (failure.rpartition(" @ $") for failure in error.failures)
-        raise invalid(*(Fault(fault_path(path.removeprefix(".")), text) for text, _, path in parts)) from error
+        typed = (Violation(path.removeprefix("."), text.removeprefix("expected ")) for text, _, path in parts)
+        raise invalid(*map(as_fault, typed)) from error
 
 
 def exceeds_values(data: bytes, most: int = MOST_VALUES) -> bool:

@@ -5,7 +5,6 @@ Every error response is `{"error": {"code", "message", "details"}}`. `code` is a
 """
 
 import math
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -25,17 +24,27 @@ from gpuruntime.kube import (
     UnavailableError,
 )
 from gpuruntime.meta import EMPTY, FrozenDict, Struct
+from gpuruntime.schema import CHECK, Violation
 from gpuruntime.service.errors import InvalidRequestError, ServiceError
 from gpuruntime.service.objects.admission import is_rbac_denial
 
-__all__ = ["CODES", "MOST_FAULTS_SHOWN", "ApiError", "Fault", "Faults", "as_api_error", "error_body", "invalid"]
+__all__ = [
+    "CODES",
+    "MOST_FAULTS_SHOWN",
+    "ApiError",
+    "Fault",
+    "Faults",
+    "as_api_error",
+    "error_body",
+    "fault_of",
+    "invalid",
+]
 
 MOST_FAULTS_SHOWN: Final = 100
 """The most faults that a response lists; its message says if there are more."""
 _PATH_SHOWN: Final = 200
 _RETRY_SECONDS: Final = 2.0
 _LONGEST_RETRY_SECONDS: Final = 60.0
-_PROBLEM: Final = re.compile(r"([A-Za-z][\w.\[\]]*): (.*)", re.DOTALL)
 
 CODES: Final[Mapping[int, str]] = {
     400: "invalid_request",
@@ -76,6 +85,12 @@ class Fault(Struct):
     """What was expected, and what was found."""
     rule: str | None = None
     """The schema keyword that the value violates, such as maximum, required or unknown."""
+
+
+def fault_of(violation: Violation) -> Fault:
+    """The fault of a body that violates a rule; a rule that is in no schema has no keyword."""
+    rule = None if violation.rule == CHECK else violation.rule
+    return Fault(f"$.{violation.path}" if violation.path else "$", violation.message, rule)
 
 
 class ApiError(Exception):
@@ -137,7 +152,7 @@ def as_api_error(error: Exception) -> ApiError:
         case ApiError():
             return error
         case InvalidRequestError(problems=problems):
-            return invalid(*(_fault(problem) for problem in problems))
+            return invalid(*map(fault_of, problems))
         case ServiceError(code=code):
             return _of_service(code, str(error))
         case KubeError():
@@ -175,12 +190,6 @@ def _escaped(text: str) -> str:
 
 def _clipped(path: str) -> str:
     return path if len(path) <= _PATH_SHOWN else f"{path[:_PATH_SHOWN]}..."
-
-
-def _fault(problem: str) -> Fault:
-    """A problem that a service reports as "field: message"."""
-    named = _PROBLEM.fullmatch(problem)
-    return Fault(f"$.{named[1]}", named[2]) if named else Fault("$", problem)
 
 
 def _of_service(code: str, message: str) -> ApiError:

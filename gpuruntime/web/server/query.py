@@ -5,13 +5,13 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final, TypeVar
 
-from attrs import frozen
+from attrs import evolve, frozen
 from multidict import MultiMapping
 
 from gpuruntime.meta import Struct
-from gpuruntime.schema import schema_of
+from gpuruntime.schema import Violation, schema_of
 from gpuruntime.web.server.body import decoded
-from gpuruntime.web.server.errors import Fault, invalid
+from gpuruntime.web.server.errors import Fault, fault_of, invalid
 
 __all__ = ["NoQuery", "check_query_length", "parse_query"]
 
@@ -48,7 +48,7 @@ def parse_query(query: MultiMapping[str], cls: type[S]) -> S:
     repeated = [Fault(_path(key), "expected it once") for key in dict.fromkeys(query) if len(query.getall(key)) > 1]
     if repeated:
         raise invalid(*repeated)
-    return decoded({key: _value(text, kinds.get(key, "")) for key, text in query.items()}, cls, _path)
+    return decoded({key: _value(text, kinds.get(key, "")) for key, text in query.items()}, cls, _fault)
 
 
 @cache
@@ -68,6 +68,10 @@ _PARSERS: Final[Mapping[str, Callable[[str], Any]]] = {
     "integer": lambda text: int(text) if _INTEGER.fullmatch(text) else text,
     "number": lambda text: float(text) if _NUMBER.fullmatch(text) else text,
 }
+
+
+def _fault(violation: Violation) -> Fault:
+    return evolve(fault_of(violation), path=_path(violation.path))
 
 
 def _path(name: str) -> str:

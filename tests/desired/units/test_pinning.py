@@ -5,13 +5,14 @@ import pytest
 from attrs import evolve
 from hypothesis import given
 
+from gpuruntime.api.envelope import SPEC_LIMIT
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.api.names import RENDER_ON, RENDERED_DIGEST, RENDERED_FOR, RENDERED_TEMPLATE
 from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.desired.rendering import Rendering
 from gpuruntime.desired.units.deployment import unit_deployment
 from gpuruntime.desired.units.pinning import pinned
-from gpuruntime.desired.validation import SPEC_LIMIT, problems
+from gpuruntime.desired.validation import spec_violations
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.meta.codec import decode, encode
 from gpuruntime.meta.frozen_mapping import FrozenDict
@@ -171,6 +172,6 @@ def test_the_largest_spec_leaves_room_for_other_annotations() -> None:
 
     text = rendered(fitting, BEFORE).metadata.annotations[RENDERED_TEMPLATE]
 
-    assert problems(fitting) == ()
+    assert spec_violations(fitting.spec) == ()
     assert len(text) > SPEC_LIMIT - 4096
     assert len(text) < LARGEST_TEMPLATE

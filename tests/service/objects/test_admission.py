@@ -4,7 +4,7 @@ import pytest
 
 from gpuruntime.api.placement import UnitToleration
 from gpuruntime.api.stockpool import StockPoolSpec
-from gpuruntime.desired.validation import stock_problems
+from gpuruntime.desired.validation import spec_violations
 from gpuruntime.kube.errors import ConflictError, ForbiddenError, KubeError, Status, StatusError, UnavailableError
 from gpuruntime.service.errors import RefusedError
 from gpuruntime.service.objects.admission import is_rbac_denial, pool_problems, refusal
@@ -54,11 +54,11 @@ def test_the_problems_of_a_pool_are_those_that_its_reconciler_reports() -> None:
 
     found = pool_problems(spec)
 
-    assert [problem.partition(":")[0] for problem in found] == ["tolerations[0].key", "runtimeClassName"]
-    assert [f"spec.{problem}" for problem in found] == [str(problem) for problem in stock_problems(spec)]
+    assert [problem.path for problem in found] == ["tolerations[0].key", "runtimeClassName"]
+    assert [f"spec.{problem}" for problem in found] == [str(problem) for problem in spec_violations(spec)]
 
 
 def test_violations_of_the_schema_come_first() -> None:
-    found = pool_problems(StockPoolSpec("g1.1", replicas=-1, runtime_class_name="No_Such Name"))
+    found = pool_problems(StockPoolSpec("g1.1", replicas=-1, cpu="0.0001", runtime_class_name="No_Such Name"))
 
-    assert [problem.partition(":")[0] for problem in found] == ["replicas"]
+    assert [problem.path for problem in found] == ["replicas", "cpu", "runtimeClassName"]

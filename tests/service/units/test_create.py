@@ -23,7 +23,7 @@ def test_all_problems_of_a_request_are_reported_at_once() -> None:
     with pytest.raises(InvalidRequestError) as caught:
         check_create(wrong, NAMESPACES)
 
-    assert [problem.partition(":")[0] for problem in caught.value.problems] == [
+    assert [problem.path for problem in caught.value.problems] == [
         "name",
         "namespace",
         "stockNamespace",

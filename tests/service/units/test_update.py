@@ -59,11 +59,11 @@ def test_labels_are_replaced_except_those_of_the_product() -> None:
         ({"spec": {"access": {"primaryPort": "web"}}}, "access.primaryPort"),
         ({"spec": {"template": {"envs": [{"name": "GPU_COUNT", "value": "8"}]}}}, "template.envs[0].name"),
         ({"metadata": {"labels": {"runtime.lokiwager.io/pool": "theirs"}}}, "labels"),
-        ({"metadata": {"labels": {"x": "no value!"}}}, "labels"),
+        ({"metadata": {"labels": {"x": "no value!"}}}, "labels[x]"),
     ],
 )
 def test_an_invalid_unit_is_refused_by_field(change: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidRequestError) as refused:
         patch_for(change)
 
-    assert [problem.partition(":")[0] for problem in refused.value.problems] == [field]
+    assert [problem.path for problem in refused.value.problems] == [field]

@@ -7,6 +7,7 @@ import pytest
 from yarl import URL
 
 from gpuruntime.kube.errors import UnavailableError
+from gpuruntime.schema import Violation
 from gpuruntime.service.errors import InsufficientCapacityError, InvalidRequestError, ObjectNotFoundError
 from gpuruntime.web.server.route import Caller, Scope
 from tests.web.endpoint_scenes import WidgetBody, Widgets, bearer, serving_widgets
@@ -76,7 +77,7 @@ async def test_an_error_never_quotes_a_secret_of_the_body() -> None:
     [
         (ObjectNotFoundError("no such widget"), 404, "widget_not_found"),
         (InsufficientCapacityError("none left"), 409, "insufficient_capacity"),
-        (InvalidRequestError(("name: expected another",)), 400, "invalid_request"),
+        (InvalidRequestError((Violation("name", "another"),)), 400, "invalid_request"),
         (UnavailableError("connection refused", retry_after=7), 503, "service_unavailable"),
         (RuntimeError("password is hunter2"), 500, "internal_error"),
     ],

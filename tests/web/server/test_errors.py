@@ -18,6 +18,7 @@ from gpuruntime.kube.errors import (
     UnavailableError,
     UnexpectedResponseError,
 )
+from gpuruntime.schema import Violation
 from gpuruntime.service.errors import (
     InsufficientCapacityError,
     InvalidRequestError,
@@ -37,7 +38,7 @@ from gpuruntime.web.server.errors import ApiError, Fault, Faults, as_api_error, 
 @pytest.mark.parametrize(
     ("error", "status", "code"),
     [
-        (InvalidRequestError(("replicas: expected 1, got 0",)), 400, "invalid_request"),
+        (InvalidRequestError((Violation.of("replicas", "1", 0),)), 400, "invalid_request"),
         (OperationConflictError("another request"), 409, "operation_conflict"),
         (NameTakenError("taken"), 409, "operation_conflict"),
         (InsufficientCapacityError("none"), 409, "insufficient_capacity"),
@@ -83,7 +84,7 @@ def test_rejections_by_the_cluster_and_an_unavailable_cluster_have_different_cod
 
 @pytest.mark.parametrize("kind", ServiceError.__subclasses__())
 def test_every_service_error_has_a_status(kind: type[ServiceError]) -> None:
-    error = as_api_error(kind(("wrong",) if kind is InvalidRequestError else "wrong"))
+    error = as_api_error(kind((Violation("", "right"),) if kind is InvalidRequestError else "wrong"))
 
     assert (error.status, error.code) != (500, "internal_error")
 
@@ -102,9 +103,11 @@ def test_an_error_with_unknown_outcome_says_how_to_retry() -> None:
 
 
 def test_problems_of_services_become_faults_of_fields() -> None:
-    error = as_api_error(InvalidRequestError(("replicas: expected 1 to 9, got 0", "the moon is wrong")))
+    found = (Violation("replicas", "1 to 9", "0", "minimum"), Violation("", "another moon"))
 
-    assert error.details == (Fault("$.replicas", "expected 1 to 9, got 0"), Fault("$", "the moon is wrong"))
+    error = as_api_error(InvalidRequestError(found))
+
+    assert [(fault.path, fault.rule) for fault in error.details] == [("$.replicas", "minimum"), ("$", None)]
 
 
 def test_causes_of_the_api_server_become_faults() -> None:

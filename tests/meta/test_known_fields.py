@@ -3,7 +3,7 @@ from hypothesis import given
 
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec, UnitAccess
 from gpuruntime.api.unit_template import UnitPort, UnitTemplate
-from gpuruntime.desired.units.known_fields import known_fields
+from gpuruntime.meta.canonical import known_fields
 from gpuruntime.meta.codec import decode, encode
 from gpuruntime.meta.frozen_mapping import FrozenDict
 from tests.desired.unit_strategies import units

@@ -1,11 +1,12 @@
-"""The canonical form of a spec: fields that this version knows and that differ from their defaults."""
+"""The canonical form of a wire type: fields that this version knows and that differ from their defaults."""
 
 from functools import cache
 from typing import Any
 
 from attrs import fields
 
-from gpuruntime.meta import Struct, default_of, thaw, wire_name
+from gpuruntime.meta.frozen_mapping import thaw
+from gpuruntime.meta.structs import Struct, default_of, wire_name
 
 __all__ = ["known_fields"]
 
