@@ -5,12 +5,11 @@ No code here names a field, so a field that is added to a spec is in all of them
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Annotated, Any, Final, TypeVar, Union
+from typing import Annotated, Any, Final, TypeVar, Union, get_args, get_origin
 
 from attrs import NOTHING, Attribute, fields, fields_dict
 
 from gpuruntime.meta import EMPTY, Immutable, Struct, default_of
-from gpuruntime.meta.value_hooks import without_rules
 from gpuruntime.schema import DECLARED_IN
 
 __all__ = ["field_values", "immutable_fields", "optional_fields", "patch_of", "project", "view_of"]
@@ -114,7 +113,8 @@ def _added(cls: type, attribute: "Attribute[Any]", spec: type[Struct]) -> "Attri
 
 
 def _shown(cls: type, attribute: "Attribute[Any]") -> "Attribute[Any]":
-    plain = without_rules(attribute.type)
+    # Annotated flattens, so the rules of all layers are at the outside.
+    plain = get_args(attribute.type)[0] if get_origin(attribute.type) is Annotated else attribute.type
     if default_of(attribute) in _ABSENT:
         return _retyped(cls, attribute, plain).evolve(kw_only=True)
     return _optional(cls, attribute, plain)

@@ -99,7 +99,7 @@ def _widget(request: CreateWidget) -> Widget:
     return Widget(ObjectMeta(name=request.name, namespace=request.namespace), request.spec)
 
 
-def _problems(spec: WidgetSpec) -> list[str]:
+def _problems(spec: WidgetSpec) -> list[Violation]:
     return [str(violation) for violation in violations(spec, WidgetSpec)]
 
 

@@ -50,7 +50,7 @@ def test_a_reservation_without_a_cold_start_is_refused_because_the_stock_unit_ha
     with pytest.raises(InvalidRequestError) as caught:
         check_create(evolve(CREATE, spec=spec), NAMESPACES)
 
-    named = [problem.partition(":")[0] for problem in caught.value.problems]
+    named = [problem.path for problem in caught.value.problems]
     assert named == ["cpu", "gpu", "runtimeClassName"]
 
 
