@@ -26,8 +26,8 @@ from gpuruntime.service.objects.served_kind import ServedKind
 from gpuruntime.service.objects.update import UpdateObjectHandler, spec_patch
 from gpuruntime.service.wiring import SERVED_KINDS, Service, ServiceOptions, install_service
 from gpuruntime.web.resources.object_models import object_filter, status_fields
+from gpuruntime.web.resources.object_resource import Create, Delete, ObjectResource, Update, Words
 from gpuruntime.web.resources.object_routes import object_routes
-from gpuruntime.web.resources.resource import Create, Delete, ObjectResource, Update, Words
 from gpuruntime.web.server.route import Route
 
 __all__ = ["Widget", "WidgetStatus", "widget_routes", "wired"]

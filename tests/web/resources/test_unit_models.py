@@ -14,7 +14,7 @@ from gpuruntime.meta.frozen_mapping import FrozenDict
 from gpuruntime.service.errors import InvalidRequestError
 from gpuruntime.service.units.create import check_create
 from gpuruntime.service.units.update import unit_patch
-from gpuruntime.web.resources.resource import change_of
+from gpuruntime.web.resources.object_resource import change_of
 from gpuruntime.web.resources.unit_models import create_request
 from gpuruntime.web.server.body import decoded
 from gpuruntime.web.server.errors import ApiError
