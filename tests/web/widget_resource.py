@@ -19,15 +19,15 @@ from gpuruntime.meta import (
     Struct,
     TypedObject,
 )
-from gpuruntime.schema import violations
+from gpuruntime.schema import Violation, violations
 from gpuruntime.service.objects.create import CreateObjectHandler
 from gpuruntime.service.objects.delete import DeleteObjectHandler
 from gpuruntime.service.objects.served_kind import ServedKind
 from gpuruntime.service.objects.update import UpdateObjectHandler, spec_patch
 from gpuruntime.service.wiring import SERVED_KINDS, Service, ServiceOptions, install_service
 from gpuruntime.web.resources.object_models import object_fields, object_filter
+from gpuruntime.web.resources.object_resource import Create, Delete, ObjectResource, Update, Words
 from gpuruntime.web.resources.object_routes import object_routes
-from gpuruntime.web.resources.resource import Create, Delete, ObjectResource, Update, Words
 from gpuruntime.web.server.route import Route
 
 __all__ = ["Widget", "WidgetStatus", "widget_routes", "wired"]
@@ -100,7 +100,7 @@ def _widget(request: CreateWidget) -> Widget:
 
 
 def _problems(spec: WidgetSpec) -> list[Violation]:
-    return [str(violation) for violation in violations(spec, WidgetSpec)]
+    return list(violations(spec, WidgetSpec))
 
 
 def _patch(widget: Widget, change: FrozenDict[str, Any]) -> FrozenDict[str, Any]:

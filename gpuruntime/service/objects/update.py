@@ -5,7 +5,7 @@ its `changed-by` annotation. If it does, the update was made, and later changes 
 made now.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Generic, TypeVar
 
 from attrs import evolve, field, frozen
@@ -100,9 +100,7 @@ def merge(value: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def spec_patch(
-    spec: S, change: FrozenDict[str, Any], problems: Callable[[S], list[Violation]]
-) -> FrozenDict[str, Any]:
+def spec_patch(spec: S, change: FrozenDict[str, Any], problems: Callable[[S], list[Violation]]) -> FrozenDict[str, Any]:
     """The merge patch for a change of this spec and of nothing else; EMPTY if nothing would differ.
 
     Raises:

@@ -13,8 +13,8 @@ from gpuruntime.service.units.delete import DeleteUnit
 from gpuruntime.service.units.lifecycle import ACTIVE_UNITS
 from gpuruntime.service.wiring import Service
 from gpuruntime.web.resources.object_models import flavour_filter
+from gpuruntime.web.resources.object_resource import Create, Delete, ObjectResource, Update, Words
 from gpuruntime.web.resources.object_routes import object_routes
-from gpuruntime.web.resources.resource import Create, Delete, ObjectResource, Update, Words
 from gpuruntime.web.resources.unit_models import ACTIVE, create_request, unit_view
 from gpuruntime.web.server.route import NO_CAPACITY, Route
 

@@ -16,7 +16,7 @@ from gpuruntime.service.reads.reader import ReadResult
 from gpuruntime.web.resources.jobs import finished_job_view
 from gpuruntime.web.resources.masking import reject_masks, view_for
 from gpuruntime.web.resources.object_models import after_cursor
-from gpuruntime.web.resources.resource import Create, Delete, ObjectResource, Update
+from gpuruntime.web.resources.object_resource import Create, Delete, ObjectResource, Update
 from gpuruntime.web.server.headers import (
     deletion_headers,
     location_header,

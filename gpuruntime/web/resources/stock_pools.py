@@ -8,8 +8,8 @@ from gpuruntime.api.stockpool import StockPool, StockPoolSpec
 from gpuruntime.service.pools import POOLS, CreatePool, pool_name
 from gpuruntime.service.wiring import Service
 from gpuruntime.web.resources.object_models import flavour_filter, object_fields
+from gpuruntime.web.resources.object_resource import Create, Delete, ObjectResource, Update, Words
 from gpuruntime.web.resources.object_routes import object_routes
-from gpuruntime.web.resources.resource import Create, Delete, ObjectResource, Update, Words
 from gpuruntime.web.server.route import Idempotency, Route, Scope
 
 __all__ = ["stock_pool_routes"]

@@ -16,8 +16,8 @@ from gpuruntime.service.stock.seed import SeedStock
 from gpuruntime.service.wiring import Service
 from gpuruntime.web.resources.jobs import job_view
 from gpuruntime.web.resources.object_models import flavour_filter
+from gpuruntime.web.resources.object_resource import Delete, ObjectResource, Words
 from gpuruntime.web.resources.object_routes import object_routes
-from gpuruntime.web.resources.resource import Delete, ObjectResource, Words
 from gpuruntime.web.resources.unit_models import STOCK, unit_view
 from gpuruntime.web.server.headers import version_header
 from gpuruntime.web.server.route import CONFLICT, PREFIX, Call, Idempotency, Reply, Response, Route, Scope

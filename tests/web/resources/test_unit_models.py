@@ -11,7 +11,7 @@ from gpuruntime.meta import ObjectMeta
 from gpuruntime.meta.codec import decode
 from gpuruntime.meta.frozen_mapping import FrozenDict
 from gpuruntime.service.units.update import unit_patch
-from gpuruntime.web.resources.resource import change_of
+from gpuruntime.web.resources.object_resource import change_of
 from gpuruntime.web.server.body import decoded
 from gpuruntime.web.server.errors import ApiError
 
