@@ -58,7 +58,7 @@ def _make(directory: Path) -> None:
     subprocess.run([sys.executable, "-m", "build", "--outdir", built, source], check=True, stdout=subprocess.DEVNULL)
     (built_wheel,) = built.glob("*.whl")
     venv.create(directory / "venv")
-    pip = [sys.executable, "-m", "pip", "--python", directory / "venv" / "bin" / "python"]
+    pip = [sys.executable, "-m", "pip", "--python", str(directory / "venv" / "bin" / "python")]
     subprocess.run(
         [*pip, "install", "--quiet", f"{built_wheel}[testing]"],
         check=True,
