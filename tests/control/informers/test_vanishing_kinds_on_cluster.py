@@ -115,6 +115,6 @@ async def test_a_kind_that_vanished_unseen_stays_known_until_it_is_back_and_is_c
             await asyncio.to_thread(widgets.install)
             await asyncio.to_thread(widgets.create, "second")
             await witness.until(lambda changes: ("added", "second") in changes)
+            await eventually(lambda: informer.health[0].relists == {"start": 1, "vanished": 1})
 
             assert witness.changes == [("added", "first"), ("deleted", "first"), ("added", "second")]
-            assert informer.health[0].relists == {"start": 1, "vanished": 1}
