@@ -2,13 +2,14 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from gpuruntime.control.controllers.freshness import StaleCacheError
-from gpuruntime.control.informers.cache import Cache
+from gpuruntime.control.informers.cache import Cache, NotSyncedError
 from gpuruntime.control.informers.changes import Change
 from gpuruntime.control.informers.informer import Informer
 from gpuruntime.control.manager import Manager
@@ -68,6 +69,18 @@ async def eventually_on_server(condition: Callable[[], bool]) -> None:
     """Wait for a condition that is read from the server, in a thread; the timeout of the test ends the wait."""
     while not await asyncio.to_thread(condition):  # noqa: ASYNC110 - see above
         await asyncio.sleep(0.02)
+
+
+async def held_up_by(cache: Cache, pattern: str) -> None:
+    """Wait until the cache says why it is not complete, in these words; the timeout of the test ends the wait."""
+    while True:
+        try:
+            await cache.synced(within=0.2)
+        except NotSyncedError as error:
+            if re.search(pattern, str(error)):
+                return
+        else:
+            raise AssertionError("the cache is complete")
 
 
 async def tried_until_fresh(settle: Callable[[], Awaitable[None]]) -> None:

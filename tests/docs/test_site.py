@@ -12,6 +12,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from hack.dev.docs_site import foreign_resources
+from tests.docs.once_per_run import once_per_run
 from tests.docs.pages import PAGES, ROOT
 
 COMMAND = [sys.executable, "-m", "hack.dev.docs_site"]
@@ -19,12 +20,15 @@ SVG = "{http://www.w3.org/2000/svg}"
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
     """The site, as `./hack/docs build --strict` builds it."""
-    directory = tmp_path_factory.mktemp("site")
+    return once_per_run(tmp_path_factory, worker_id, "built-site", build_site) / "html"
+
+
+def build_site(directory: Path) -> None:
     done = subprocess.run(
-        [*COMMAND, "build", "--strict", "--out", directory],
+        [*COMMAND, "build", "--strict", "--out", directory / "html"],
         cwd=ROOT,
         env=ENVIRONMENT,
         capture_output=True,
@@ -32,7 +36,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    return directory
 
 
 def test_every_page_is_built_and_loads_nothing_from_the_network(site: Path) -> None:

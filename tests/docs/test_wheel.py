@@ -1,6 +1,5 @@
 """The wheel is complete, and has the types of the source."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +12,7 @@ from tests.docs.wheel_environment import ROOT, WheelEnvironment
 
 def mypy(wheel: WheelEnvironment, directory: Path, *paths: str) -> str:
     """The output of mypy --strict for a user's code, with our wheel installed."""
-    command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--cache-dir", os.devnull]
+    command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--cache-dir", str(wheel.mypy_cache)]
     done = subprocess.run(
         [*command, "--python-executable", str(wheel.python), *paths],
         cwd=directory,

@@ -1,6 +1,5 @@
 """A virtual environment with our wheel: no checkout, no development tools."""
 
-import fcntl
 import os
 import shutil
 import subprocess
@@ -11,6 +10,8 @@ from pathlib import Path
 
 import pytest
 from attrs import frozen
+
+from tests.docs.once_per_run import once_per_run
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -26,6 +27,11 @@ class WheelEnvironment:
         return self.programs / "python"
 
     @property
+    def mypy_cache(self) -> Path:
+        """What mypy has found out about the installed packages."""
+        return self.programs.parents[1] / "mypy"
+
+    @property
     def environment(self) -> dict[str, str]:
         """The environment variables, without those that refer to this checkout."""
         ours = {"PYTHONPATH", "PYTEST_ADDOPTS", "KUBECONFIG"}
@@ -39,18 +45,10 @@ class WheelEnvironment:
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> WheelEnvironment:
     """Created once per run, by the first xdist worker that needs it."""
-    base = tmp_path_factory.getbasetemp()
-    directory = (base if worker_id == "master" else base.parent) / "wheel"
-    with directory.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (directory / "complete").exists():
-            _make(directory)
-            (directory / "complete").touch()
-    return WheelEnvironment(directory / "venv" / "bin")
+    return WheelEnvironment(once_per_run(tmp_path_factory, worker_id, "wheel", _make) / "venv" / "bin")
 
 
 def _make(directory: Path) -> None:
-    directory.mkdir()
     # A copy, because setuptools writes files into its source, which two runs in one checkout would share.
     source = directory / "source"
     source.mkdir()
@@ -59,9 +57,10 @@ def _make(directory: Path) -> None:
     built = directory / "dist"
     subprocess.run([sys.executable, "-m", "build", "--outdir", built, source], check=True, stdout=subprocess.DEVNULL)
     (built_wheel,) = built.glob("*.whl")
-    venv.create(directory / "venv", with_pip=True)
+    venv.create(directory / "venv")
+    pip = [sys.executable, "-m", "pip", "--python", str(directory / "venv" / "bin" / "python")]
     subprocess.run(
-        [directory / "venv" / "bin" / "pip", "install", "--quiet", f"{built_wheel}[testing]"],
+        [*pip, "install", "--quiet", f"{built_wheel}[testing]"],
         check=True,
         env={**os.environ, "PYTHONPATH": "", "PIP_CONSTRAINT": str(ROOT / "hack" / "constraints.txt")},
     )

@@ -20,6 +20,9 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 from gpuruntime.kube import Authorization, Client, Endpoint, Transport, from_kubeconfig
 from gpuruntime.testing import ClusterAccess
+from tests.kept_namespaces import kube_namespace
+
+__all__ = ["kube_namespace"]
 
 
 @frozen

@@ -92,11 +92,11 @@ class AuditLog:
 
     def _answered(self, start: int) -> list[Request]:
         deadline = time.monotonic() + _TIMEOUT_SECONDS
-        end = self.path.stat().st_size
-        received = {line["auditID"] for line in _lines(self.path, start, end) if line["stage"] == "RequestReceived"}
+        lines, position = _lines(self.path, start)
+        received = {line["auditID"] for line in lines if line["stage"] == "RequestReceived"}
+        answers: dict[str, dict[str, Any]] = {}
         while True:
-            answers: dict[str, dict[str, Any]] = {}
-            for line in _lines(self.path, start, self.path.stat().st_size):
+            for line in lines:
                 if line["auditID"] in received and line["stage"] != "RequestReceived":
                     answers[line["auditID"]] = line
             missing = received - answers.keys()
@@ -105,14 +105,16 @@ class AuditLog:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{len(missing)} requests were not answered within {_TIMEOUT_SECONDS:.0f} s")
             time.sleep(0.02)  # a file has no event to await
+            lines, position = _lines(self.path, position)
 
 
-def _lines(path: Path, start: int, end: int) -> Iterator[dict[str, Any]]:
+def _lines(path: Path, start: int) -> tuple[list[dict[str, Any]], int]:
+    """The lines that begin at a position or later, and where the next one will begin."""
     with path.open("rb") as log:
         log.seek(max(start - 1, 0))
-        content = log.read(end - max(start - 1, 0))
+        content = log.read()
     # A line that was incomplete at the start belongs to an earlier request.
     first = content.find(b"\n") + 1 if start else 0
     # The last line may be incomplete; a later read returns it.
-    for line in content[first : content.rfind(b"\n") + 1].splitlines():
-        yield json.loads(line)
+    end = content.rfind(b"\n") + 1
+    return [json.loads(line) for line in content[first:end].splitlines()], max(start - 1, 0) + end

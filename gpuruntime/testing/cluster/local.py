@@ -221,7 +221,7 @@ class LocalCluster:
         return layout
 
     def _launch(self, component: str, layout: components.Layout) -> None:
-        environment = components.scratch_environment(layout.directory)
+        environment = components.component_environment(layout.directory)
         self._running().start(component, _COMMANDS[component](layout), layout.log(component), environment)
 
     def _wait(self, what: str, ready: Callable[[], bool]) -> None:

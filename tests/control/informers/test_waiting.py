@@ -204,7 +204,7 @@ async def test_an_object_that_cannot_be_read_is_not_taken_for_a_deleted_one(
     await informer.synced()
     gone = deleted(readable["metadata"]["uid"])
 
-    waiting = asyncio.create_task(wait_for(informer, ObjectKey(kube_namespace, "x"), gone, within=3))
+    waiting = asyncio.create_task(wait_for(informer, ObjectKey(kube_namespace, "x"), gone, within=PATIENCE))
     admin.merge(f"{path}/x", {"immutable": None})
     with pytest.raises(QuarantinedError):
         await waiting

@@ -125,7 +125,7 @@ class Country:
             await self.changes.until(lambda: any(one.fence.remaining() > 0 for one in self.candidates))
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(st.lists(FORTUNES, min_size=2, max_size=3))
 def test_there_are_never_two_leaders_and_soon_one_again(fortunes: list[Fortune]) -> None:
     country = Country(fortunes)

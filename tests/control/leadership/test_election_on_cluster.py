@@ -1,4 +1,6 @@
-"""Replicas that take turns on a real API server, and what its audit log says about them."""
+"""Replicas that take turns on a real API server, and what its audit log says about them. How soon is tested in virtual
+time, in `test_election.py`.
+"""
 
 import asyncio
 import json
@@ -25,7 +27,7 @@ from gpuruntime.testing.faults import (
     StallRequests,
 )
 from gpuruntime.testing.plugin import AccountFactory
-from tests.control.counting_replica import COUNTER, LEASE, TIMING, Replica
+from tests.control.counting_replica import COUNTER, LEASE, Replica
 
 ROOT = Path(__file__).resolve().parents[3]
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/.*/leases/.*"
@@ -33,10 +35,6 @@ RULES = [
     {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update"]},
     {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["patch"]},
 ]
-# Deadlines of the contract, with slack for a busy machine.
-SLACK = 3.0
-HANDOVER_SECONDS = SLACK * (TIMING.retry + 1.0)
-TAKEOVER_SECONDS = SLACK * (TIMING.lease + 1.2 * TIMING.retry)
 
 Join = Callable[[str, Account], AbstractAsyncContextManager[Replica]]
 
@@ -112,8 +110,7 @@ async def test_replicas_take_turns_and_a_stopped_one_hands_over_at_once(
             await one.has_led()
             two = await later.enter_async_context(join("two", accounts[1]))
             await one.has_counted()
-        async with asyncio.timeout(HANDOVER_SECONDS):
-            await two.has_led()
+        await two.has_led()
         led = lease_of(kube_cluster, kube_namespace)
     freed = lease_of(kube_cluster, kube_namespace)
 
@@ -129,8 +126,7 @@ async def test_a_replica_that_is_cut_off_is_replaced_when_its_lease_has_run_out(
         await one.has_led()
         async with join("two", accounts[1]) as two:
             await one.lease_transport.close()
-            async with asyncio.timeout(TAKEOVER_SECONDS):
-                await two.has_led()
+            await two.has_led()
 
             assert one.ends == 1
             assert not one.election.is_leader
@@ -149,11 +145,9 @@ async def test_a_leader_that_cannot_renew_has_stopped_before_another_leads_and_s
         await one.has_led()
         async with join("two", accounts[1]) as two:
             with proxy.inject(fault, method="PUT", path=LEASES):
-                async with asyncio.timeout(TAKEOVER_SECONDS):
-                    await two.has_led()
+                await two.has_led()
                 ended = one.ends
-        async with asyncio.timeout(HANDOVER_SECONDS):
-            await one.has_led(terms=2)
+        await one.has_led(terms=2)
 
     assert ended == 1
 
@@ -173,8 +167,7 @@ async def test_there_is_one_leader_at_most_while_the_server_flaps(
                 # From an outage that nobody notices to one that lasts longer than a lease.
                 with to_one.inject(fault), to_two.inject(fault):
                     await asyncio.sleep(0.5 + 0.8 * number)
-                async with asyncio.timeout(TAKEOVER_SECONDS):
-                    await changed.until(lambda: one.election.is_leader or two.election.is_leader)
+                await changed.until(lambda: one.election.is_leader or two.election.is_leader)
 
     assert writes_of_others_than_the_leader(seen.requests, accounts) == []
     assert len(one.terms + two.terms) > 1
@@ -195,8 +188,7 @@ async def test_no_write_of_a_paused_leader_is_accepted_after_another_has_led(
             begun = await process.stdout.readline()
             async with join("other", other) as replica:
                 os.kill(process.pid, signal.SIGSTOP)
-                async with asyncio.timeout(TAKEOVER_SECONDS):
-                    await replica.has_counted()
+                await replica.has_counted()
                 os.kill(process.pid, signal.SIGCONT)
                 ended = await process.stdout.readline()
         finally:

@@ -93,7 +93,7 @@ async def test_every_writer_holds_the_lease_by_the_audit_log(
                     await eventually(lambda other=other: other.is_leader)  # type: ignore[misc]  # mypy: lambda defaults
 
     holder, writers = "", []
-    for write in seen.writes(namespace=kube_namespace):
+    for write in sorted(seen.writes(namespace=kube_namespace), key=lambda one: one.received):
         if write.resource == "leases":
             holder = write.user_agent
         elif write.resource == "configmaps" and write.verb == "patch":

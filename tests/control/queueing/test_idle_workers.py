@@ -21,44 +21,6 @@ async def rounds() -> None:
         await asyncio.sleep(0)
 
 
-async def test_as_many_workers_are_woken_as_requested_longest_wait_first() -> None:
-    async with asyncio.TaskGroup() as group:
-        pool = Pool(group, "a", "b", "c")
-        await rounds()
-
-        pool.idle.wake(1)
-        pool.idle.wake(1)
-        woken = pool.idle.woken
-        await rounds()
-
-        assert (woken, pool.ran, pool.idle.woken) == (2, ["a", "b"], 0)
-        pool.idle.wake_all()
-
-
-async def test_a_wake_without_idle_workers_is_not_remembered() -> None:
-    async with asyncio.TaskGroup() as group:
-        pool = Pool(group, "a")
-        pool.idle.wake(1)
-
-        await rounds()
-
-        assert pool.ran == []
-        pool.idle.wake_all()
-
-
-async def test_a_worker_cancelled_after_it_was_woken_wakes_the_next() -> None:
-    async with asyncio.TaskGroup() as group:
-        pool = Pool(group, "a", "b")
-        await rounds()
-
-        pool.idle.wake(1)
-        pool.tasks["a"].cancel()
-        await rounds()
-
-        assert pool.tasks["a"].cancelled()
-        assert (pool.ran, pool.idle.woken) == (["b"], 0)
-
-
 async def test_a_worker_cancelled_before_it_was_woken_is_skipped() -> None:
     async with asyncio.TaskGroup() as group:
         pool = Pool(group, "a", "b")

@@ -1,4 +1,3 @@
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,44 +10,6 @@ class Member(HeapMember):
     def __init__(self, number: int) -> None:
         self.entry = None
         self.number = number
-
-
-def test_members_are_popped_by_order_then_sequence() -> None:
-    heap = RevisableHeap[Member]()
-    for number, order in enumerate((2.0, 1.0, 2.0, 0.5)):
-        heap.push(Member(number), order, number)
-
-    left = [heap.pop().number for _ in range(heap.size)]
-
-    assert left == [3, 1, 0, 2]
-    assert heap.first() is None
-    with pytest.raises(IndexError):
-        heap.pop()
-
-
-def test_a_discarded_member_can_return_to_its_position() -> None:
-    heap = RevisableHeap[Member]()
-    member = Member(1)
-    heap.push(member, 1.0, 7)
-
-    heap.discard(member)
-    heap.push(member, 1.0, 7)
-
-    assert heap.size == 1
-    assert heap.pop() is member
-    assert heap.first() is None
-
-
-def test_a_member_can_move_to_another_heap() -> None:
-    late, soon = RevisableHeap[Member](), RevisableHeap[Member]()
-    member = Member(1)
-    late.push(member, 1.0, 1)
-
-    late.discard(member)
-    soon.push(member, 0.0, 2)
-
-    assert late.first() is None
-    assert soon.first() is member
 
 
 def test_discarded_members_leave_no_garbage_behind() -> None:

@@ -158,7 +158,7 @@ def test_every_declared_field_is_one_of_the_api(kind: type[TypedObject]) -> None
 def test_known_and_unknown_fields_survive_exactly_and_frozen(kind: type[TypedObject]) -> None:
     type_fields = {"apiVersion": kind.KIND.api_version, "kind": kind.KIND.kind}
 
-    @settings(max_examples=30, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=10, suppress_health_check=list(HealthCheck))
     @given(wire_objects(kind))
     def survives(value: dict[str, Any]) -> None:
         decoded = decode(kind, value)
@@ -173,7 +173,7 @@ def test_known_and_unknown_fields_survive_exactly_and_frozen(kind: type[TypedObj
 def test_a_corrupted_object_decodes_exactly_or_is_a_decode_error(kind: type[TypedObject]) -> None:
     type_fields = {"apiVersion": kind.KIND.api_version, "kind": kind.KIND.kind}
 
-    @settings(max_examples=30, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=10, suppress_health_check=list(HealthCheck))
     @given(wire_objects(kind), json_values, st.data())
     def holds(value: dict[str, Any], spoiler: Any, data: st.DataObject) -> None:
         wire = spoiled({**type_fields, **value}, lambda most: data.draw(st.integers(0, most)), spoiler)

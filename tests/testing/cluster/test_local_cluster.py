@@ -2,12 +2,20 @@
 
 import signal
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from gpuruntime.testing import ClusterAccess, ClusterError, FakeNodes, LocalCluster, NodeShape, RefusedError
 from gpuruntime.testing.processes.supervised import DirectoryInUseError
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    """Without nodes; nothing relies on kwok."""
+    with LocalCluster(tmp_path_factory.mktemp("cluster"), nodes=()) as started:
+        yield started
 
 
 def listening(server: str) -> bool:
@@ -34,33 +42,31 @@ def test_a_cluster_lives_as_long_as_its_block_and_leaves_nothing_but_logs(tmp_pa
     assert (tmp_path / "logs" / "kube-apiserver.log").exists()
 
 
-def test_components_can_crash_and_restart_with_other_flags(tmp_path: Path) -> None:
-    with LocalCluster(tmp_path, nodes=()) as cluster:
-        admin = cluster.access.admin()
-        admin.create("/api/v1/namespaces", {"metadata": {"name": "kept"}})
+def test_components_can_crash_and_restart_with_other_flags(cluster: LocalCluster) -> None:
+    admin = cluster.access.admin()
+    admin.create("/api/v1/namespaces", {"metadata": {"name": "kept"}})
 
-        cluster.signal_component("kube-apiserver", signal.SIGKILL)
-        cluster.stop_component("kube-apiserver")
-        with pytest.raises(OSError, match="refused"):
-            admin.get("/readyz")
-        cluster.start_component("kube-apiserver", {"feature-gates": "WatchList=false"})
+    cluster.signal_component("kube-apiserver", signal.SIGKILL)
+    cluster.stop_component("kube-apiserver")
+    with pytest.raises(OSError, match="refused"):
+        admin.get("/readyz")
+    cluster.start_component("kube-apiserver", {"feature-gates": "WatchList=false"})
 
-        assert admin.get("/api/v1/namespaces/kept")["metadata"]["name"] == "kept"
-        with pytest.raises(RefusedError, match="sendInitialEvents"):
-            admin.get("/api/v1/namespaces?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan")
+    assert admin.get("/api/v1/namespaces/kept")["metadata"]["name"] == "kept"
+    with pytest.raises(RefusedError, match="sendInitialEvents"):
+        admin.get("/api/v1/namespaces?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan")
 
 
-def test_fake_nodes_can_be_added_to_an_existing_cluster(tmp_path: Path) -> None:
-    with LocalCluster(tmp_path / "cluster", nodes=()) as cluster:
-        cluster.stop_component("kwok")
-        access = cluster.access
-        shapes = (NodeShape("played-1"), NodeShape("played-2", gpus=1))
+def test_fake_nodes_can_be_added_to_an_existing_cluster(cluster: LocalCluster, tmp_path: Path) -> None:
+    cluster.stop_component("kwok")
+    access = cluster.access
+    shapes = (NodeShape("played-1"), NodeShape("played-2", gpus=1))
 
-        with FakeNodes(tmp_path / "nodes", access.kubeconfig, shapes, access.binaries):
-            names = access.kubectl("get", "nodes", "-o", "name").split()
-            assert names == ["node/played-1", "node/played-2"]
+    with FakeNodes(tmp_path, access.kubeconfig, shapes, access.binaries):
+        names = access.kubectl("get", "nodes", "-o", "name").split()
+        assert names == ["node/played-1", "node/played-2"]
 
-        assert access.kubectl("get", "nodes", "-o", "name") == ""
+    assert access.kubectl("get", "nodes", "-o", "name") == ""
 
 
 def test_a_component_that_cannot_start_is_named_with_its_last_log_line(tmp_path: Path) -> None:

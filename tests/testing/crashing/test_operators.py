@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from attrs import evolve
 
 from gpuruntime.testing import ClusterAccess
 from gpuruntime.testing.crashing import Launch, UnusableScenarioError, explore, only, program
@@ -54,9 +53,11 @@ async def test_a_program_is_killed_and_restarted(kube_cluster: ClusterAccess, tm
 async def test_a_program_that_exits_by_itself_is_reported_with_its_exit_code(
     kube_cluster: ClusterAccess, tmp_path: Path
 ) -> None:
-    scenario = evolve(children_scenario(), timeout=2.0)
-
     with pytest.raises(UnusableScenarioError, match="exited in the reference run: OperatorEndedError: exit code 3"):
         await explore(
-            scenario, program(lambda _: [sys.executable, "-c", "exit(3)"]), kube_cluster, tmp_path, environ={}
+            children_scenario(),
+            program(lambda _: [sys.executable, "-c", "exit(3)"]),
+            kube_cluster,
+            tmp_path,
+            environ={},
         )
