@@ -1,4 +1,4 @@
-"""A stack that the walk-throughs share, and a shell that uses it."""
+"""A stack that the walk-throughs of an xdist worker share, and a shell that uses it."""
 
 import json
 import os
@@ -59,14 +59,6 @@ class Terminal:
 
 def hack(command: str, *arguments: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run([ROOT / "hack" / command, *arguments], env=env, capture_output=True, text=True, check=False)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let one xdist worker run all tests that share the stack."""
-    for item in items:
-        if "stack" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("stack"))
 
 
 @pytest.fixture(scope="session")

@@ -40,7 +40,7 @@ def commands(step: str, rest: list[str]) -> list[list[str]]:
         "imports": [[str(Path(sys.executable).parent / "lint-imports"), "--config", "setup.cfg"]],
         "tests": [
             [sys.executable, "-m", "gpuruntime.testing", "assets"],
-            [*PYTEST, *(rest or ["--numprocesses", "auto", "--dist", "loadgroup"])],
+            [*PYTEST, *(rest or ["--numprocesses", "auto"])],
         ],
         "soak": [[sys.executable, "-m", "gpuruntime.testing", "assets"], [*PYTEST, "-m", "soak", *rest]],
     }[step]
