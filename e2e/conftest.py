@@ -1,4 +1,4 @@
-"""A stack on an empty cluster, and a shell that uses it."""
+"""A stack that the walk-throughs of an xdist worker share, and a shell that uses it."""
 
 import json
 import os
@@ -18,6 +18,12 @@ WRITTEN = "http://127.0.0.1:8080"
 PRELUDE = """
 curl() { command curl --dump-header headers.txt "$@"; }
 open() { curl -sf "$1"; }
+"""
+# Pools first: they replace units that are deleted. A unit is gone when its children are.
+EMPTY = """
+for kind in stockpools gpuunits operations; do
+  kubectl delete $kind.runtime.lokiwager.io --all --all-namespaces --cascade=foreground --timeout=120s
+done
 """
 STATUS = re.compile(r"HTTP/1\.1 (\d+)")
 
@@ -55,10 +61,10 @@ def hack(command: str, *arguments: str, env: dict[str, str]) -> subprocess.Compl
     return subprocess.run([ROOT / "hack" / command, *arguments], env=env, capture_output=True, text=True, check=False)
 
 
-@pytest.fixture
-def terminal(tmp_path: Path) -> Iterator[Terminal]:
-    """A terminal with a new stack."""
-    environment = {**os.environ, "GPURUNTIME_STATE": str(tmp_path / "state")}
+@pytest.fixture(scope="session")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, dict[str, str]]]:
+    """The URL of a stack, and the environment of a shell that uses it."""
+    environment = {**os.environ, "GPURUNTIME_STATE": str(tmp_path_factory.mktemp("stack") / "state")}
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = int(probe.getsockname()[1])
     up = hack("up", "--detach", "--port", str(port), env=environment)
@@ -68,6 +74,15 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
             ["bash", "-c", f'eval "$({ROOT}/hack/env)" && env -0'], env=environment, capture_output=True, check=True
         )
         lines = shell.stdout.decode().rstrip("\0").split("\0")
-        yield Terminal(tmp_path, dict(line.split("=", 1) for line in lines), f"http://127.0.0.1:{port}")
+        yield f"http://127.0.0.1:{port}", dict(line.split("=", 1) for line in lines)
     finally:
         hack("down", env=environment)
+
+
+@pytest.fixture
+def terminal(stack: tuple[str, dict[str, str]], tmp_path: Path) -> Iterator[Terminal]:
+    """A terminal on a stack without units, pools and jobs."""
+    url, environment = stack
+    opened = Terminal(tmp_path, environment, url)
+    yield opened
+    opened.type(EMPTY)

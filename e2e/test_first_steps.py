@@ -6,9 +6,13 @@ import signal
 import socket
 import subprocess
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from gpuruntime.testing import ClusterAccess
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -31,6 +35,19 @@ def free_port() -> int:
 def processes_of(state: str) -> list[str]:
     listing = subprocess.check_output(["ps", "-eo", "args"], text=True)
     return [line for line in listing.splitlines() if state in line]
+
+
+@contextmanager
+def foreground(*arguments: str, env: dict[str, str]) -> Iterator["subprocess.Popen[str]"]:
+    """`hack/up`, once its stack is up; the block sends it a signal, and its exit is awaited."""
+    with subprocess.Popen([ROOT / "hack" / "up", *arguments], env=env, stdout=subprocess.PIPE, text=True) as up:
+        assert up.stdout is not None
+        assert any("The stack is up." in line for line in up.stdout)
+        try:
+            yield up
+            up.stdout.read()
+        finally:
+            up.terminate()
 
 
 def shell(script: str, env: dict[str, str]) -> str:
@@ -72,45 +89,27 @@ def test_up_detached_then_env_then_down(checkout: dict[str, str], tmp_path: Path
     assert hack("down", env=checkout).stdout == "The stack was not running.\n"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_the_foreground_stack_leaves_no_process_however_it_ends(
-    checkout: dict[str, str], number: signal.Signals
-) -> None:
-    up = subprocess.Popen(
-        [ROOT / "hack" / "up", "--port", str(free_port()), "--nodes", "1"],
-        env=checkout,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with up:
-        assert up.stdout is not None
-        for line in up.stdout:
-            if "The stack is up." in line:
-                break
+def test_a_stack_whose_foreground_process_is_killed_leaves_no_process(checkout: dict[str, str]) -> None:
+    with foreground("--port", str(free_port()), "--nodes", "1", env=checkout) as up:
+        up.kill()
 
-        up.send_signal(number)
-        up.stdout.read()
-        assert up.wait() == (0 if number is not signal.SIGKILL else -signal.SIGKILL)
-
+    assert up.returncode == -signal.SIGKILL
     assert hack("down", env=checkout).returncode == 0
     assert processes_of(checkout["GPURUNTIME_STATE"]) == []
 
 
-def test_on_an_existing_cluster_the_manager_runs_with_its_own_service_account(
-    checkout: dict[str, str], kube_cluster: object
+def test_on_an_existing_cluster_the_manager_has_its_own_service_account_and_ctrl_c_stops_it(
+    checkout: dict[str, str], kube_cluster: ClusterAccess
 ) -> None:
-    kubeconfig = str(kube_cluster.kubeconfig)  # type: ignore[attr-defined]  # the fixture's type lives in the package
-
-    up = hack("up", "--detach", "--kubeconfig", kubeconfig, env=checkout)
-    try:
-        assert up.returncode == 0, up.stdout + up.stderr
+    with foreground("--kubeconfig", str(kube_cluster.kubeconfig), env=checkout) as up:
         identity = json.loads((Path(checkout["GPURUNTIME_STATE"]) / "manager.kubeconfig").read_text())
-        assert list(identity["users"][0]["user"]) == ["token"]
         url = shell("echo $GPURUNTIME_URL", checkout).strip()
         with urllib.request.urlopen(f"{url}/healthz") as response:  # noqa: S310 - an http address
-            assert response.status == 200
-    finally:
-        assert hack("down", env=checkout).returncode == 0
+            health = response.status
+        up.send_signal(signal.SIGINT)
+
+    assert (list(identity["users"][0]["user"]), health, up.returncode) == (["token"], 200, 0)
+    assert processes_of(checkout["GPURUNTIME_STATE"]) == []
 
 
 def test_a_user_error_is_one_line(checkout: dict[str, str], tmp_path: Path) -> None:

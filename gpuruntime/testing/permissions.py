@@ -100,7 +100,7 @@ def granted_account(
             path = granted.kind.path(granted.metadata.namespace)
             admin.create(path, encode(granted))
             created.append(f"{path}/{granted.metadata.name}")
-        for permission in permissions:
+        for permission in _one_per_role(permissions):
             _await_granted(admin, account.username, permission)
         yield account
     finally:
@@ -118,6 +118,12 @@ def _needed(request: Request) -> Iterator[Permission]:
     yield Permission(request.group, resource, request.verb, request.namespace, name)
     if request.verb == "patch" and request.code == 201:
         yield Permission(request.group, resource, "create", request.namespace)
+
+
+def _one_per_role(permissions: Iterable[Permission]) -> Iterable[Permission]:
+    """A permission of each role, which is in force as a whole or not at all."""
+    own = (found for found in permissions if (found.group, found.resource) not in _GRANTED_TO_ALL)
+    return {permission.namespace: permission for permission in own}.values()
 
 
 def _await_granted(admin: AdminClient, user: str, permission: Permission) -> None:

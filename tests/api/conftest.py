@@ -1,5 +1,5 @@
 """The product's CRDs, installed on the cluster of the run."""
 
-from tests.product_scenes import product
+from tests.product_scenes import kube_namespace, product
 
-__all__ = ["product"]
+__all__ = ["kube_namespace", "product"]

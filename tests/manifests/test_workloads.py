@@ -2,8 +2,8 @@
 
 import os
 import re
-import subprocess
-import sys
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from gpuruntime import __version__
+from gpuruntime.processes.command import main
 from gpuruntime.processes.config.notations import DURATION
 from tests.manifests.rendered import MANIFESTS, WORKLOADS, Rendered, rendered
 
@@ -32,10 +33,10 @@ def effective(overlay: Rendered, process: str, directory: Path) -> dict[str, Any
     """The config of a process, parsed by the process's own loader."""
     file = directory / "config.yaml"
     file.write_text(overlay.config(process))
-    command = [sys.executable, "-m", "gpuruntime.processes.command", process, "--config", str(file), "--print-config"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    found: dict[str, Any] = yaml.safe_load(done.stdout)
+    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+        code = main([process, "--config", str(file), "--print-config"])
+    assert (code, err.getvalue()) == (0, "")
+    found: dict[str, Any] = yaml.safe_load(out.getvalue())
     return found
 
 

@@ -46,7 +46,7 @@ async def test_the_permissions_of_the_two_processes_are_together_those_of_the_ma
     assert set(apart) == set(whole.permissions)
 
 
-async def test_only_the_controller_manager_writes_leases_and_children_and_only_the_api_reviews_tokens() -> None:
+async def test_only_the_controller_manager_writes_leases_and_only_the_api_reviews_tokens() -> None:
     controller = {permission.resource for permission in build_controller_manager(OFFLINE_CREDENTIALS).permissions}
 
     api = {permission.resource for permission in build_runtime_api(OFFLINE_CREDENTIALS).permissions}

@@ -214,12 +214,11 @@ def test_all_problems_of_file_environment_and_flags_are_reported_at_once(
     ]
 
 
-@pytest.mark.parametrize("command", ["manager", "runtime-api"])
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("command", "text", "words"),
     [
-        ("kubeMode: required", "no credentials: KUBECONFIG is not set, "),
-        ("{kubeMode: off, httpAddr: ':0'}", "address 0.0.0.0:0 can be reached by other machines"),
+        ("manager", "kubeMode: required", "no credentials: KUBECONFIG is not set, "),
+        ("runtime-api", "{kubeMode: off, httpAddr: ':0'}", "address 0.0.0.0:0 can be reached by other machines"),
     ],
 )
 def test_an_api_that_cannot_be_served_is_one_line_and_exit_code_1(

@@ -1,3 +1,3 @@
-from tests.product_scenes import product, stock_namespace
+from tests.product_scenes import kube_namespace, product, stock_namespace
 
-__all__ = ["product", "stock_namespace"]
+__all__ = ["kube_namespace", "product", "stock_namespace"]

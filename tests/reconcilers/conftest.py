@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from gpuruntime.testing import AuditLog, ClusterAccess
-from tests.product_scenes import Observer, looking_on, product, stock_namespace
+from tests.product_scenes import Observer, kube_namespace, looking_on, product, stock_namespace
 from tests.reconcilers.unit_scenes import UnitWorld, unit_world
 
-__all__ = ["observer", "product", "stock_namespace", "world"]
+__all__ = ["kube_namespace", "observer", "product", "stock_namespace", "world"]
 
 
 @pytest.fixture

@@ -60,7 +60,7 @@ async def test_an_operation_that_died_after_its_claim_goes_on_with_that_very_uni
     assert await world.writes_of_a_second_pass() == []
 
 
-async def test_an_operation_that_died_after_the_creation_deletes_the_stock_unit_and_makes_nothing_more(
+async def test_an_operation_that_died_after_the_creation_only_deletes_the_stock_unit(
     world: ServiceWorld, observer: Observer
 ) -> None:
     async with world.product() as product:

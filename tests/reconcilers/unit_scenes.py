@@ -8,7 +8,7 @@ from typing import Any
 from attrs import evolve, frozen
 
 from gpuruntime.api.namespaces import Namespaces
-from gpuruntime.control import Controller, Manager, ManagerOptions
+from gpuruntime.control import Controller, Manager, ManagerOptions, Store
 from gpuruntime.control.permissions.offline_credentials import OFFLINE_CREDENTIALS
 from gpuruntime.desired.rendering import Rendering
 from gpuruntime.desired.units.names import child_name
@@ -28,9 +28,9 @@ __all__ = [
     "UnitWorld",
     "child_of",
     "deployment_of",
-    "is_rolled_out",
     "operating",
     "play_node",
+    "rolled_out",
     "unit_world",
 ]
 
@@ -106,10 +106,17 @@ def deployment_of(observer: Observer, unit: ObjectKey) -> Deployment:
     return found
 
 
-def is_rolled_out(observer: Observer, unit: ObjectKey, generation: int) -> bool:
-    """Whether this generation of the Deployment of a unit is rolled out."""
-    status = deployment_of(observer, unit).status
-    return (status.observed_generation, status.replicas, status.available_replicas) == (generation, 1, 1)
+async def rolled_out(observer: Observer, unit: ObjectKey, generation: int) -> None:
+    """Returns when this generation of the Deployment of a unit is rolled out."""
+
+    def is_rolled_out(store: Store[Deployment]) -> bool:
+        found = store.get(child_of(unit))
+        status = None if found is None else found.status
+        return status is not None and (
+            (status.observed_generation, status.replicas, status.available_replicas) == (generation, 1, 1)
+        )
+
+    await observer.deployments.until(is_rolled_out)
 
 
 @contextmanager

@@ -89,7 +89,7 @@ SCENARIO = Scenario(
 async def test_a_sample_of_crashes_failures_and_lags_ends_in_the_same_state(
     product: ClusterAccess, tmp_path: Path
 ) -> None:
-    report = await explore(SCENARIO, operator, product, tmp_path, plans=sample(8), max_parallel=2)
+    report = await explore(SCENARIO, operator, product, tmp_path, plans=sample(5), max_parallel=2)
 
     report.check()
 

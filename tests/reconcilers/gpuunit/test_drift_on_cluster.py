@@ -1,5 +1,7 @@
 """Additions by hand to what is wholly a unit's own: mended, whatever they are; and an unchanged unit costs no write."""
 
+from collections.abc import Sequence
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -22,22 +24,23 @@ EVIL = {"name": "evil", "image": "evil"}
 
 # Where something is added or changed, and what; "-" adds to a list. The library has the whole table: see
 # tests/control/writing/test_foreign_edits_on_cluster.py.
-DRIFTS: dict[str, tuple[str, Place, Any]] = {
-    "host-network": ("Deployment", (*POD, "hostNetwork"), True),
-    "privileged": ("Deployment", (*WORKER, "securityContext"), {"privileged": True}),
-    "second-container": ("Deployment", (*POD, "containers", "-"), EVIL),
-    "init-container": ("Deployment", (*POD, "initContainers"), [EVIL]),
-    "node-selector": ("Deployment", (*POD, "nodeSelector"), {"kubernetes.io/os": "linux"}),
-    "toleration": ("Deployment", (*POD, "tolerations"), [{"operator": "Exists"}]),
-    "volume": ("Deployment", (*POD, "volumes", "-"), {"name": "evil", "hostPath": {"path": "/"}}),
-    "environment": ("Deployment", (*WORKER, "env", "-"), {"name": "LD_PRELOAD", "value": "evil.so"}),
-    "pod-annotation": ("Deployment", ("spec", "template", "metadata", "annotations"), {"evil.example.org/in": "x"}),
-    "min-ready": ("Deployment", ("spec", "minReadySeconds"), 5),
-    "external-address": ("Service", ("spec", "externalIPs"), ["198.51.100.1"]),
-    "session-affinity": ("Service", ("spec", "sessionAffinity"), "ClientIP"),
-    "dual-stack": ("Service", ("spec", "ipFamilyPolicy"), "PreferDualStack"),
-    "node-ports": ("Service", ("spec", "type"), "NodePort"),
-}
+DRIFTS: list[tuple[str, Place, Any]] = [
+    ("Deployment", (*POD, "hostNetwork"), True),
+    ("Deployment", (*WORKER, "securityContext"), {"privileged": True}),
+    ("Deployment", (*POD, "containers", "-"), EVIL),
+    ("Deployment", (*POD, "initContainers"), [EVIL]),
+    ("Deployment", (*POD, "nodeSelector"), {"kubernetes.io/os": "linux"}),
+    ("Deployment", (*POD, "tolerations"), [{"operator": "Exists"}]),
+    ("Deployment", (*POD, "volumes", "-"), {"name": "evil", "hostPath": {"path": "/"}}),
+    ("Deployment", (*WORKER, "env", "-"), {"name": "LD_PRELOAD", "value": "evil.so"}),
+    ("Deployment", ("spec", "template", "metadata", "annotations"), {"evil.example.org/in": "x"}),
+    ("Deployment", ("spec", "minReadySeconds"), 5),
+    ("Service", ("spec", "externalIPs"), ["198.51.100.1"]),
+    ("Service", ("spec", "sessionAffinity"), "ClientIP"),
+    ("Service", ("spec", "ipFamilyPolicy"), "PreferDualStack"),
+    ("Service", ("spec", "type"), "NodePort"),
+]
+UNITS = 4
 TEMPLATE = {"ports": [{"name": "http", "port": 8080}], "env": [{"name": "A", "value": "1"}]}
 
 
@@ -47,23 +50,23 @@ async def test_whatever_is_added_by_hand_to_what_is_wholly_ours_is_mended(
 ) -> None:
     admin = world.access.admin()
     async with world.operator() as operator:
-        keys = {name: create_unit(admin, kube_namespace, name, template=TEMPLATE) for name in DRIFTS}
-        for key in keys.values():
+        keys = [create_unit(admin, kube_namespace, f"demo-{number}", template=TEMPLATE) for number in range(UNITS)]
+        for key in keys:
             await observer.ready(key)
-        before = {name: read_specs(admin, key) for name, key in keys.items()}
+        before = [read_specs(admin, key) for key in keys]
         if when == "while the operator runs":
             drift(admin, keys)
             await settled(world.access, operator.controller)
-            assert [name for name in DRIFTS if read_specs(admin, keys[name]) != before[name]] == []
+            assert [read_specs(admin, key) for key in keys] == before
     if when == "while no operator runs":
         drift(admin, keys)
     async with world.operator() as operator:
         await settled(world.access, operator.controller)
-        assert [name for name in DRIFTS if read_specs(admin, keys[name]) != before[name]] == []
+        assert [read_specs(admin, key) for key in keys] == before
         await observer.deployments.until(lambda store: all(map(is_rolled_out, store.list().items)))
         await settled(world.access, operator.controller)
 
-    assert await world.writes_of_a_second_pass(len(DRIFTS)) == []
+    assert await world.writes_of_a_second_pass(UNITS) == []
 
 
 async def test_what_others_may_add_stays(world: UnitWorld, observer: Observer, kube_namespace: str) -> None:
@@ -92,18 +95,18 @@ async def test_a_start_among_many_unchanged_units_writes_nothing_and_asks_little
 ) -> None:
     admin = world.access.admin()
     async with world.operator() as operator:
-        for number in range(40):
+        for number in range(24):
             template = {
                 "ports": [{"name": "http", "port": 8000 + number % 2}],
                 "env": [{"name": "N", "value": str(number)}],
             }
             create_unit(admin, kube_namespace, f"demo-{number}", template=template)
-        for number in range(40):
+        for number in range(24):
             await observer.ready(ObjectKey(kube_namespace, f"demo-{number}"))
         await settled(world.access, operator.controller)
 
     with world.audit.recording() as seen:
-        writes = await world.writes_of_a_second_pass(40)
+        writes = await world.writes_of_a_second_pass(24)
 
     asked = [request for request in seen.requests if request.user == world.account.username]
     rehearsed = [request for request in asked if request.verb == "update"]
@@ -112,9 +115,9 @@ async def test_a_start_among_many_unchanged_units_writes_nothing_and_asks_little
     assert len(rehearsed) <= 4 * 8
 
 
-def drift(admin: AdminClient, keys: dict[str, ObjectKey]) -> None:
-    for name, (kind, place, value) in DRIFTS.items():
-        edit(admin, f"{PATHS[kind].format(keys[name].namespace)}/unit-{name}", place, value)
+def drift(admin: AdminClient, keys: Sequence[ObjectKey]) -> None:
+    for key, (kind, place, value) in zip(cycle(keys), DRIFTS, strict=False):
+        edit(admin, f"{PATHS[kind].format(key.namespace)}/unit-{key.name}", place, value)
 
 
 def edit(admin: AdminClient, address: str, place: Place, value: Any) -> None:

@@ -27,59 +27,59 @@ def crash(message: str, reason: str = "Error", code: int = 1) -> dict[str, Any]:
 BACK_OFF = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 40s restarting failed container"}}
 
 
-@pytest.mark.parametrize(
-    ("state", "reason", "words"),
-    [
-        (
-            {"state": {"waiting": {"reason": "ErrImagePull", "message": "nowhere/x:1: not found"}}},
-            reasons.IMAGE_PULL_FAILED,
-            "nowhere/x:1: not found",
-        ),
-        (
-            {"state": BACK_OFF, "lastState": crash("cannot bind port 80"), "restartCount": 3},
-            reasons.CRASH_LOOPING,
-            "container runtime-worker: cannot bind port 80 (restarted 3 times)",
-        ),
-        (
-            {"state": BACK_OFF, "lastState": crash("", "OOMKilled", 137), "restartCount": 2},
-            reasons.OUT_OF_MEMORY,
-            "more memory than it has (restarted 2 times)",
-        ),
-        (
-            {"state": {"waiting": {"reason": "CreateContainerConfigError", "message": 'secret "s" not found'}}},
-            reasons.POD_STARTUP_FAILED,
-            'secret "s" not found',
-        ),
-    ],
-    ids=["image pull", "crash loop", "out of memory", "missing secret"],
-)
+# What a kubelet says, and the reason and a part of the message that a unit shows.
+FAILURES: list[tuple[dict[str, Any], str, str]] = [
+    (
+        {"state": {"waiting": {"reason": "ErrImagePull", "message": "nowhere/x:1: not found"}}},
+        reasons.IMAGE_PULL_FAILED,
+        "nowhere/x:1: not found",
+    ),
+    (
+        {"state": BACK_OFF, "lastState": crash("cannot bind port 80"), "restartCount": 3},
+        reasons.CRASH_LOOPING,
+        "cannot bind port 80",
+    ),
+    (
+        {"state": BACK_OFF, "lastState": crash("", "OOMKilled", 137), "restartCount": 2},
+        reasons.OUT_OF_MEMORY,
+        "2 times",
+    ),
+    (
+        {"state": {"waiting": {"reason": "CreateContainerConfigError", "message": 'secret "s" not found'}}},
+        reasons.POD_STARTUP_FAILED,
+        'secret "s" not found',
+    ),
+]
+
+
 async def test_a_container_that_does_not_start_is_in_the_status_until_it_does(
-    state: dict[str, Any],
-    reason: str,
-    words: str,
-    world: UnitWorld,
-    observer: Observer,
-    kube_namespace: str,
-    silent_node: str,
+    world: UnitWorld, observer: Observer, kube_namespace: str, silent_node: str
 ) -> None:
-    admin = world.access.admin()
+    admin, number = world.access.admin(), len(FAILURES)
     async with world.operator() as operator:
-        key = create_unit(admin, kube_namespace, "demo", gpu=1, gpuType=silent_node)
-        await observer.pods.until(lambda _: bool(scheduled(observer)))
-        (pod,) = scheduled(observer)
+        keys = [
+            create_unit(admin, kube_namespace, f"demo-{index}", gpu=1, gpuType=silent_node) for index in range(number)
+        ]
+        await observer.pods.until(lambda _: len(scheduled(observer)) == number)
+        pods = sorted(scheduled(observer))
 
-        say(admin, kube_namespace, pod, "Pending", ready=False, **state)
-        failed = await observer.because(key, reason, words)
+        for pod, (state, _, _) in zip(pods, FAILURES, strict=True):
+            say(admin, kube_namespace, pod, "Pending", ready=False, **state)
+        failed = [
+            await observer.because(key, reason, words) for key, (_, reason, words) in zip(keys, FAILURES, strict=True)
+        ]
         await settled(world.access, operator.controller)
-    second = await world.writes_of_a_second_pass()
+    second = await world.writes_of_a_second_pass(number)
     async with world.operator() as operator:
-        say(admin, kube_namespace, pod, "Running", ready=True, state=RUNNING)
-        await observer.ready(key)
+        for pod in pods:
+            say(admin, kube_namespace, pod, "Running", ready=True, state=RUNNING)
+        for key in keys:
+            await observer.ready(key)
         await settled(world.access, operator.controller)
 
-    assert (failed.status.phase, failed.status.ready_replicas) == ("Failed", 0)
+    assert {(unit.status.phase, unit.status.ready_replicas) for unit in failed} == {("Failed", 0)}
     assert second == []
-    assert await world.writes_of_a_second_pass() == []
+    assert await world.writes_of_a_second_pass(number) == []
 
 
 async def test_the_pod_of_a_unit_whose_name_is_too_long_for_a_label_is_found(

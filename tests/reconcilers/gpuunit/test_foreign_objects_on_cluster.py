@@ -22,31 +22,40 @@ PATHS = {
 }
 
 
-@pytest.mark.parametrize("kind", list(THEIRS))
 async def test_a_foreign_object_is_left_alone_and_named_until_it_is_gone(
-    kind: str, world: UnitWorld, observer: Observer, kube_namespace: str
+    world: UnitWorld, observer: Observer, kube_namespace: str
 ) -> None:
-    admin, path = world.access.admin(), PATHS[kind].format(kube_namespace)
-    theirs = admin.create(path, {"metadata": {"name": "unit-demo"}, "spec": THEIRS[kind]})
-    async with world.operator() as operator:
-        key = create_unit(admin, kube_namespace, "demo", template={"ports": PORTS})
-
-        unit = await observer.because(
-            key, reasons.FOREIGN_OBJECT, f"{kind} {kube_namespace}/unit-demo has no controller"
+    admin = world.access.admin()
+    paths = {kind: f"{path.format(kube_namespace)}/unit-{kind.lower()}" for kind, path in PATHS.items()}
+    theirs = {
+        kind: admin.create(
+            path.rpartition("/")[0], {"metadata": {"name": f"unit-{kind.lower()}"}, "spec": THEIRS[kind]}
         )
-        await settled(world.access, operator.controller)
-    second = await world.writes_of_a_second_pass()
-    after = admin.get(f"{path}/unit-demo")
+        for kind, path in paths.items()
+    }
     async with world.operator() as operator:
-        admin.delete(f"{path}/unit-demo")
-        touch(admin, key)
-        await observer.ready(key)
+        keys = {kind: create_unit(admin, kube_namespace, kind.lower(), template={"ports": PORTS}) for kind in theirs}
+
+        units = [
+            await observer.because(key, reasons.FOREIGN_OBJECT, f"{kind} {kube_namespace}/unit-{kind.lower()} ")
+            for kind, key in keys.items()
+        ]
+        await settled(world.access, operator.controller)
+    second = await world.writes_of_a_second_pass(len(keys))
+    after = {kind: admin.get(path) for kind, path in paths.items()}
+    async with world.operator() as operator:
+        for kind, key in keys.items():
+            admin.delete(paths[kind])
+            touch(admin, key)
+            await observer.ready(key)
         await settled(world.access, operator.controller)
 
-    assert unit.status.phase == "Failed"
+    assert [unit.status.phase for unit in units] == ["Failed", "Failed"]
     assert second == []
-    assert (after["metadata"]["uid"], after["spec"]) == (theirs["metadata"]["uid"], theirs["spec"])
-    assert await world.writes_of_a_second_pass() == []
+    assert {kind: (found["metadata"]["uid"], found["spec"]) for kind, found in after.items()} == {
+        kind: (found["metadata"]["uid"], found["spec"]) for kind, found in theirs.items()
+    }
+    assert await world.writes_of_a_second_pass(len(keys)) == []
 
 
 async def test_a_foreign_object_is_read_again_without_an_event(

@@ -2,12 +2,10 @@
 
 from collections import Counter
 
-import pytest
-
 from gpuruntime.api import reasons
 from gpuruntime.meta import encode
 from tests.product_scenes import UNITS, Observer, create_unit, ready_reason, settled
-from tests.reconcilers.unit_scenes import UnitWorld, child_of, deployment_of, is_rolled_out
+from tests.reconcilers.unit_scenes import UnitWorld, child_of, deployment_of, rolled_out
 
 PORTS = [{"name": "http", "port": 8080}, {"name": "dns", "port": 53, "protocol": "UDP"}]
 LONG = "a-unit-with-a-name-that-is-longer-than-any-label-may-be-which-is-legal"
@@ -101,33 +99,33 @@ async def test_a_service_that_is_deleted_is_created_again(
     assert await world.writes_of_a_second_pass() == []
 
 
-@pytest.mark.parametrize(
-    "drift",
-    [
-        ("scale", "deployment/unit-demo", "--replicas=3"),
-        ("set", "image", "deployment/unit-demo", "runtime-worker=somebody/else"),
-        ("set", "env", "deployment/unit-demo", "GPU_COUNT=8"),
-        ("rollout", "pause", "deployment/unit-demo"),
-    ],
-    ids=lambda drift: " ".join(drift[:2]),
-)
 async def test_a_deployment_that_is_changed_is_repaired(
-    drift: tuple[str, ...], world: UnitWorld, observer: Observer, kube_namespace: str
+    world: UnitWorld, observer: Observer, kube_namespace: str
 ) -> None:
     admin = world.access.admin()
+    drifts = {
+        "scaled": ("scale", "deployment/unit-scaled", "--replicas=3"),
+        "another": ("set", "image", "deployment/unit-another", "runtime-worker=somebody/else"),
+        "bigger": ("set", "env", "deployment/unit-bigger", "GPU_COUNT=8"),
+        "paused": ("rollout", "pause", "deployment/unit-paused"),
+    }
     async with world.operator() as operator:
-        key = create_unit(admin, kube_namespace, "demo", image="nginx")
-        await observer.ready(key)
-        before = deployment_of(observer, key)
+        keys = [create_unit(admin, kube_namespace, name, image="nginx") for name in drifts]
+        for key in keys:
+            await observer.ready(key)
+        before = [deployment_of(observer, key) for key in keys]
 
-        world.access.kubectl(*drift, "-n", kube_namespace)
-        await observer.deployments.until(lambda _: is_rolled_out(observer, key, before.metadata.generation + 2))
+        for drift in drifts.values():
+            world.access.kubectl(*drift, "-n", kube_namespace)
+        for key, was in zip(keys, before, strict=True):
+            await rolled_out(observer, key, was.metadata.generation + 2)
         await settled(world.access, operator.controller)
-        await observer.ready(key)
+        for key in keys:
+            await observer.ready(key)
 
-    assert encode(deployment_of(observer, key).spec) == encode(before.spec)
+    assert [encode(deployment_of(observer, key).spec) for key in keys] == [encode(was.spec) for was in before]
     assert operator.controller.counters.hot_loops == 0
-    assert await world.writes_of_a_second_pass() == []
+    assert await world.writes_of_a_second_pass(len(keys)) == []
 
 
 async def test_a_deployment_that_is_deleted_is_created_again(

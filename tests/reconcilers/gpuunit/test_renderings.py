@@ -104,7 +104,7 @@ def refused(deployment: Deployment, words: str, replicas: int = 0) -> Deployment
     return evolve(deployment, status=DeploymentStatus(replicas=replicas, conditions=(failure,)))
 
 
-def test_a_template_of_which_pod_security_admits_no_pod_is_rendered_anew_and_one_that_runs_is_not() -> None:
+def test_a_template_is_rendered_anew_only_if_pod_security_admits_none_of_its_pods() -> None:
     violated = 'pods "unit-x-1" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true'
     old = UnitRenderings(Rendering(active_priority_class="old")).of(unit()).deployment(None)
     rendered = UnitRenderings(Rendering(active_priority_class="new")).of(unit())

@@ -122,7 +122,7 @@ def test_an_unchanged_world_leaves_the_status_as_it_is() -> None:
     assert after is before
 
 
-def test_the_time_of_the_status_moves_with_any_change_and_that_of_the_condition_only_with_its_status() -> None:
+def test_the_time_of_a_condition_moves_with_its_status_and_that_of_the_unit_with_any_change() -> None:
     before = unit_status(UNIT, findings(DeploymentStatus()), is_stock=False, now=NOW)
 
     after = unit_status(

@@ -2,11 +2,9 @@
 
 from typing import Any
 
-import pytest
-
 from gpuruntime.meta import ObjectKey
 from tests.product_scenes import UNITS, Observer, create_unit, eventually, settled
-from tests.reconcilers.unit_scenes import UnitWorld, deployment_of, is_rolled_out
+from tests.reconcilers.unit_scenes import UnitWorld, deployment_of, rolled_out
 
 NEWER: dict[str, Any] = {"stock_image": "newer/stock", "default_image": "newer/default"}
 ASKED = "runtime.lokiwager.io/render-on"
@@ -40,7 +38,7 @@ async def test_drift_is_repaired_against_the_rendering_that_a_unit_has(
 
     world.access.kubectl("set", "image", "deployment/unit-demo", "runtime-worker=theirs", "-n", kube_namespace)
     async with world.operator(**NEWER) as operator:
-        await observer.deployments.until(lambda _: is_rolled_out(observer, key, 3))
+        await rolled_out(observer, key, 3)
         await settled(world.access, operator.controller)
         # A status may wait for a moment, to be told together with the next one.
         await eventually(lambda: not len(operator.controller.queue))
@@ -49,29 +47,31 @@ async def test_drift_is_repaired_against_the_rendering_that_a_unit_has(
     assert await world.writes_of_a_second_pass(**NEWER) == []
 
 
-@pytest.mark.parametrize(
-    "change",
-    [{"metadata": {"annotations": {ASKED: "2026-01-01"}}}, {"spec": {"template": {"args": ["sleep", "9"]}}}],
-    ids=["on request", "with the spec"],
-)
 async def test_the_new_rendering_comes_on_request_and_with_the_next_change_of_the_spec(
-    change: dict[str, Any], world: UnitWorld, observer: Observer, kube_namespace: str
+    world: UnitWorld, observer: Observer, kube_namespace: str
 ) -> None:
     admin = world.access.admin()
+    changes: dict[str, Any] = {
+        "on-request": {"metadata": {"annotations": {ASKED: "2026-01-01"}}},
+        "with-the-spec": {"spec": {"template": {"args": ["sleep", "9"]}}},
+    }
     async with world.operator() as operator:
-        key = create_unit(admin, kube_namespace, "demo")
-        await observer.ready(key)
+        keys = [create_unit(admin, kube_namespace, name) for name in changes]
+        for key in keys:
+            await observer.ready(key)
         await settled(world.access, operator.controller)
     before = pods_of(observer)
 
     async with world.operator(**NEWER) as operator:
-        admin.merge(f"{UNITS.format(kube_namespace)}/demo", change)
-        await observer.deployments.until(lambda _: is_rolled_out(observer, key, 2))
+        for name, change in changes.items():
+            admin.merge(f"{UNITS.format(kube_namespace)}/{name}", change)
+        for key in keys:
+            await rolled_out(observer, key, 2)
         await settled(world.access, operator.controller)
 
-    assert image_of(observer, key) == "newer/default"
-    assert pods_of(observer) != before
-    assert await world.writes_of_a_second_pass(**NEWER) == []
+    assert [image_of(observer, key) for key in keys] == ["newer/default"] * 2
+    assert not pods_of(observer) & before
+    assert await world.writes_of_a_second_pass(len(keys), **NEWER) == []
 
 
 def image_of(observer: Observer, key: ObjectKey) -> str | None:

@@ -4,8 +4,6 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
-import pytest
-
 from gpuruntime.api import reasons
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.stockpool import StockPool
@@ -17,31 +15,27 @@ from tests.service.service_scenes import ServiceWorld
 
 __all__ = ["observer", "world"]
 
-LOSSES: dict[str, dict[str, Any]] = {
-    "owner": {"ownerReferences": None},
-    "label": {"labels": None},
-    "both": {"ownerReferences": None, "labels": None},
-}
+BOTH: dict[str, Any] = {"ownerReferences": None, "labels": None}
+LOSSES: list[dict[str, Any]] = [{"ownerReferences": None}, {"labels": None}, BOTH]
 
 
-@pytest.mark.parametrize("loss", list(LOSSES))
-async def test_a_stock_unit_that_lost_its_owner_or_label_gets_them_back(loss: str, world: ServiceWorld) -> None:
+async def test_stock_units_that_lost_their_owner_or_labels_get_them_back(world: ServiceWorld) -> None:
     async with world.product() as product:
-        pool = await world.make_pool(1)
+        pool = await world.make_pool(len(LOSSES))
         await world.pool_because(reasons.POOL_READY)
-        [before] = (await world.units(world.stock)).values()
+        before = await world.units(world.stock)
 
-        patch = MergePatch({"metadata": LOSSES[loss]})
-        await world.admin.patch(GPUUnit, before.metadata.name, world.stock, patch)
+        for name, loss in zip(before, LOSSES, strict=True):
+            await world.admin.patch(GPUUnit, name, world.stock, MergePatch({"metadata": loss}))
         await settled(world.access, product.pools)
         await world.pool_because(reasons.POOL_READY)
         after = await world.units(world.stock)
 
-    assert list(after) == [before.metadata.name]
-    owner = controller_of(after[before.metadata.name].metadata)
-    assert owner is not None
-    assert owner.uid == pool.metadata.uid
-    assert after[before.metadata.name].metadata.labels == before.metadata.labels
+    owners = [controller_of(unit.metadata) for unit in after.values()]
+    assert [owner and owner.uid for owner in owners] == [pool.metadata.uid] * len(LOSSES)
+    assert {name: unit.metadata.labels for name, unit in after.items()} == {
+        name: unit.metadata.labels for name, unit in before.items()
+    }
     assert await world.writes_of_a_second_pass() == []
 
 
@@ -51,7 +45,7 @@ async def test_stock_that_outlived_its_pool_goes(world: ServiceWorld, observer: 
         await world.pool_because(reasons.POOL_READY)
         await settled(world.access, product.pools)
     for name in await world.units(world.stock):
-        await world.admin.patch(GPUUnit, name, world.stock, MergePatch({"metadata": LOSSES["both"]}))
+        await world.admin.patch(GPUUnit, name, world.stock, MergePatch({"metadata": BOTH}))
     await world.admin.delete(StockPool, "warm", world.stock)
 
     async with world.product() as product:

@@ -114,19 +114,19 @@ async def test_a_replay_reports_stocks_that_are_gone_as_deleted_at_once(
     ]
 
 
-@pytest.mark.parametrize("name", ["foo/status", "..", "a?b"])
-async def test_an_invalid_name_is_the_name_of_no_vm(world: ServiceWorld, name: str) -> None:
+async def test_an_invalid_name_is_the_name_of_no_vm(world: ServiceWorld) -> None:
     async with world.product() as product:
         machines = machines_of(world, product)
 
-        with pytest.raises(ObjectNotFoundError, match="found none"):
-            await machines.delete_vm("end", name)
+        for name in ("foo/status", "..", "a?b"):
+            with pytest.raises(ObjectNotFoundError):
+                await machines.delete_vm("end", name)
 
     assert await world.operations() == ()
 
 
 async def test_stocks_that_fit_no_node_are_returned_as_creating_after_the_timeout(world: ServiceWorld) -> None:
-    async with world.product() as product:
+    async with world.product(patience=3.0) as product:
         machines = machines_of(world, product)
         asked = NewStocks("huge", 1, cpu="100k", memory="16Mi")
 

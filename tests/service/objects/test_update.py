@@ -1,7 +1,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuruntime.api.stockpool import StockPoolSpec
@@ -28,6 +28,7 @@ def test_absent_fields_stay_null_removes_and_lists_are_replaced(value: Any, chan
     assert merge(value, change) == expected
 
 
+@settings(max_examples=40)
 @given(OBJECTS, OBJECTS)
 def test_a_merge_patch_is_idempotent(value: dict[str, Any], change: dict[str, Any]) -> None:
     once = merge(value, change)

@@ -149,13 +149,13 @@ async def test_a_cold_start_takes_no_stock_and_returns_none(world: ServiceWorld,
 
 async def test_two_replicas_under_load_hand_out_every_stock_unit_once(world: ServiceWorld, observer: Observer) -> None:
     async with world.product(name="one") as one, world.product(name="two") as two:
-        await seeded(world, one, observer, 6)
+        await seeded(world, one, observer, 4)
         replicas = (one.service.units, two.service.units)
 
         answers = await asyncio.gather(
             *(
                 replicas[turn % 2].create(f"order-{number}", world.creates(f"unit-{number}"))
-                for number in range(8)
+                for number in range(6)
                 for turn in (number, number + 1)
             ),
             return_exceptions=True,
@@ -168,10 +168,10 @@ async def test_two_replicas_under_load_hand_out_every_stock_unit_once(world: Ser
     refused = [answer for answer in answers if not isinstance(answer, WriteResult)]
     active = (await world.units(world.active)).values()
     sources = {source.uid for unit in active if (source := provenance_of(unit.metadata)) is not None}
-    assert (len(made), len(refused)) == (12, 4)
+    assert (len(made), len(refused)) == (8, 4)
     assert all(isinstance(error, InsufficientCapacityError) for error in refused)
-    assert sum(answer.performed.is_replay for answer in made) == 6
-    assert (len(active), len(sources)) == (6, 6)
+    assert sum(answer.performed.is_replay for answer in made) == 4
+    assert (len(active), len(sources)) == (4, 4)
     assert await world.writes_of_a_second_pass() == []
 
 

@@ -1,17 +1,28 @@
-"""An administrator uninstalls the product."""
+"""An administrator installs the product in an empty cluster, and uninstalls it."""
 
 import json
 from collections.abc import Iterator
 from typing import Final
 
+from e2e.caller import Caller
 from e2e.cluster_view import eventually
 from e2e.installation import Installation
+from e2e.names import CONTROLLERS, RUNTIME_APIS
 from e2e.stories.orders import SMALL, order, seed
 
 WORDS: Final = ("gpuruntime", "lokiwager", "runtime-stock", "runtime-instance")
 
 
-def test_after_the_units_and_the_manifests_were_deleted_nothing_is_left(fresh: Installation) -> None:
+def test_applying_the_manifests_again_changes_nothing_and_deleting_them_leaves_nothing(fresh: Installation) -> None:
+    again = fresh.kubectl("apply", "--kustomize", str(fresh.overlay), "--validate=strict")
+    fresh.replicas.wait_until_ready()
+    health = fresh.api.get("/health")
+    unauthenticated = Caller(fresh.api.url, "invalid").get("/gpu-units")
+    assert {line.rpartition(" ")[2] for line in again.splitlines()} == {"unchanged"}
+    assert (len(fresh.replicas.living(CONTROLLERS)), len(fresh.replicas.living(RUNTIME_APIS))) == (2, 3)
+    assert (health.status, health.data["kubernetesConnected"], health.data["readyNodeCount"]) == (200, True, 2)
+    assert (fresh.api.get("/gpu-units").data, unauthenticated.status) == ([], 401)
+
     seed(fresh, "g1.1", 2)
     fresh.api.post("/gpu-units?wait=Ready&timeout=90", order("last", "g1.1"))
     pool = {"operationID": "pool", "name": "pool", "specName": "g2.1", "replicas": 1, **SMALL}
