@@ -1,28 +1,11 @@
 """The wheel is complete, and has the types of the source."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 from gpuruntime import __version__
 from gpuruntime.testing import assets
 from tests.docs.pages import PAGES
-from tests.docs.wheel_environment import ROOT, WheelEnvironment
-
-
-def mypy(wheel: WheelEnvironment, directory: Path, *paths: str) -> str:
-    """The output of mypy --strict for a user's code, with our wheel installed."""
-    command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--cache-dir", os.devnull]
-    done = subprocess.run(
-        [*command, "--python-executable", str(wheel.python), *paths],
-        cwd=directory,
-        env=wheel.environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.stdout + done.stderr
+from tests.docs.wheel_environment import ROOT, WheelEnvironment, mypy
 
 
 def test_the_command_works(wheel: WheelEnvironment, tmp_path: Path) -> None:

@@ -1,0 +1,79 @@
+"""README.md: its links lead somewhere, its figures are those of the pages, and its operator type-checks.
+
+e2e/test_readme.py runs its commands.
+"""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from hack.benchmarks import api_bench, operator_bench
+from hack.benchmarks.scenario import load_scenarios
+from tests.docs.pages import DOCS, ROOT, read_page
+from tests.docs.wheel_environment import WheelEnvironment, mypy
+
+TEXT = (ROOT / "README.md").read_text()
+SCENARIOS = {"library": load_scenarios(), "operator": operator_bench.SCENARIOS, "api": api_bench.SCENARIOS}
+FIGURE = re.compile(r"\d+(?:\.\d+)? (?:MB|ms|s|times|%)")
+# What a reader finds in examples/website, from which the snippet is an excerpt.
+IMPORTS = """
+from datetime import UTC, datetime
+
+from gpuruntime.control import Context, Manager, ManagerOptions, Result
+from gpuruntime.kube import infer
+from gpuruntime.kube.builtin.apps import Deployment
+from gpuruntime.kube.builtin.core import ConfigMap, Service
+from website.children import deployment_of, page_of, service_of, status_of
+from website.kind import Website
+
+"""
+
+
+def table_after(heading: str) -> list[str]:
+    """The rows of the table with this heading in its first column."""
+    lines = TEXT[TEXT.index(f"| {heading} |") :].splitlines()
+    end = next(number for number, line in enumerate(lines) if not line.startswith("|"))
+    return lines[2:end]
+
+
+def test_every_link_leads_to_a_file_of_the_repository() -> None:
+    targets = [target.split("#")[0] for target in re.findall(r"\]\(([^)]+)\)", TEXT)]
+
+    missing = sorted({target for target in targets if target and not (ROOT / target).exists()})
+
+    assert missing == []
+
+
+def test_every_bench_command_names_a_scenario() -> None:
+    commands = re.findall(r"`\./hack/bench (\w+) --only ([\w-]+)`", TEXT)
+
+    unknown = [command for command in commands if command[1] not in SCENARIOS[command[0]]]
+
+    assert len(commands) >= 6
+    assert unknown == []
+
+
+@pytest.mark.parametrize(
+    ("reader", "page"), [("for a platform engineer", "operating"), ("for an operator author", "comparison")]
+)
+def test_each_reader_has_three_figures_and_they_are_those_of_the_page(reader: str, page: str) -> None:
+    rows = table_after(reader)
+
+    known = (DOCS / f"{page}.md").read_text()
+    figures = {figure for row in rows for figure in FIGURE.findall(row)}
+
+    assert len(rows) == 3
+    assert {figure for figure in figures if figure not in known} == set()
+
+
+def test_the_operator_passes_mypy_strict(wheel: WheelEnvironment, tmp_path: Path) -> None:
+    (snippet,) = read_page(ROOT / "README.md").of("python")
+    shutil.copytree(ROOT / "examples" / "website" / "website", tmp_path / "website")
+    (tmp_path / "operator_in_ten_lines.py").write_text(IMPORTS + snippet)
+
+    said = mypy(wheel, tmp_path, "operator_in_ten_lines.py")
+
+    assert said == "Success: no issues found in 1 source file\n"
+    assert len([line for line in snippet.splitlines() if line.strip()]) <= 10
