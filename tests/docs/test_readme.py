@@ -1,34 +1,19 @@
-"""README.md: its links lead somewhere, its figures are those of the pages, and its operator type-checks.
+"""README.md: its links lead somewhere, and its figures are those of the pages.
 
-e2e/test_readme.py runs its commands.
+e2e/test_readme.py runs its commands, and test_wheel.py type-checks its operator.
 """
 
 import re
-import shutil
-from pathlib import Path
 
 import pytest
 
 from hack.benchmarks import api_bench, operator_bench
 from hack.benchmarks.scenario import load_scenarios
-from tests.docs.pages import DOCS, ROOT, read_page
-from tests.docs.wheel_environment import WheelEnvironment, mypy
+from tests.docs.pages import DOCS, ROOT
 
 TEXT = (ROOT / "README.md").read_text()
 SCENARIOS = {"library": load_scenarios(), "operator": operator_bench.SCENARIOS, "api": api_bench.SCENARIOS}
 FIGURE = re.compile(r"\d+(?:\.\d+)? (?:MB|ms|s|times|%)")
-# What a reader finds in examples/website, from which the snippet is an excerpt.
-IMPORTS = """
-from datetime import UTC, datetime
-
-from gpuruntime.control import Context, Manager, ManagerOptions, Result
-from gpuruntime.kube import infer
-from gpuruntime.kube.builtin.apps import Deployment
-from gpuruntime.kube.builtin.core import ConfigMap, Service
-from website.children import deployment_of, page_of, service_of, status_of
-from website.kind import Website
-
-"""
 
 
 def table_after(heading: str) -> list[str]:
@@ -68,14 +53,3 @@ def test_each_reader_has_three_figures_and_they_are_those_of_the_page(reader: st
 
     assert len(rows) == 3
     assert {figure for figure in figures if figure not in known} == set()
-
-
-def test_the_operator_passes_mypy_strict(wheel: WheelEnvironment, tmp_path: Path) -> None:
-    (snippet,) = read_page(ROOT / "README.md").of("python")
-    shutil.copytree(ROOT / "examples" / "website" / "website", tmp_path / "website")
-    (tmp_path / "operator_in_ten_lines.py").write_text(IMPORTS + snippet)
-
-    said = mypy(wheel, tmp_path, "operator_in_ten_lines.py")
-
-    assert said == "Success: no issues found in 1 source file\n"
-    assert len([line for line in snippet.splitlines() if line.strip()]) <= 10

@@ -36,20 +36,6 @@ class WheelEnvironment:
         return subprocess.run(command, cwd=directory, env=self.environment, capture_output=True, text=True, check=False)
 
 
-def mypy(wheel: WheelEnvironment, directory: Path, *paths: str) -> str:
-    """The output of mypy --strict for a user's code, with our wheel installed."""
-    command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--cache-dir", os.devnull]
-    done = subprocess.run(
-        [*command, "--python-executable", str(wheel.python), *paths],
-        cwd=directory,
-        env=wheel.environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.stdout + done.stderr
-
-
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> WheelEnvironment:
     """Created once per run, by the first xdist worker that needs it."""
