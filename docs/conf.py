@@ -20,6 +20,7 @@ html_css_files = ["wide.css"]
 pygments_dark_style = "github-dark"
 html_copy_source = False
 html_show_sphinx = False
+html_domain_indices = False
 
 myst_heading_anchors = 3
 

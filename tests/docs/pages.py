@@ -50,4 +50,4 @@ def read_page(path: Path) -> Page:
     return Page(path.stem, tuple((fence["kind"], fence["body"]) for fence in fences))
 
 
-PAGES = {path.stem: read_page(path) for path in sorted(DOCS.glob("*.md"))}
+PAGES = {path.stem: read_page(path) for path in sorted([*DOCS.glob("*.md"), *DOCS.glob("concepts/*.md")])}

@@ -1,13 +1,27 @@
 """The wheel is complete, and has the types of the source."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 from gpuruntime import __version__
 from gpuruntime.testing import assets
-from tests.docs.pages import PAGES
+from tests.docs.pages import PAGES, read_page
 from tests.docs.wheel_environment import ROOT, WheelEnvironment
+
+# What a reader of README.md finds in examples/website, of which the snippet is an excerpt.
+IMPORTS = """
+from datetime import UTC, datetime
+
+from gpuruntime.control import Context, Manager, ManagerOptions, Result
+from gpuruntime.kube import infer
+from gpuruntime.kube.builtin.apps import Deployment
+from gpuruntime.kube.builtin.core import ConfigMap, Service
+from website.children import deployment_of, page_of, service_of, status_of
+from website.kind import Website
+
+"""
 
 
 def mypy(wheel: WheelEnvironment, directory: Path, *paths: str) -> str:
@@ -60,3 +74,16 @@ def test_the_examples_pass_mypy_strict(wheel: WheelEnvironment) -> None:
     for example, package in (("website", "website"), ("embedded", "notes")):
         said = mypy(wheel, ROOT / "examples" / example, package, "tests")
         assert said.startswith("Success: no issues found"), said
+
+
+def test_the_operator_of_the_readme_has_ten_lines_and_passes_mypy_strict(
+    wheel: WheelEnvironment, tmp_path: Path
+) -> None:
+    (snippet,) = read_page(ROOT / "README.md").of("python")
+    shutil.copytree(ROOT / "examples" / "website" / "website", tmp_path / "website")
+    (tmp_path / "operator_in_ten_lines.py").write_text(IMPORTS + snippet)
+
+    said = mypy(wheel, tmp_path, "operator_in_ten_lines.py")
+
+    assert said == "Success: no issues found in 1 source file\n"
+    assert len([line for line in snippet.splitlines() if line.strip()]) == 10
