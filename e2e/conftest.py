@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from attrs import frozen
 
+from tests.programs import require_program
+
 ROOT = Path(__file__).resolve().parents[1]
 WRITTEN = "http://127.0.0.1:8080"
 # Commands of pages run unchanged; a wrapper of curl records the headers of the last response.
@@ -58,6 +60,8 @@ def hack(command: str, *arguments: str, env: dict[str, str]) -> subprocess.Compl
 @pytest.fixture
 def terminal(tmp_path: Path) -> Iterator[Terminal]:
     """A terminal with a new stack."""
+    require_program("curl")
+    require_program("jq")
     environment = {**os.environ, "GPURUNTIME_STATE": str(tmp_path / "state")}
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = int(probe.getsockname()[1])
