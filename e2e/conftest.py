@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from attrs import frozen
 
+from tests.programs import require_program
+
 ROOT = Path(__file__).resolve().parents[1]
 WRITTEN = "http://127.0.0.1:8080"
 # Commands of pages run unchanged; a wrapper of curl records the headers of the last response.
@@ -64,6 +66,8 @@ def hack(command: str, *arguments: str, env: dict[str, str]) -> subprocess.Compl
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, dict[str, str]]]:
     """The URL of a stack, and the environment of a shell that uses it."""
+    require_program("curl")
+    require_program("jq")
     environment = {**os.environ, "GPURUNTIME_STATE": str(tmp_path_factory.mktemp("stack") / "state")}
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = int(probe.getsockname()[1])

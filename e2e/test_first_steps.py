@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from gpuruntime.testing import ClusterAccess
+from tests.programs import require_program
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -20,6 +21,8 @@ ROOT = Path(__file__).resolve().parents[1]
 @pytest.fixture
 def checkout(tmp_path: Path) -> dict[str, str]:
     """An environment with its own state directory."""
+    require_program("curl")
+    require_program("pgrep")
     return {**os.environ, "GPURUNTIME_STATE": str(tmp_path / "state")}
 
 

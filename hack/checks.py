@@ -1,4 +1,4 @@
-"""The checks of this repository: `hack/test`, `hack/soak`, tox and CI run them."""
+"""The checks of this repository: `hack/test`, `hack/soak`, `hack/coverage`, tox and CI run them."""
 
 import subprocess
 import sys
@@ -8,6 +8,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 RUFF = [sys.executable, "-m", "ruff"]
 PYTEST = [sys.executable, "-m", "pytest"]
+ASSETS = [sys.executable, "-m", "gpuruntime.testing", "assets"]
+PARALLEL = ["--numprocesses", "auto"]
+# The end of a run: the slowest tests, the failures, then what was skipped and why.
+SUMMARY = ["--durations=10", "--durations-min=1", "-rfExX", "-p", "hack.skipped_tests"]
+COVERAGE = ".gpuruntime/coverage/report.json"
 
 
 def main(argv: list[str]) -> int:
@@ -38,11 +43,13 @@ def commands(step: str, rest: list[str]) -> list[list[str]]:
         ],
         "types": [[sys.executable, "-m", "mypy", "--config-file", "setup.cfg"]],
         "imports": [[str(Path(sys.executable).parent / "lint-imports"), "--config", "setup.cfg"]],
-        "tests": [
-            [sys.executable, "-m", "gpuruntime.testing", "assets"],
-            [*PYTEST, *(rest or ["--numprocesses", "auto"])],
+        "tests": [ASSETS, [*PYTEST, *SUMMARY, *(rest or PARALLEL)]],
+        "soak": [ASSETS, [*PYTEST, *SUMMARY, "-m", "soak", *rest]],
+        "coverage": [
+            ASSETS,
+            [*PYTEST, *SUMMARY, "--cov", "--cov-config=tox.ini", f"--cov-report=json:{COVERAGE}", *(rest or PARALLEL)],
+            [sys.executable, "-m", "hack.line_coverage", COVERAGE],
         ],
-        "soak": [[sys.executable, "-m", "gpuruntime.testing", "assets"], [*PYTEST, "-m", "soak", *rest]],
     }[step]
 
 

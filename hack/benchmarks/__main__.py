@@ -11,6 +11,7 @@ from gpuruntime.testing.processes.supervised import SupervisorError
 from gpuruntime.testing.progress import Progress
 from hack.benchmarks.api_bench import add_api
 from hack.benchmarks.cache import SetUpError
+from hack.benchmarks.charts import update
 from hack.benchmarks.creating import ObjectsError
 from hack.benchmarks.library_bench import add_library
 from hack.benchmarks.operator_bench import add_operator
@@ -22,8 +23,16 @@ _FAULTS = (SetUpError, ObjectsError, ClusterError, SupervisorError, BuildError, 
 
 
 def main(argv: list[str]) -> int:
-    """Run a bench; exit code 0 if every bar is met, 1 if one is not or a bench fails, 130 after Ctrl-C."""
-    arguments = _parser().parse_args(argv)
+    """Run a bench; exit code 0 if every bar is met, 1 if one is not or a bench fails, 130 after Ctrl-C.
+
+    With --plot and no bench, draw the charts of the documentation.
+    """
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    if arguments.plot == (arguments.kind is not None):
+        parser.error("expected one of: library, operator, api, --plot")
+    if arguments.plot:
+        return update(check=False)
     # SIGTERM cleans up like Ctrl-C, which a shell disables for background jobs.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
@@ -52,7 +61,12 @@ def _parser() -> argparse.ArgumentParser:
         epilog="`hack/bench KIND --help` says what is measured and what it takes. Quiet the machine first: everything"
         " that is measured shares its cores with the control plane of a cluster.",
     )
-    kinds = parser.add_subparsers(dest="kind", required=True, metavar="KIND")
+    parser.add_argument(
+        "--plot",
+        action="store_true",
+        help="measure nothing: draw docs/pictures/charts from hack/benchmarks/results, which --json writes",
+    )
+    kinds = parser.add_subparsers(dest="kind", metavar="KIND")
     add_library(kinds)
     add_operator(kinds)
     add_api(kinds)

@@ -3,9 +3,11 @@
 import importlib.util
 import os
 import platform
+import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,6 +22,8 @@ from hack.benchmarks.scenario import Bench, Scenario
 __all__ = ["conditions", "run_all", "set_up_contenders", "temporary_runner"]
 
 B = TypeVar("B", bound=Bench)
+_ROOT = Path(__file__).resolve().parents[2]
+_MEASURED = ("gpuruntime", "hack/benchmarks", ":!hack/benchmarks/results")
 Contenders = Mapping[str, tuple[Contender, ...]]
 
 
@@ -54,8 +58,33 @@ def conditions(*, quick: bool, repeat: int, **more: Any) -> dict[str, Any]:
         "run:": "quick, too small to judge by" if quick else "full",
         **more,
         "rounds": repeat,
+        "commit": _commit(),
+        "day": datetime.now(UTC).date().isoformat(),
+        "CPU": _cpu(),
         "cores": os.cpu_count(),
         "load": f"{os.getloadavg()[0]:.1f}",
         "Python": platform.python_version(),
         "uvloop": "yes" if importlib.util.find_spec("uvloop") else "no",
     }
+
+
+def _commit() -> str:
+    """The commit of this checkout, with a "+" if measured code differs from it; "unknown" outside of a checkout."""
+    try:
+        commit, changes = (
+            subprocess.run(["git", *command], cwd=_ROOT, capture_output=True, text=True, check=True).stdout.strip()
+            for command in (("rev-parse", "--short=7", "HEAD"), ("status", "--porcelain", "--", *_MEASURED))
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return f"{commit}+" if changes else commit
+
+
+def _cpu() -> str:
+    """The model of the processor; its architecture where Linux does not know the model."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(models, platform.machine())

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from gpuruntime.processes.command import main as gpuruntime
-from hack.generators import metrics_page
-from hack.generators.openapi import update
+from hack.benchmarks import charts
+from hack.generators import metrics_page, openapi
 
 __all__ = ["OUTPUTS", "main"]
 
@@ -33,14 +33,15 @@ def main(argv: list[str]) -> int:
     """Write all files, or only check them with --check; exit code 1 if one is stale or cannot be generated."""
     parser = argparse.ArgumentParser(
         prog="hack/generate",
-        description="Write what is generated: definitions of our kinds, roles, OpenAPI of routes, tables of metrics.",
+        description="Write what is generated: definitions of our kinds, roles, OpenAPI of routes, tables of metrics,"
+        " charts of benchmarks.",
     )
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a file is stale")
     only_look = parser.parse_args(argv).check
     check = ["--check"] if only_look else []
     with chdir(ROOT):
         codes = [gpuruntime(["generate", *output, *check]) for output in OUTPUTS]
-    return max(*codes, update(check=only_look), metrics_page.update(check=only_look))
+    return max(*codes, *(update(check=only_look) for update in (openapi.update, metrics_page.update, charts.update)))
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from attrs import field, frozen
 from gpuruntime.testing import ClusterAccess, LocalCluster
 from gpuruntime.testing.processes.supervised import ChildProcesses
 from tests.manifests.rendered import MANIFESTS, rendered
+from tests.programs import require_program
 
 __all__ = ["OperatedSite", "operated_site"]
 
@@ -80,6 +81,8 @@ class OperatedSite:
 @contextmanager
 def operated_site(directory: Path) -> Iterator[OperatedSite]:
     """A site for the length of the block."""
+    require_program("curl")
+    require_program("jq")
     clone = directory / "clone"
     shutil.copytree(MANIFESTS, clone / "manifests")
     with LocalCluster(directory / "cluster") as cluster, ChildProcesses(directory / "processes") as children:

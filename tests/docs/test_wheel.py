@@ -1,6 +1,5 @@
 """The wheel is complete, and has the types of the source."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path

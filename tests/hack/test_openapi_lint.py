@@ -1,7 +1,5 @@
 """The OpenAPI document passes Spectral."""
 
-import os
-import shutil
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -11,11 +9,13 @@ import pytest
 
 from hack.generators.openapi import DOCUMENT
 from hack.generators.openapi_lint import lint
+from tests.programs import require_program
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("npm") is None and "CI" not in os.environ,
-    reason="Spectral is installed by npm, which is not here: install Node.js",
-)
+
+@pytest.fixture(autouse=True)
+def npm() -> str:
+    """Installs Spectral."""
+    return require_program("npm")
 
 
 def test_spectral_finds_nothing_in_the_document() -> None:

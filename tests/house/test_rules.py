@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.programs import require_program
+
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT = 600
 TOP_LEVEL = {
@@ -28,7 +30,7 @@ VAGUE = {"utils", "util", "helpers", "helper", "common", "misc"}
 
 def tracked() -> list[Path]:
     listing = subprocess.check_output(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, text=True
+        [require_program("git"), "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, text=True
     )
     return [path for line in listing.splitlines() if (path := ROOT / line).exists()]
 

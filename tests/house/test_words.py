@@ -8,6 +8,7 @@ from typing import Final
 import pytest
 
 from tests.house.words import INSTEAD, Finding, prose_findings, source_findings
+from tests.programs import require_program
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 HERE: Final = PurePath("tests/house")
@@ -52,7 +53,7 @@ fine = "told", "somebody", obj.told, call(told=1), "totold", "untold", retold, s
 
 def tracked(*patterns: str) -> list[PurePath]:
     """The files of the checkout that Git knows or would add, relative to its root."""
-    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *patterns]
+    command = [require_program("git"), "ls-files", "--cached", "--others", "--exclude-standard", "--", *patterns]
     listing = subprocess.check_output(command, cwd=ROOT, text=True)
     return [PurePath(line) for line in sorted(set(listing.splitlines())) if (ROOT / line).exists()]
 

@@ -10,6 +10,7 @@ import pytest
 from gpuruntime.testing import assets
 from gpuruntime.testing.assets import build, go_toolchain
 from gpuruntime.testing.progress import Progress
+from tests.programs import require_program
 
 QUIET = Progress(io.StringIO())
 FAKE_GO = """#!/bin/sh
@@ -80,12 +81,13 @@ def test_a_failed_build_leaves_nothing_and_says_what_failed(tmp_path: Path, monk
 
 
 def test_the_next_build_removes_the_files_of_a_killed_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pgrep = require_program("pgrep")
     cache, target = tmp_path / "cache", tmp_path / "cache" / "target"
     go = fake_go(tmp_path / "bin", on_build=f"touch {tmp_path}/building; kill -STOP $$")
     monkeypatch.setenv("PATH", f"{go.parent}:{os.environ['PATH']}")
     with build_in_another_process(cache, target) as victim:
         await_file(tmp_path / "building")
-        stopped = int(subprocess.check_output(["pgrep", "--parent", str(victim.pid)]))
+        stopped = int(subprocess.check_output([pgrep, "--parent", str(victim.pid)]))
         victim.kill()
     os.kill(stopped, signal.SIGKILL)
     assert list(cache.glob(".build-*"))
