@@ -61,7 +61,13 @@ _CACHES: Final = {
     "ours projection uvloop": _ours("chosen fields only"),
     **_PEERS,
 }
-_LOOPS: Final = {"ours uvloop": _ours("with uvloop"), "ours asyncio": _ours("with asyncio"), **_PEERS}
+_LOOPS: Final = {
+    "ours uvloop": _ours("with uvloop"),
+    "ours asyncio": _ours("with asyncio"),
+    # A copied result may not name the event loop.
+    "ours": _ours(""),
+    **_PEERS,
+}
 _DRAWINGS: Final = (
     Drawing(
         "sync",

@@ -4,6 +4,7 @@ e2e/test_readme.py runs its commands, and test_wheel.py type-checks its operator
 """
 
 import re
+from collections.abc import Container
 
 import pytest
 
@@ -12,7 +13,11 @@ from hack.benchmarks.scenario import load_scenarios
 from tests.docs.pages import DOCS, ROOT
 
 TEXT = (ROOT / "README.md").read_text()
-SCENARIOS = {"library": load_scenarios(), "operator": operator_bench.SCENARIOS, "api": api_bench.SCENARIOS}
+SCENARIOS: dict[str, Container[str]] = {
+    "library": load_scenarios(),
+    "operator": operator_bench.SCENARIOS,
+    "api": api_bench.SCENARIOS,
+}
 FIGURE = re.compile(r"\d+(?:\.\d+)? (?:MB|ms|s|times|%)")
 
 

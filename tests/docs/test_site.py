@@ -65,9 +65,7 @@ def test_a_resource_from_the_network_is_found(page: str, tmp_path: Path) -> None
     assert len(foreign_resources(tmp_path)) == 1
 
 
-@pytest.mark.parametrize(
-    "picture", sorted((ROOT / "docs" / "pictures").rglob("*.svg")), ids=lambda path: str(path.name)
-)
+@pytest.mark.parametrize("picture", sorted((ROOT / "docs" / "pictures").rglob("*.svg")), ids=lambda path: path.stem)
 def test_a_picture_is_valid_has_dark_colors_and_an_alternative_text(picture: Path) -> None:
     drawing = ET.fromstring(picture.read_text())  # noqa: S314 - our own file
 

@@ -1,5 +1,6 @@
 """The wheel is complete, and has the types of the source."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
