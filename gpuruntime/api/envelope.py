@@ -12,7 +12,7 @@ request to stock, to the active unit, and to returned stock: see `projection`. W
 from typing import Annotated, ClassVar, Final
 
 import orjson
-from attrs import field, fields, frozen
+from attrs import field, frozen
 
 from gpuruntime.api.placement import NodeSelector, PullSecret, UnitToleration
 from gpuruntime.api.unit_template import UnitTemplate
@@ -30,11 +30,8 @@ from gpuruntime.meta import (
     Range,
     Rule,
     Struct,
-    encode,
     known_fields,
-    wire_name,
 )
-from gpuruntime.schema import Violation
 
 __all__ = [
     "GPU_PRODUCT",
@@ -50,7 +47,6 @@ __all__ = [
     "Reservation",
     "SharedSpec",
     "SpecName",
-    "reservation_problems",
 ]
 
 SPEC_LIMIT: Final = 96 * 1024
@@ -144,14 +140,3 @@ class SharedSpec(Reservation):
     template: UnitTemplate = field(default=UnitTemplate())
     image_pull_secrets: Annotated[tuple[PullSecret, ...], MapOf("name"), Items(maximum=16)] = ()
     """Secrets with the credentials of the image's registry."""
-
-
-def reservation_problems(claim: Reservation) -> tuple[Violation, ...]:
-    """A problem for each field of a request for stock that only the stock unit may define: all but specName."""
-    given = encode(claim)
-    names = (wire_name(attribute) for attribute in fields(Reservation) if attribute.name not in {"extra", "spec_name"})
-    return tuple(
-        Violation(name, "none without coldStart, the stock unit defines it")
-        for name in names
-        if given.get(name) is not None
-    )

@@ -36,6 +36,7 @@ __all__ = [
     "STOCK_REPLICAS",
     "UNIT_LABEL",
     "VERSION",
+    "is_reserved",
     "label_value",
 ]
 
@@ -94,7 +95,13 @@ RENDERED_TEMPLATE: Final = f"{GROUP}/rendered-template"
 RENDERED_DIGEST: Final = f"{GROUP}/rendered-digest"
 """On a Deployment: the hash of the two above, which detects damage."""
 
+_RESERVED: Final = (GROUP, "app.kubernetes.io")
 _DIGEST_LENGTH: Final = 10
+
+
+def is_reserved(label: str) -> bool:
+    """Whether only the product sets this label."""
+    return label.partition("/")[0] in _RESERVED
 
 
 def label_value(name: str) -> str:

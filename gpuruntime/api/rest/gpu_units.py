@@ -4,12 +4,11 @@ from typing import Annotated
 
 from attrs import field, frozen
 
-from gpuruntime.api.envelope import Reservation, reservation_problems
+from gpuruntime.api.envelope import Reservation
 from gpuruntime.api.gpuunit import GPUUnitSpec, UnitStages
 from gpuruntime.api.projection import optional_fields, patch_of, view_of
-from gpuruntime.api.rest.objects import Name, Namespace, ObjectView
-from gpuruntime.meta import EMPTY, FrozenDict, Length, Pattern, Properties, Struct, wire
-from gpuruntime.schema import Violation
+from gpuruntime.api.rest.objects import CallerLabels, Name, Namespace, ObjectView
+from gpuruntime.meta import EMPTY, Length, Pattern, Struct, wire
 
 __all__ = ["CreateUnitBody", "UnitView", "UpdateUnitBody"]
 
@@ -28,14 +27,10 @@ class CreateUnitBody(GPUUnitSpec):
     """Namespace of the unit; not a stock namespace. Defaults to the first namespace of active units."""
     stock_namespace: Namespace | None = None
     """Namespace to claim stock from. Defaults to the first stock namespace."""
-    labels: Annotated[FrozenDict[str, str], Properties(maximum=64)] = EMPTY
+    labels: CallerLabels = EMPTY
     """Labels of the unit, for label selectors."""
     cold_start: bool = False
     """Create the unit without stock, with the envelope and the placement in this request."""
-
-    def problems(self) -> tuple[Violation, ...]:
-        """Fields that contradict each other: those of a reservation in a request that claims stock."""
-        return () if self.cold_start else reservation_problems(self)
 
 
 @frozen(field_transformer=patch_of(GPUUnitSpec, without=Reservation))
@@ -44,7 +39,7 @@ class UpdateUnitBody(Struct):
     removes a value; lists and labels are replaced as a whole. The envelope and the placement of a unit never change.
     """
 
-    labels: Annotated[FrozenDict[str, str] | None, Properties(maximum=64)] = None
+    labels: CallerLabels | None = None
     """Labels of the unit; null removes all."""
 
 

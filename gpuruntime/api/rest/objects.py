@@ -4,9 +4,22 @@ from typing import Annotated
 
 from attrs import field, frozen
 
-from gpuruntime.meta import EMPTY, FrozenDict, Length, Pattern, Struct, wire
+from gpuruntime.api.names import is_reserved
+from gpuruntime.meta import (
+    EMPTY,
+    LABEL_KEY,
+    LABEL_VALUE,
+    Check,
+    FrozenDict,
+    Keys,
+    Length,
+    Pattern,
+    Properties,
+    Struct,
+    wire,
+)
 
-__all__ = ["Name", "Namespace", "ObjectView"]
+__all__ = ["CallerLabels", "Name", "Namespace", "ObjectView"]
 
 
 Name = Annotated[
@@ -16,6 +29,15 @@ Name = Annotated[
 ]
 
 
+CallerLabels = Annotated[
+    FrozenDict[str, Annotated[str, LABEL_VALUE]],
+    Keys(
+        LABEL_KEY,
+        Check(lambda key: not is_reserved(key), expected="a label of your own; the product sets these"),
+    ),
+    Properties(maximum=64),
+]
+"""Labels that a caller may set."""
 Namespace = Annotated[str, Length(minimum=1, maximum=63), Pattern("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
 
 

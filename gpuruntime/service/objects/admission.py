@@ -9,22 +9,21 @@ The path of each problem is that of a field as the caller wrote it, such as "tem
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Final
+from typing import Final
 
 from attrs import frozen
 
 from gpuruntime.api.gpuunit import GPUUnitSpec
-from gpuruntime.api.names import GROUP
+from gpuruntime.api.rest.objects import CallerLabels
 from gpuruntime.api.stockpool import StockPoolSpec
 from gpuruntime.kube import BadRequestError, ForbiddenError, InvalidError, KubeError, StatusError, UnavailableError
-from gpuruntime.meta import LABEL_KEY, LABEL_VALUE, Check, FrozenDict, Keys, Struct
+from gpuruntime.meta import FrozenDict, Struct
 from gpuruntime.schema import Violation, violations
 from gpuruntime.service.errors import InvalidRequestError, RefusedError
 
 __all__ = [
     "REFUSALS",
     "is_rbac_denial",
-    "is_reserved",
     "label_problems",
     "pool_problems",
     "raise_if_any",
@@ -37,23 +36,11 @@ REFUSALS: Final = (BadRequestError, ForbiddenError, InvalidError)
 """Errors by which the API server rejects a request for good."""
 
 _RBAC_DENIAL: Final = re.compile(r'User "[^"]*" cannot \w+ resource')
-_RESERVED: Final = (GROUP, "app.kubernetes.io")
-
-
-def is_reserved(label: str) -> bool:
-    """Whether only the product sets this label."""
-    return label.partition("/")[0] in _RESERVED
-
-
-_OWN_LABEL: Final = Check(
-    lambda key: not is_reserved(key),
-    expected=f"a label of your own; the product sets those of {' and '.join(_RESERVED)}",
-)
 
 
 @frozen
 class _CallerLabels(Struct):
-    labels: Annotated[FrozenDict[str, Annotated[str, LABEL_VALUE]], Keys(LABEL_KEY, _OWN_LABEL)]
+    labels: CallerLabels
 
 
 def unit_problems(spec: GPUUnitSpec) -> list[Violation]:

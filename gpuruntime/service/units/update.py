@@ -5,10 +5,11 @@ from typing import Any, Final
 from attrs import evolve
 
 from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.names import is_reserved
 from gpuruntime.api.operation import UPDATE_GPU_UNIT
 from gpuruntime.meta import EMPTY, FrozenDict, freeze, known_fields
 from gpuruntime.schema import Violation
-from gpuruntime.service.objects.admission import is_reserved, label_problems, raise_if_any, unit_problems
+from gpuruntime.service.objects.admission import label_problems, raise_if_any, unit_problems
 from gpuruntime.service.objects.update import UpdateObjectHandler, merge, patched
 
 __all__ = ["UNIT_UPDATE", "unit_patch"]

@@ -2,13 +2,10 @@
 
 from functools import partial
 
-from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.api.rest.gpu_units import CreateUnitBody, UnitView, UpdateUnitBody
 from gpuruntime.api.rest.queries import FlavourQuery
-from gpuruntime.service.errors import InvalidRequestError
 from gpuruntime.service.objects.delete import DeleteObject
 from gpuruntime.service.operations.submit import Performed
-from gpuruntime.service.units.create import CreateUnit, check_create
 from gpuruntime.service.units.delete import DeleteUnit
 from gpuruntime.service.units.lifecycle import ACTIVE_UNITS
 from gpuruntime.service.wiring import Service
@@ -52,7 +49,7 @@ def gpu_unit_routes(service: Service) -> tuple[Route, ...]:
             create=Create(
                 _CREATE,
                 CreateUnitBody,
-                lambda body, _operation_id: _create_request(body, service.namespaces),
+                lambda body, _operation_id: create_request(body, service.namespaces),
                 service.units.create,
                 errors=(NO_CAPACITY,),
             ),
@@ -60,19 +57,3 @@ def gpu_unit_routes(service: Service) -> tuple[Route, ...]:
             delete=Delete(_DELETE, delete),
         )
     )
-
-
-def _create_request(body: CreateUnitBody, namespaces: Namespaces) -> CreateUnit:
-    """The request of a body.
-
-    Raises:
-        InvalidRequestError: fields contradict each other; all other problems are reported with it.
-    """
-    request, problems = create_request(body, namespaces), body.problems()
-    if not problems:
-        return request
-    try:
-        check_create(request, namespaces)
-    except InvalidRequestError as error:
-        problems += error.problems
-    raise InvalidRequestError(problems)

@@ -36,15 +36,6 @@ def test_omitted_labels_are_kept() -> None:
     assert (patch["spec"]["image"], "metadata" in patch) == ("two", False)
 
 
-@pytest.mark.parametrize(("is_cold", "named"), [(False, ["cpu", "gpu"]), (True, [])])
-def test_an_envelope_is_valid_for_a_cold_start_only(is_cold: bool, named: list[str]) -> None:
-    plain = {"name": "a", "specName": "g1.1", "image": "one", "coldStart": is_cold}
-
-    body = decode(CreateUnitBody, {**plain, "cpu": "1", "gpu": 0, "memory": None})
-
-    assert [problem.path for problem in body.problems()] == named
-
-
 @pytest.mark.parametrize(
     ("fields", "path"),
     [
