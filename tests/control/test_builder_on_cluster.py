@@ -164,7 +164,7 @@ async def test_a_child_that_is_not_owned_is_refused_with_what_to_add(
 
     said = await undeclared(kube_cluster, namespace, caplog, manager)
 
-    assert "ConfigMap is not owned by controller 'widget': add .owns(ConfigMap)" in said
+    assert ".owns(ConfigMap)" in said
     assert sizes(kube_cluster, namespace) == {}
 
 
@@ -176,7 +176,7 @@ async def test_a_child_that_its_cache_would_not_show_is_refused(
 
     said = await undeclared(kube_cluster, namespace, caplog, manager)
 
-    assert "does not match 'app=widget', which .owns(ConfigMap) of controller 'widget' selects" in said
+    assert "'app=widget'" in said
     assert sizes(kube_cluster, namespace) == {}
 
 

@@ -150,7 +150,7 @@ def test_the_keys_of_a_timer_are_looked_at_too(keys: Callable[[], Any], caplog: 
 def test_a_store_refuses_what_is_no_key() -> None:
     store = Cache(MapServer()).informer(ConfigMap).store
 
-    with pytest.raises(TypeError, match=r"expected an ObjectKey\(namespace, name\) of v1 ConfigMap, got 'a/page'"):
+    with pytest.raises(TypeError, match="v1 ConfigMap, got 'a/page'"):
         store.get("a/page")  # type: ignore[arg-type]  # the mistake under test
 
 
@@ -170,5 +170,5 @@ def test_a_channel_refuses_what_is_no_key_of_its_controller() -> None:
             await Controller[Any]("pages", noting, [early]).run()
         return str(sent.value), str(started.value)
 
-    assert all("expected ObjectKey(namespace, name)" in said for said in run_virtual(story()))
+    assert all("ObjectKey(namespace, name)" in said for said in run_virtual(story()))
     assert noting.keys == []
