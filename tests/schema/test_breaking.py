@@ -131,4 +131,4 @@ def test_a_former_storage_version_must_stay_until_it_leaves_stored_versions() ->
 def test_a_new_storage_version_is_compared_with_the_old_one() -> None:
     (found,) = breaking_changes(definition(StoredGadget), definition(Gadget, NewGadget))
 
-    assert str(found) == "breaking: spec.versions[v2].schema.spec.color was removed: stored values are dropped"
+    assert str(found).startswith("breaking: spec.versions[v2].schema.spec.color ")

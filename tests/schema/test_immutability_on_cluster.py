@@ -51,7 +51,7 @@ def test_everything_else_can_change(widgets: Installed) -> None:
 
 
 def test_a_rule_of_the_class_is_checked_and_names_its_field(widgets: Installed) -> None:
-    with pytest.raises(RefusedError, match=r"spec\.low: Invalid value: low must not exceed high"):
+    with pytest.raises(RefusedError, match=r"spec\.low: Invalid value"):
         widgets.dry_run({"spec": {"size": 3, "name": "x", "low": 11}})
 
 
