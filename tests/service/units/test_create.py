@@ -55,7 +55,7 @@ def test_a_reservation_without_a_cold_start_is_refused_because_the_stock_unit_ha
 
 
 def test_a_unit_is_refused_in_a_namespace_that_no_controller_watches() -> None:
-    with pytest.raises(InvalidRequestError, match=r"namespace: expected one for active units \(runtime-instance\)"):
+    with pytest.raises(InvalidRequestError, match=r"namespace: .*\(runtime-instance\)"):
         check_create(evolve(CREATE, namespace="default"), NAMESPACES)
 
     check_create(CREATE, NAMESPACES)
