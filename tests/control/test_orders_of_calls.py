@@ -202,45 +202,32 @@ def test_work_that_cannot_run_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("construct", "said"),
+    ("construct", "named"),
     [
-        (
-            lambda: ControllerOptions(concurrency=0),
-            "ControllerOptions.concurrency: expected a whole number of at least",
-        ),
-        (
-            lambda: ControllerOptions(concurrency=untyped(1.5)),
-            "ControllerOptions.concurrency: expected a whole number of at le",
-        ),
-        (lambda: ControllerOptions(concurrency=True), "expected a whole number of at least 1, got True"),
-        (
-            lambda: ControllerOptions(reconcile_timeout=0),
-            "ControllerOptions.reconcile_timeout: expected finite seconds above 0, got 0",
-        ),
-        (lambda: ControllerOptions(reconcile_timeout=math.nan), "expected finite seconds above 0, got nan"),
-        (lambda: ControllerOptions(grace=-1), "ControllerOptions.grace: expected finite seconds of at least 0, got -1"),
-        (lambda: ManagerOptions("x", grace=-5), "ManagerOptions.grace: expected finite seconds of at least 0, got -5"),
-        (lambda: ManagerOptions("x", drain=math.inf), "ManagerOptions.drain: expected finite seconds of at least 0"),
-        (lambda: ManagerOptions("x", stall=0), "ManagerOptions.stall: expected finite seconds above 0, got 0"),
-        (
-            lambda: ManagerOptions("x", grace=untyped("5")),
-            "ManagerOptions.grace: expected finite seconds of at least 0, got '5'",
-        ),
-        (lambda: RateLimiter(base=math.nan), "RateLimiter: expected 0 < base <= cap, both finite, got base=nan"),
-        (lambda: RateLimiter(base=-1), "RateLimiter: expected 0 < base <= cap"),
-        (lambda: RateLimiter(jitter=math.nan), "expected a fraction of the delay, 0 to 1, got nan"),
-        (lambda: HotLoopSettings(writes=0), "HotLoopSettings.writes: expected a whole number of at least 1, got 0"),
-        (lambda: Timer(math.nan, list), "Timer.seconds: expected finite seconds above 0, got nan"),
-        (lambda: Election("NS_", "name"), "Election.namespace: expected the name of a namespace, lower-case letters"),
-        (lambda: Election("", "name"), "Election.namespace: expected the name of a namespace"),
-        (lambda: Election("ns", "Name"), "Election.name: expected the name of a Lease, lower-case letters"),
-        (lambda: Election("a.b", "name"), "such as 'widgets-system', got 'a.b'"),
-        (
-            lambda: Election("ns", "name", identity=""),
-            "Election.identity: expected a name that is unique to this process",
-        ),
-        (lambda: HttpAddress(port=70_000), "HttpAddress.port: expected a port from 0 to 65535, got 70000"),
+        (lambda: ControllerOptions(concurrency=0), "ControllerOptions.concurrency: "),
+        (lambda: ControllerOptions(concurrency=untyped(1.5)), "ControllerOptions.concurrency: "),
+        (lambda: ControllerOptions(concurrency=True), "got True"),
+        (lambda: ControllerOptions(reconcile_timeout=0), "ControllerOptions.reconcile_timeout: "),
+        (lambda: ControllerOptions(reconcile_timeout=math.nan), "got nan"),
+        (lambda: ControllerOptions(grace=-1), "ControllerOptions.grace: "),
+        (lambda: ManagerOptions("x", grace=-5), "ManagerOptions.grace: "),
+        (lambda: ManagerOptions("x", drain=math.inf), "ManagerOptions.drain: "),
+        (lambda: ManagerOptions("x", stall=0), "ManagerOptions.stall: "),
+        (lambda: ManagerOptions("x", grace=untyped("5")), "ManagerOptions.grace: "),
+        (lambda: RateLimiter(base=math.nan), "got base=nan"),
+        (lambda: RateLimiter(base=-1), "got base=-1"),
+        (lambda: RateLimiter(jitter=math.nan), "got nan"),
+        (lambda: HotLoopSettings(writes=0), "HotLoopSettings.writes: "),
+        (lambda: Timer(math.nan, list), "Timer.seconds: "),
+        (lambda: Election("NS_", "name"), "Election.namespace: "),
+        (lambda: Election("", "name"), "Election.namespace: "),
+        (lambda: Election("ns", "Name"), "Election.name: "),
+        (lambda: Election("a.b", "name"), "got 'a.b'"),
+        (lambda: Election("ns", "name", identity=""), "Election.identity: "),
+        (lambda: HttpAddress(port=70_000), "HttpAddress.port: "),
     ],
 )
-def test_invalid_numbers_and_names_are_refused_where_they_are_given(construct: Callable[[], object], said: str) -> None:
-    assert said in refusal(construct)
+def test_invalid_numbers_and_names_are_refused_where_they_are_given(
+    construct: Callable[[], object], named: str
+) -> None:
+    assert named in refusal(construct)
