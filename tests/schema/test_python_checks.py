@@ -148,7 +148,7 @@ def test_keys_are_refused_on_a_struct() -> None:
     class Wrong(Struct):
         shelf: Annotated[Shelf, Keys(LABEL_KEY)] | None = None
 
-    with pytest.raises(DefinitionError, match=r"Wrong\.shelf: Keys"):
+    with pytest.raises(DefinitionError, match=r"Wrong\.shelf: Keys is used on a Struct"):
         schema_of(Wrong)
 
 
