@@ -58,6 +58,12 @@ def shell(script: str, env: dict[str, str]) -> str:
     return subprocess.run(["bash", "-c", command], env=env, capture_output=True, text=True, check=True).stdout
 
 
+def assert_one_line(error: str, named: str) -> None:
+    assert error.startswith("error: ")
+    assert named in error
+    assert error.count("\n") == 1
+
+
 def test_up_detached_then_env_then_down(checkout: dict[str, str], tmp_path: Path) -> None:
     port = free_port()
 
@@ -79,17 +85,15 @@ def test_up_detached_then_env_then_down(checkout: dict[str, str], tmp_path: Path
         unknown = shell(f'{bearer} "Authorization: Bearer nobody" $GPURUNTIME_URL/api/v1/gpu-units', checkout)
         assert (known, unknown) == ("200", "401")
         again = hack("up", env=checkout)
-        assert (again.returncode, again.stderr) == (
-            1,
-            "error: the stack of this checkout is already running: ./hack/down stops it\n",
-        )
+        assert again.returncode == 1
+        assert_one_line(again.stderr, "./hack/down")
     finally:
         down = hack("down", env=checkout)
 
-    assert (down.returncode, down.stdout) == (0, "The stack is stopped.\n")
+    assert (down.returncode, down.stderr) == (0, "")
     assert processes_of(checkout["GPURUNTIME_STATE"]) == []
-    assert hack("env", env=checkout).stderr == "error: the stack is not running: start it with ./hack/up\n"
-    assert hack("down", env=checkout).stdout == "The stack was not running.\n"
+    assert_one_line(hack("env", env=checkout).stderr, "./hack/up")
+    assert hack("down", env=checkout).returncode == 0
 
 
 def test_a_stack_whose_foreground_process_is_killed_leaves_no_process(checkout: dict[str, str]) -> None:
@@ -123,12 +127,11 @@ def test_a_user_error_is_one_line(checkout: dict[str, str], tmp_path: Path) -> N
     no_docker = hack("up", "--kind", env={**checkout, "PATH": without_docker(checkout["PATH"])})
     old_python = hack("up", env={**checkout, "PYTHON": "/bin/false"})
 
-    assert in_use.stderr == (
-        f"error: --port {port} cannot be used: address already in use; choose another or leave it out\n"
-    )
-    assert no_file.stderr == f"error: --kubeconfig {tmp_path}/missing: there is no such file\n"
-    assert no_docker.stderr.startswith("error: --kind needs ")
-    assert old_python.stderr.startswith("error: Python 3.11 or newer is needed, /bin/false is not")
+    assert_one_line(in_use.stderr, f"--port {port} ")
+    assert_one_line(no_file.stderr, f"--kubeconfig {tmp_path}/missing")
+    assert no_docker.stderr.startswith("error: --kind ")
+    assert old_python.stderr.startswith("error: Python 3.11 ")
+    assert "/bin/false" in old_python.stderr
     assert {done.returncode for done in (in_use, no_file, no_docker, old_python)} == {1}
 
 

@@ -70,7 +70,7 @@ def test_none_in_a_request_is_the_default_of_the_spec() -> None:
 
 
 def test_types_that_share_no_field_are_not_copied() -> None:
-    with pytest.raises(TypeError, match=r"Named and Thing share no field"):
+    with pytest.raises(TypeError, match="Named and Thing"):
         project(Named(name="a"), Thing)
 
 

@@ -164,7 +164,7 @@ async def test_a_child_that_is_not_owned_is_refused_with_what_to_add(
 
     said = await undeclared(kube_cluster, namespace, caplog, manager)
 
-    assert "ConfigMap is not owned by controller 'widget': add .owns(ConfigMap)" in said
+    assert ".owns(ConfigMap)" in said
     assert sizes(kube_cluster, namespace) == {}
 
 
@@ -176,24 +176,24 @@ async def test_a_child_that_its_cache_would_not_show_is_refused(
 
     said = await undeclared(kube_cluster, namespace, caplog, manager)
 
-    assert "does not match 'app=widget', which .owns(ConfigMap) of controller 'widget' selects" in said
+    assert "'app=widget'" in said
     assert sizes(kube_cluster, namespace) == {}
 
 
 @pytest.mark.parametrize(
-    ("call", "sentence"),
+    ("call", "named"),
     [
-        ("status", "does not update the status of Widget: add .updates_status()"),
-        ("event", "does not record events about Widget: add .records_events()"),
-        ("delete", "does not delete ConfigMap: change .owns(ConfigMap) to .owns(ConfigMap, deletes=True)"),
-        ("get", "Secret is not read by controller 'widget': add .reads(Secret)"),
-        ("form", "keeps ConfigMap in another form"),
-        ("owned", "Secret is not owned by controller 'widget': add .owns(Secret)"),
-        ("elsewhere", "ConfigMap default/page is not in the namespace of its owner"),
+        ("status", ".updates_status()"),
+        ("event", ".records_events()"),
+        ("delete", ".owns(ConfigMap, deletes=True)"),
+        ("get", ".reads(Secret)"),
+        ("form", "another form"),
+        ("owned", ".owns(Secret)"),
+        ("elsewhere", "ConfigMap default/page"),
     ],
 )
 async def test_what_is_not_declared_is_refused_with_what_to_add(
-    kube_cluster: ClusterAccess, namespace: str, caplog: pytest.LogCaptureFixture, call: str, sentence: str
+    kube_cluster: ClusterAccess, namespace: str, caplog: pytest.LogCaptureFixture, call: str, named: str
 ) -> None:
     async def misuse(widget: Widget, ctx: Context) -> Result:
         match call:
@@ -216,7 +216,7 @@ async def test_what_is_not_declared_is_refused_with_what_to_add(
     manager = make(kube_cluster)
     manager.controller(Widget, namespaces=[namespace]).owns(ConfigMap).reconcile(misuse)
 
-    assert sentence in await undeclared(kube_cluster, namespace, caplog, manager)
+    assert named in await undeclared(kube_cluster, namespace, caplog, manager)
 
 
 async def test_a_finalizer_is_there_before_the_reconciler_runs_and_goes_after_the_cleanup(

@@ -129,9 +129,9 @@ def test_without_a_stream_lines_go_to_standard_error_as_it_is_then(capsys: pytes
 def test_an_unknown_level_or_format_is_refused_and_nothing_is_changed() -> None:
     handlers = logging.getLogger().handlers[:]
 
-    with pytest.raises(ValueError, match=r"level: expected one of debug, info, .* got 'loud'"):
+    with pytest.raises(ValueError, match=r"level: .*debug, info, .* 'loud'"):
         configure_logging(level="loud")
-    with pytest.raises(ValueError, match="format: expected one of auto, json, text, got 'xml'"):
+    with pytest.raises(ValueError, match=r"format: .*auto, json, text, .*'xml'"):
         configure_logging(format="xml")  # type: ignore[arg-type] # untyped programs may pass it
 
     assert logging.getLogger().handlers == handlers

@@ -134,4 +134,4 @@ async def test_a_run_takes_no_store_that_is_not_filled_for_an_empty_one(
         await eventually(lambda: controller.counters.results["success"] > 0)
 
     assert set(seen) == {1}
-    assert "name its informer in reads=[...]" in str([vars(record).get("error") for record in caplog.records])
+    assert "reads=[...]" in str([vars(record).get("error") for record in caplog.records])

@@ -1,6 +1,7 @@
 """`hack/e2e`: its messages, and what it passes to pytest."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -22,10 +23,9 @@ def test_a_user_error_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[
     codes = [main(["claims"]), main(["--kubeconfig", str(tmp_path / "missing")])]
 
     assert codes == [1, 1]
-    assert capsys.readouterr().err.splitlines() == [
-        "error: there is no story claims: `hack/e2e --list` names all",
-        f"error: --kubeconfig {tmp_path}/missing: there is no such file",
-    ]
+    story, file = capsys.readouterr().err.splitlines()
+    assert re.match("error: .* claims.*hack/e2e --list", story)
+    assert file.startswith(f"error: --kubeconfig {tmp_path}/missing")
 
 
 def test_stories_that_cannot_run_in_another_cluster_are_skipped_before_anything_is_set_up_there(

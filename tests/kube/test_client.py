@@ -68,7 +68,7 @@ async def test_the_server_completes_a_generated_name(client: Client, kube_namesp
 async def test_a_second_object_of_the_name_is_refused(client: Client, kube_namespace: str) -> None:
     await client.create(config_map(kube_namespace))
 
-    with pytest.raises(AlreadyExistsError, match='configmaps "settings" already exists'):
+    with pytest.raises(AlreadyExistsError, match='"settings"'):
         await client.create(config_map(kube_namespace))
 
 
@@ -78,7 +78,7 @@ async def test_an_update_replaces_what_was_read_and_only_that(client: Client, ku
 
     with pytest.raises(ConflictError):
         await client.update(evolve(first, data=FrozenDict(color="blue")))
-    with pytest.raises(ValueError, match="has no resourceVersion: expected an object that was read"):
+    with pytest.raises(ValueError, match="resourceVersion"):
         await client.update(config_map(kube_namespace, color="blue"))
     assert second.metadata.resource_version != first.metadata.resource_version
     assert oracle.read_namespaced_config_map("settings", kube_namespace).data == {"size": "7"}
@@ -128,7 +128,7 @@ async def test_any_subclass_of_a_typed_kind_is_a_form(client: Client, kube_names
 async def test_an_unknown_field_is_refused_and_not_dropped(client: Client, kube_namespace: str) -> None:
     typo = {"metadata": {"name": "a", "namespace": kube_namespace}, "dat": {"a": "b"}}
 
-    with pytest.raises(BadRequestError, match='unknown field "dat"'):
+    with pytest.raises(BadRequestError, match='"dat"'):
         await client.create(DynamicObject.decode(ConfigMap.KIND, typo))
 
 
@@ -143,13 +143,13 @@ async def test_an_invalid_object_is_refused_with_the_fields_that_are_wrong(clien
 
 
 async def test_invalid_arguments_are_refused_before_anything_is_sent(client: Client) -> None:
-    with pytest.raises(ValueError, match="expected a namespace"):
+    with pytest.raises(ValueError, match="namespace"):
         await client.create(ConfigMap(metadata=ObjectMeta(name="a")))
-    with pytest.raises(ValueError, match="expected a namespace"):
+    with pytest.raises(ValueError, match="namespace"):
         await client.delete_all(ConfigMap, "", "a=b")
-    with pytest.raises(ValueError, match="expected no namespace"):
+    with pytest.raises(ValueError, match="namespace, got 'default'"):
         await client.get(Namespace, "default", "default")
-    with pytest.raises(TypeError, match="expected a typed or dynamic object, got PartialObject"):
+    with pytest.raises(TypeError, match="PartialObject"):
         await client.create(  # type: ignore[call-overload]  # the mistake under test
             PartialObject(ConfigMap.KIND, ObjectMeta(name="a", namespace="default"))
         )
@@ -211,7 +211,7 @@ async def test_pages_cover_the_collection_once(client: Client, kube_namespace: s
 
 
 async def test_a_missing_object_is_not_found(client: Client, kube_namespace: str) -> None:
-    with pytest.raises(NotFoundError, match='configmaps "nobody" not found') as caught:
+    with pytest.raises(NotFoundError, match='"nobody"') as caught:
         await client.get(ConfigMap, "nobody", kube_namespace)
 
     assert caught.value.reason == "NotFound"

@@ -89,7 +89,7 @@ async def test_a_deployment_is_scaled_through_its_subresource(client: Client, ku
 
     assert scaled["kind"] == "Scale"
     assert (await client.get(Deployment, "web", kube_namespace)).spec.replicas == 2
-    with pytest.raises(ValueError, match="use update_subresource"):
+    with pytest.raises(ValueError, match="update_subresource"):
         await client.patch(Deployment, "web", kube_namespace, MergePatch({}), subresource="scale")
 
 

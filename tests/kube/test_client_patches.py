@@ -9,6 +9,7 @@ from gpuruntime.kube import (
     BadRequestError,
     Client,
     ConflictError,
+    InvalidError,
     JsonPatch,
     MergePatch,
     ServerError,
@@ -56,7 +57,7 @@ async def test_a_json_patch_tests_before_it_writes(client: Client, kube_namespac
 
     test = {"op": "test", "path": "/data/color", "value": "red"}
     patched = await client.patch(ConfigMap, "settings", kube_namespace, JsonPatch([test, replace]))
-    with pytest.raises(Exception, match="422 Invalid"):
+    with pytest.raises(InvalidError):
         await client.patch(ConfigMap, "settings", kube_namespace, JsonPatch([test, replace]))
 
     assert patched.data == {"color": "blue"}
@@ -75,7 +76,7 @@ async def test_a_strategic_patch_merges_lists_by_key(client: Client, kube_namesp
 async def test_a_strategic_patch_is_for_built_in_kinds(client: Client) -> None:
     custom = dynamic(ResourceKind("example.org", "v1", "Widget", "widgets", namespaced=True))
 
-    with pytest.raises(ValueError, match="is not built in and takes no strategic merge patch; use MergePatch or apply"):
+    with pytest.raises(ValueError, match="MergePatch or apply"):
         await client.patch(custom, "a", "default", StrategicPatch({}))
 
 
@@ -153,9 +154,9 @@ async def test_apply_takes_dynamic_objects_metadata_and_plain_mappings(client: C
 
 async def test_apply_refuses_unknown_fields_and_objects_without_a_name(client: Client, kube_namespace: str) -> None:
     # The server says 500 here where every other write says 400.
-    with pytest.raises(ServerError, match=r"\.dat: field not declared in schema"):
+    with pytest.raises(ServerError, match=r"\.dat"):
         await client.apply({"metadata": {"name": "a", "namespace": kube_namespace}, "dat": {}}, ConfigMap)
-    with pytest.raises(ValueError, match="expected a part of the path"):
+    with pytest.raises(ValueError, match="path"):
         await client.apply({"metadata": {"namespace": kube_namespace}}, ConfigMap)
 
 
@@ -182,7 +183,7 @@ async def test_an_object_that_was_read_may_be_applied_only_without_its_history(
 ) -> None:
     made = await client.apply(config_map(kube_namespace, color="red"))
 
-    with pytest.raises(BadRequestError, match="managedFields must be nil"):
+    with pytest.raises(BadRequestError, match="managedFields"):
         await client.apply(made)
     again = await client.apply(evolve(made, metadata=evolve(made.metadata, managed_fields=())))
 

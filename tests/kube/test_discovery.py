@@ -93,9 +93,7 @@ async def test_built_in_kinds_are_what_their_types_say(transport: Transport) -> 
 
 async def test_a_kind_that_appears_later_is_found(transport: Transport, client: Client, widgets: Widgets) -> None:
     discovery = Discovery(transport, interval=0.05)
-    with pytest.raises(
-        NotFoundError, match=f"the server does not serve kind Widget in group {widgets.group}, version any"
-    ):
+    with pytest.raises(NotFoundError, match=f"Widget .*{widgets.group}"):
         await discovery.kind_of(widgets.group, "Widget")
 
     widgets.install()

@@ -51,7 +51,7 @@ def test_the_class_of_a_kind_is_a_form_and_no_other_class_is() -> None:
     assert as_form(form) is form
     assert form.decode(BODY).metadata == ObjectMeta(name="a", namespace="b")
     for stranger in (dict, TypedObject):
-        with pytest.raises(TypeError, match="expected a Form or a subclass of TypedObject with a KIND, got"):
+        with pytest.raises(TypeError, match="TypedObject"):
             as_form(stranger)
 
 
@@ -68,16 +68,16 @@ def test_a_class_that_no_object_can_be_read_into_is_no_form() -> None:
         KIND = ResourceKind("example.org", "v1", "Forgotten", "forgottens", namespaced=True)
         spec: FrozenDict[str, str]
 
-    with pytest.raises(TypeError, match=r"Part\.size is not a field: decorate .*Part with @frozen"):
+    with pytest.raises(TypeError, match=r"Part\.size .*@frozen"):
         as_form(Whole)
-    with pytest.raises(TypeError, match=r"Forgotten\.spec is not a field: decorate .*Forgotten with @frozen"):
+    with pytest.raises(TypeError, match=r"Forgotten\.spec .*@frozen"):
         as_form(Forgotten)
 
 
 def test_an_object_is_not_taken_for_its_class() -> None:
     home = Namespace(ObjectMeta(name="home"))
 
-    with pytest.raises(TypeError, match="got an object: pass the class, Namespace"):
+    with pytest.raises(TypeError, match="Namespace"):
         as_form(home)  # type: ignore[arg-type]  # the mistake under test
 
 
@@ -87,7 +87,7 @@ def test_a_typed_form_knows_its_class() -> None:
 
 
 def test_only_objects_have_a_form() -> None:
-    with pytest.raises(TypeError, match="expected a typed, dynamic or partial object, got ObjectMeta"):
+    with pytest.raises(TypeError, match="ObjectMeta"):
         form_of(ObjectMeta())  # type: ignore[arg-type]  # the mistake under test
 
 

@@ -29,5 +29,5 @@ def test_a_locked_patch_says_which_version_it_is_for(patch: MergePatch | Strateg
 
 
 def test_a_lock_needs_a_version() -> None:
-    with pytest.raises(ValueError, match="expected the resource version"):
+    with pytest.raises(ValueError, match="resource version"):
         MergePatch({}).locked("")

@@ -32,7 +32,7 @@ def test_a_stream_that_ends_in_the_middle_of_a_line_is_broken() -> None:
     splitter = Lines()
 
     assert splitter.feed(b'{"type"') == []
-    with pytest.raises(BrokenStreamError, match="in the middle of a line, after 7 bytes"):
+    with pytest.raises(BrokenStreamError, match="7 bytes"):
         splitter.end()
 
 

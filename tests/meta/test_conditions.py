@@ -111,19 +111,19 @@ def test_fields_that_only_the_server_knows_are_kept() -> None:
 
 @pytest.mark.parametrize("reason", ["", "two words", "1st", "trailing:", "Ünicode", "x" * 1025, "Newline\n"])
 def test_a_reason_that_the_server_would_reject_is_rejected(reason: str) -> None:
-    with pytest.raises(ConditionError, match="expected a CamelCase word as reason of condition Ready"):
+    with pytest.raises(ConditionError, match="reason of condition Ready"):
         set_condition((), Condition("Ready", "True", reason), NOW)
 
 
 @pytest.mark.parametrize("type_", ["", "two words", "Upper.Org/Ready", "x" * 317, "Ready\n"])
 def test_a_type_that_the_server_would_reject_is_rejected(type_: str) -> None:
-    with pytest.raises(ConditionError, match="expected a condition type such as Ready"):
+    with pytest.raises(ConditionError, match="condition type"):
         set_condition((), Condition(type_, "True", "Started"), NOW)
 
 
 @pytest.mark.parametrize("status", [True, None, "true", "Yes", ""])
 def test_a_status_is_one_of_three_texts(status: Any) -> None:
-    with pytest.raises(ConditionError, match=rf"'True', 'False' or 'Unknown' as status of .*Ready, got {status!r}"):
+    with pytest.raises(ConditionError, match=rf"status of .*Ready, got {status!r}"):
         set_condition((), Condition("Ready", status, "Started"), NOW)
 
 

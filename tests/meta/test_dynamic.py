@@ -83,24 +83,19 @@ def test_a_partial_object_is_written_as_its_kind() -> None:
 
 @pytest.mark.parametrize("form", [DynamicObject, PartialObject])
 @pytest.mark.parametrize(
-    ("value", "complaint"),
+    ("value", "named"),
     [
-        (None, "expected an object, got NoneType"),
-        ([], "expected an object, got list"),
-        (
-            {"kind": "Widget"},
-            "expected apiVersion and kind ('example.org/v1', 'Gadget'), got ('example.org/v1', 'Widget')",
-        ),
-        ({"apiVersion": "v1"}, "expected apiVersion and kind"),
+        (None, "NoneType"),
+        ([], "list"),
+        ({"kind": "Widget"}, r"\('example.org/v1', 'Gadget'\), got \('example.org/v1', 'Widget'\)"),
+        ({"apiVersion": "v1"}, "apiVersion"),
     ],
 )
 def test_an_object_of_another_kind_is_rejected(
-    form: type[DynamicObject] | type[PartialObject], value: Any, complaint: str
+    form: type[DynamicObject] | type[PartialObject], value: Any, named: str
 ) -> None:
-    with pytest.raises(DecodeError) as caught:
+    with pytest.raises(DecodeError, match=named):
         form.decode(GADGET, value)
-
-    assert complaint in str(caught.value)
 
 
 def test_a_dynamic_object_rejects_values_that_are_not_json() -> None:
@@ -108,9 +103,9 @@ def test_a_dynamic_object_rejects_values_that_are_not_json() -> None:
     for _ in range(100_000):
         nested = [nested]
 
-    with pytest.raises(DecodeError, match="expected a JSON value, got datetime"):
+    with pytest.raises(DecodeError, match="datetime"):
         DynamicObject.decode(GADGET, {"when": datetime.now(UTC)})
-    with pytest.raises(DecodeError, match="nested too deeply"):
+    with pytest.raises(DecodeError, match="nested"):
         DynamicObject.decode(GADGET, {"deep": nested})
 
 
@@ -119,7 +114,7 @@ def test_malformed_metadata_is_reported_with_its_path() -> None:
 
     gadget = DynamicObject.decode(GADGET, broken)
 
-    with pytest.raises(DecodeError, match=r"expected a string, got 1 @ \$\.metadata\.labels\.a"):
+    with pytest.raises(DecodeError, match=r"1 @ \$\.metadata\.labels\.a"):
         _ = gadget.metadata
     with pytest.raises(DecodeError, match=r"@ \$\.metadata\.labels\.a"):
         PartialObject.decode(GADGET, broken)

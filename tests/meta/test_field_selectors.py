@@ -48,7 +48,7 @@ def test_selectors_are_parsed_as_by_the_api_server(text: str, canonical: str) ->
     [("a", 1), ("=b", 0), ("a=b,c", 5), ("a=b=c", 3), (r"a=\x", 2), ("a=b\\", 3), ("a b=c", 1), ("a=b, c=d", 4)],
 )
 def test_a_syntax_error_has_its_position(text: str, position: int) -> None:
-    with pytest.raises(SelectorError, match=f"at position {position} of ") as caught:
+    with pytest.raises(SelectorError) as caught:
         parse_field_selector(text)
 
     assert caught.value.position == position
@@ -56,7 +56,7 @@ def test_a_syntax_error_has_its_position(text: str, position: int) -> None:
 
 @pytest.mark.parametrize("path", ["", "a,b", "a=b", "a b"])
 def test_a_path_that_cannot_be_written_in_a_selector_is_rejected(path: str) -> None:
-    with pytest.raises(SelectorError, match="expected a field path"):
+    with pytest.raises(SelectorError, match="field path"):
         FieldTerm(path, "=", "x")
 
 

@@ -38,7 +38,7 @@ MUTATIONS: list[Callable[[Any], object]] = [
 def test_no_method_changes_it(mutate: Callable[[Any], object]) -> None:
     mapping = FrozenDict({"a": 1})
 
-    with pytest.raises(TypeError, match="FrozenDict is immutable"):
+    with pytest.raises(TypeError, match="FrozenDict"):
         mutate(mapping)
 
     assert mapping == {"a": 1}
@@ -126,5 +126,5 @@ def test_empty_objects_are_shared() -> None:
 
 @pytest.mark.parametrize("value", [{"a": datetime.now(UTC)}, {1: "a"}, [{"a": {None: 1}}], {"a"}, b"bytes"])
 def test_values_that_are_not_json_are_rejected(value: Any) -> None:
-    with pytest.raises(TypeError, match="expected a"):
+    with pytest.raises(TypeError):
         freeze(value)

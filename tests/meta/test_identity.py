@@ -41,12 +41,12 @@ def test_every_name_is_one_segment_of_the_path(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "arguments", "complaint"),
+    ("kind", "arguments", "named"),
     [
-        (NODE, ("ns", "x"), "v1 Node is cluster-scoped: expected no namespace, got 'ns'"),
-        (POD, (None, "x"), "v1 Pod is namespaced: expected a namespace for 'x', got none"),
+        (NODE, ("ns", "x"), "v1 Node .*namespace, got 'ns'"),
+        (POD, (None, "x"), "v1 Pod .*namespace for 'x'"),
         (POD, ("ns", ""), "got ''"),
-        (POD, ("ns", None, "status"), "subresource 'status' of v1 Pod: expected the name of an object, got none"),
+        (POD, ("ns", None, "status"), "'status' of v1 Pod: .*name"),
         (POD, ("ns", "x", ""), "got ''"),
         (POD, ("ns", ".."), "got '..'"),
         (POD, ("..", "x"), "got '..'"),
@@ -55,12 +55,10 @@ def test_every_name_is_one_segment_of_the_path(name: str) -> None:
     ],
 )
 def test_a_path_that_would_address_something_else_is_rejected(
-    kind: ResourceKind, arguments: tuple[str | None, ...], complaint: str
+    kind: ResourceKind, arguments: tuple[str | None, ...], named: str
 ) -> None:
-    with pytest.raises(ValueError, match=r".") as caught:
+    with pytest.raises(ValueError, match=named):
         kind.path(*arguments)
-
-    assert complaint in str(caught.value)
 
 
 def test_the_core_group_has_no_prefix_in_api_version() -> None:
@@ -91,5 +89,5 @@ def test_a_key_round_trips_through_text(namespace: str, name: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "/", "ns/", "/name", "a/b/c"])
 def test_an_invalid_key_is_rejected(text: str) -> None:
-    with pytest.raises(ValueError, match="expected 'namespace/name' or 'name'"):
+    with pytest.raises(ValueError, match="namespace/name"):
         ObjectKey.parse(text)

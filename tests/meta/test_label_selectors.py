@@ -109,7 +109,7 @@ def test_selectors_are_parsed_as_by_the_api_server(text: str, canonical: str) ->
     ],
 )
 def test_a_syntax_error_has_its_position(text: str, position: int) -> None:
-    with pytest.raises(SelectorError, match=f"at position {position} of ") as caught:
+    with pytest.raises(SelectorError) as caught:
         parse_selector(text)
 
     assert caught.value.position == position
@@ -143,24 +143,23 @@ def test_an_empty_label_selector_selects_everything() -> None:
 
 
 @pytest.mark.parametrize(
-    ("expression", "complaint"),
+    ("expression", "named"),
     [
-        (LabelSelectorRequirement("a", "Gt", ("1",)), "expected operator In, NotIn, Exists, DoesNotExist, got 'Gt'"),
-        (LabelSelectorRequirement("a", "In"), "expected at least one value for In on label a, got 0"),
-        (LabelSelectorRequirement("a", "Exists", ("b",)), "expected no values for Exists on label a, got 1"),
-        (LabelSelectorRequirement("-", "Exists"), "expected a label key"),
-        (LabelSelectorRequirement("a", "In", ("b c",)), "expected a label value"),
+        (LabelSelectorRequirement("a", "Gt", ("1",)), "In, NotIn, Exists, DoesNotExist, got 'Gt'"),
+        (LabelSelectorRequirement("a", "In"), "In on label a, got 0"),
+        (LabelSelectorRequirement("a", "Exists", ("b",)), "Exists on label a, got 1"),
+        (LabelSelectorRequirement("-", "Exists"), "key .*'-'"),
+        (LabelSelectorRequirement("a", "In", ("b c",)), "value .*'b c'"),
     ],
 )
 def test_a_label_selector_that_the_server_would_reject_is_rejected(
-    expression: LabelSelectorRequirement, complaint: str
+    expression: LabelSelectorRequirement, named: str
 ) -> None:
     selector = LabelSelector(match_expressions=(expression,))
 
-    with pytest.raises(SelectorError) as caught:
+    with pytest.raises(SelectorError, match=named) as caught:
         Selector.of(selector)
 
-    assert complaint in str(caught.value)
     assert caught.value.position is None
 
 

@@ -73,5 +73,5 @@ def test_the_result_is_the_same_in_every_version_of_this_library() -> None:
 
 
 def test_a_limit_without_room_for_the_hash_is_rejected() -> None:
-    with pytest.raises(ValueError, match="expected a limit of at least 12, got 11"):
+    with pytest.raises(ValueError, match="12, got 11"):
         clamp("a" * 64, 11)

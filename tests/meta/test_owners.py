@@ -35,7 +35,7 @@ def test_another_controller_is_never_replaced() -> None:
     rival = OwnerReference("apps/v1", "ReplicaSet", "rival", "uid-2", controller=True)
     child = evolve(CHILD, owner_references=(rival,))
 
-    with pytest.raises(AlreadyOwnedError, match=r"ns/child is controlled by ReplicaSet rival \(uid uid-2\)") as caught:
+    with pytest.raises(AlreadyOwnedError, match=r"ns/child .*ReplicaSet rival .*uid-2") as caught:
         set_controller(child, OWNER)
 
     assert caught.value.owner == rival
@@ -72,11 +72,9 @@ def test_an_owner_without_the_controller_flag_is_not_the_controller() -> None:
     assert not is_controlled_by(child, OWNER)
 
 
-@pytest.mark.parametrize(
-    ("namespace", "place"), [("", "a cluster-scoped one"), ("elsewhere", "one in namespace elsewhere")]
-)
+@pytest.mark.parametrize(("namespace", "place"), [("", "cluster-scoped"), ("elsewhere", "namespace elsewhere")])
 def test_a_namespaced_owner_owns_in_its_namespace_only(namespace: str, place: str) -> None:
-    with pytest.raises(OwnerError, match=f"expected a child in namespace ns, got {place}; write it"):
+    with pytest.raises(OwnerError, match=f"namespace ns, got .*{place}"):
         set_controller(evolve(CHILD, namespace=namespace), OWNER)
 
 
@@ -90,5 +88,5 @@ def test_a_cluster_scoped_owner_owns_everywhere(namespace: str) -> None:
 
 
 def test_an_owner_that_was_never_created_cannot_own() -> None:
-    with pytest.raises(OwnerError, match="has no uid; create it before it owns ns/child"):
+    with pytest.raises(OwnerError, match=r"uid.* ns/child"):
         set_controller(CHILD, PartialObject(WIDGET, ObjectMeta(name="parent", namespace="ns")))

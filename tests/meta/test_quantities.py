@@ -101,7 +101,7 @@ def test_texts_are_parsed_as_the_api_server_does(text: str, nanos: int, notation
 
 @pytest.mark.parametrize("text", [*INVALID, "", ".", "+", "Ki", "1e99999", "9" * 300, "\u0661"])
 def test_an_invalid_quantity_is_rejected(text: str) -> None:
-    with pytest.raises(QuantityError, match="expected a quantity such as"):
+    with pytest.raises(QuantityError):
         parse_quantity(text)
 
 

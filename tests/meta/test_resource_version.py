@@ -16,7 +16,7 @@ def test_versions_order_as_the_integers_they_spell(a: int, b: int) -> None:
 
 @pytest.mark.parametrize("malformed", ["", "0", "01", "-1", "+1", "1.0", "1e3", " 1", "1\n", "abc", "\u0661", "1_0"])
 def test_an_invalid_version_is_not_comparable(malformed: str) -> None:
-    with pytest.raises(ResourceVersionError, match="expected a resource version"):
+    with pytest.raises(ResourceVersionError):
         compare_versions(malformed, "1")
-    with pytest.raises(ResourceVersionError, match="expected a resource version"):
+    with pytest.raises(ResourceVersionError):
         newer("1", malformed)

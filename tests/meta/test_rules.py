@@ -45,9 +45,9 @@ def test_decoding_sees_the_types_inside_annotations_and_no_rules() -> None:
 
 @pytest.mark.parametrize("bounds", [Range, Length, Items, Properties])
 def test_bounds_need_a_limit_and_the_right_order(bounds: Callable[..., Any]) -> None:
-    with pytest.raises(ValueError, match="neither minimum nor maximum; give at least one"):
+    with pytest.raises(ValueError, match="neither minimum nor maximum"):
         bounds()
-    with pytest.raises(ValueError, match="has maximum 1, expected at least its minimum 2"):
+    with pytest.raises(ValueError, match=r"maximum 1,.* minimum 2"):
         bounds(minimum=2, maximum=1)
 
     assert bounds(minimum=1, maximum=1).maximum == 1

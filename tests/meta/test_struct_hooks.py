@@ -173,14 +173,14 @@ def test_all_failures_are_reported_at_once() -> None:
 
 
 def test_a_sensitive_value_is_never_quoted() -> None:
-    with pytest.raises(DecodeError, match=r"expected a string, got an integer @ \$\.token") as caught:
+    with pytest.raises(DecodeError, match=r"@ \$\.token") as caught:
         decode(Tree, {"name": "x", "token": 123456})
 
     assert "123456" not in str(caught.value)
 
 
 def test_a_null_for_a_required_field_is_rejected() -> None:
-    with pytest.raises(DecodeError, match=r"expected a string, got null @ \$\.name"):
+    with pytest.raises(DecodeError, match=r"null @ \$\.name"):
         decode(Tree, {"name": None})
 
 
@@ -219,5 +219,5 @@ def test_a_field_of_an_unsupported_type_is_a_mistake_in_the_declaration_not_in_t
     class Holder(Struct):
         inner: Mutable | None = None
 
-    with pytest.raises(UnsupportedTypeError, match=r"field names of .*Mutable has type list"):
+    with pytest.raises(UnsupportedTypeError, match=r"names of .*Mutable .*list"):
         decode(Holder, {"inner": {"names": []}})

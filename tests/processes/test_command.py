@@ -83,23 +83,23 @@ def test_a_port_in_use_is_one_line_and_exit_code_1() -> None:
         done = run("manager", "--http-addr", f"127.0.0.1:{port}", "--kube-mode", "off")
 
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith(f"error: cannot listen on 127.0.0.1:{port}: ")
+    assert f"127.0.0.1:{port}" in done.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize(
-    ("flags", "words"),
+    ("flags", "named"),
     [
-        (("--kube-mode", "off", "--token-file", "/nowhere"), "token file /nowhere cannot be read"),
+        (("--kube-mode", "off", "--token-file", "/nowhere"), "token file /nowhere "),
         (("--kube-mode", "off", "--tls-cert", "/a", "--tls-key", "/b"), "certificate /a with key /b"),
     ],
 )
 def test_an_error_that_the_operator_can_fix_is_one_line_and_exit_code_1(
-    flags: tuple[str, ...], words: str, without_cluster: dict[str, str]
+    flags: tuple[str, ...], named: str, without_cluster: dict[str, str]
 ) -> None:
     done = run("manager", *flags, env=without_cluster)
 
     assert done.returncode == 1
-    assert done.stderr.startswith(f"error: {words}")
+    assert done.stderr.startswith(f"error: {named}")
     assert done.stderr.count("\n") == 1
 
 

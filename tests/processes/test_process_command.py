@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -120,56 +121,28 @@ def test_flags_reach_the_config() -> None:
 
 
 @pytest.mark.parametrize(
-    ("flags", "problem"),
+    ("flags", "named"),
     [
-        (
-            ("--report-interval", "0"),
-            "--report-interval: expected a duration of at least 5s such as 30s or 5m, got '0'",
-        ),
-        (
-            ("--report-interval", "4.9s"),
-            "--report-interval: expected a duration of at least 5s such as 30s or 5m, got '4.9s'",
-        ),
-        (
-            ("--keep-operations", "59s"),
-            "--keep-operations: expected a duration of at least 1m such as 30s or 5m, got '59s'",
-        ),
-        (("--kube-mode", "maybe"), "--kube-mode: expected one of auto, off, required, got 'maybe'"),
-        (("--stock-namespace", "A"), "--stock-namespace: expected the name of a namespace, got 'A'"),
-        (("--token-review=yes",), "--token-review: expected true or false, got 'yes'"),
-        (
-            ("--stock-namespace", "x", "--instance-namespace", "x"),
-            "--stock-namespace: namespace x is in namespaces.instance too: expected it in one of the two",
-        ),
-        (
-            ("--tls-cert", "crt"),
-            "--tls-cert: expected tls.keyFile with it: HTTPS needs a certificate and its key",
-        ),
-        (
-            ("--grant", "user:alice=read"),
-            "--grant: expected auth.tokenReview: true with it, which authenticates callers",
-        ),
-        (
-            ("--token-review", "--grant", "alice"),
-            (
-                "--grant: expected user:NAME=SCOPE or group:NAME=SCOPE, the scope one of read, write, operator,"
-                " got 'alice'"
-            ),
-        ),
-        (
-            ("--kube-mode", "off", "--token-review"),
-            "--token-review: expected false with kubeMode: off, which uses no cluster",
-        ),
-        (
-            ("--kube-mode", "off", "--kubeconfig", "k"),
-            "--kubeconfig: expected none with kubeMode: off, which uses no cluster",
-        ),
+        (("--report-interval", "0"), "--report-interval: .*5s .*'0'"),
+        (("--report-interval", "4.9s"), "--report-interval: .*5s .*'4.9s'"),
+        (("--keep-operations", "59s"), "--keep-operations: .*1m .*'59s'"),
+        (("--kube-mode", "maybe"), "--kube-mode: .*auto, off, required, .*'maybe'"),
+        (("--stock-namespace", "A"), "--stock-namespace: .*'A'"),
+        (("--token-review=yes",), "--token-review: .*'yes'"),
+        (("--stock-namespace", "x", "--instance-namespace", "x"), "--stock-namespace: .* x .*namespaces.instance"),
+        (("--tls-cert", "crt"), "--tls-cert: .*tls.keyFile"),
+        (("--grant", "user:alice=read"), "--grant: .*auth.tokenReview: true"),
+        (("--token-review", "--grant", "alice"), "--grant: .*user:NAME=SCOPE .*read, write, operator, .*'alice'"),
+        (("--kube-mode", "off", "--token-review"), "--token-review: .*kubeMode: off"),
+        (("--kube-mode", "off", "--kubeconfig", "k"), "--kubeconfig: .*kubeMode: off"),
     ],
 )
 def test_an_invalid_flag_is_one_line_that_names_it(
-    flags: tuple[str, ...], problem: str, capsys: pytest.CaptureFixture[str]
+    flags: tuple[str, ...], named: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert problems(capsys, "manager", *flags) == [problem]
+    [problem] = problems(capsys, "manager", *flags)
+
+    assert re.match(named, problem)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -206,23 +179,19 @@ def test_all_problems_of_file_environment_and_flags_are_reported_at_once(
 
     found = problems(capsys, command, "--config", str(file), "--log-level", "loud")
 
-    assert found == [
-        f"{file}:1: shutdownGrace: expected a duration of at least 1s such as 30s or 5m, got 'never'",
-        f"{file}:2: loging: unknown key: did you mean logging?",
-        f"{prefix}KUBECONFG: unknown variable: did you mean {prefix}KUBECONFIG?",
-        "--log-level: expected one of debug, info, warning, error, got 'loud'",
-    ]
+    grace, logging, kubeconfig, level = found
+    assert re.match(f"{file}:1: shutdownGrace: .*'never'", grace)
+    assert re.match(f"{file}:2: loging: .* logging", logging)
+    assert re.match(f"{prefix}KUBECONFG: .*{prefix}KUBECONFIG", kubeconfig)
+    assert re.match("--log-level: .*debug, info, warning, error, .*'loud'", level)
 
 
 @pytest.mark.parametrize(
-    ("command", "text", "words"),
-    [
-        ("manager", "kubeMode: required", "no credentials: KUBECONFIG is not set, "),
-        ("runtime-api", "{kubeMode: off, httpAddr: ':0'}", "address 0.0.0.0:0 can be reached by other machines"),
-    ],
+    ("command", "text", "named"),
+    [("manager", "kubeMode: required", "KUBECONFIG"), ("runtime-api", "{kubeMode: off, httpAddr: ':0'}", "0.0.0.0:0")],
 )
 def test_an_api_that_cannot_be_served_is_one_line_and_exit_code_1(
-    command: str, text: str, words: str, tmp_path: Path
+    command: str, text: str, named: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "config.yaml"
     file.write_text(text)
@@ -230,7 +199,8 @@ def test_an_api_that_cannot_be_served_is_one_line_and_exit_code_1(
     done = _run(command, "--config", str(file))
 
     assert done.returncode == 1
-    assert done.stderr.startswith(f"error: {words}")
+    assert done.stderr.startswith("error: ")
+    assert named in done.stderr
     assert done.stderr.count("\n") == 1
 
 

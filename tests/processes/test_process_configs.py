@@ -1,5 +1,6 @@
 """Invalid combinations in the configs of processes, and the configs for a developer's machine."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -24,89 +25,68 @@ def problems(kind: type, text: str, tmp_path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("text", "problem"),
+    ("text", "named"),
     [
-        (
-            "leaderElection: {renewDeadline: 15s}",
-            "leaderElection.renewDeadline: expected less than leaseDuration (15s), got 15s",
-        ),
-        (
-            "leaderElection: {retryPeriod: 9s}",
-            "leaderElection.retryPeriod: expected less than renewDeadline (10s) / 1.2, got 9s",
-        ),
-        (
-            "leaderElection: {leaseDuration: 15.5s}",
-            "leaderElection.leaseDuration: expected whole seconds, got 15500ms",
-        ),
-        (
-            "namespaces: {instance: [a], stock: [a]}",
-            "namespaces.stock: namespace a is in namespaces.instance too: expected it in one of the two",
-        ),
-        (
-            "namespaces: {instance: []}",
-            "namespaces.instance: expected at least one namespace, got none; leave the key out for the default",
-        ),
-        ("namespaces: {stock: [a, a]}", "namespaces.stock: expected each namespace once, got a, a"),
+        ("leaderElection: {renewDeadline: 15s}", r"leaderElection.renewDeadline: .*leaseDuration \(15s\), got 15s"),
+        ("leaderElection: {retryPeriod: 9s}", r"leaderElection.retryPeriod: .*renewDeadline \(10s\) .*got 9s"),
+        ("leaderElection: {leaseDuration: 15.5s}", "leaderElection.leaseDuration: .*got 15500ms"),
+        ("namespaces: {instance: [a], stock: [a]}", "namespaces.stock: .* a .*namespaces.instance"),
+        ("namespaces: {instance: []}", "namespaces.instance: .*got none"),
+        ("namespaces: {stock: [a, a]}", "namespaces.stock: .*got a, a"),
     ],
 )
 @pytest.mark.parametrize("kind", [ManagerConfig, ControllerManagerConfig])
 def test_an_invalid_combination_is_rejected_by_both_processes_that_reconcile(
-    kind: type, text: str, problem: str, tmp_path: Path
+    kind: type, text: str, named: str, tmp_path: Path
 ) -> None:
-    assert problems(kind, text, tmp_path) == [problem]
+    [problem] = problems(kind, text, tmp_path)
+
+    assert re.match(named, problem)
 
 
 @pytest.mark.parametrize(
-    ("text", "problem"),
+    ("text", "named"),
     [
-        ("tls: {certFile: a}", "tls.certFile: expected tls.keyFile with it: HTTPS needs a certificate and its key"),
-        ("tls: {keyFile: a}", "tls.keyFile: expected tls.certFile with it: HTTPS needs a certificate and its key"),
-        (
-            "connections: {total: 3, perAddress: 4}",
-            "connections.perAddress: expected at most connections.total (3), got 4",
-        ),
-        (
-            "auth: {grants: ['user:a=read']}",
-            "auth.grants: expected auth.tokenReview: true with it, which authenticates callers",
-        ),
+        ("tls: {certFile: a}", "tls.certFile: .*tls.keyFile"),
+        ("tls: {keyFile: a}", "tls.keyFile: .*tls.certFile"),
+        ("connections: {total: 3, perAddress: 4}", r"connections.perAddress: .*connections.total \(3\), got 4"),
+        ("auth: {grants: ['user:a=read']}", "auth.grants: .*auth.tokenReview: true"),
         (
             "auth: {tokenReview: true, grants: ['user:a=read', 'user:a=write']}",
-            "auth.grants: grant 'user:a=write': expected one grant for user a, got two",
+            "auth.grants: .*'user:a=write': .*user a",
         ),
-        (
-            "{kubeMode: off, kubeconfig: k}",
-            "kubeconfig: expected none with kubeMode: off, which uses no cluster",
-        ),
-        (
-            "{kubeMode: off, auth: {tokenReview: true}}",
-            "auth.tokenReview: expected false with kubeMode: off, which uses no cluster",
-        ),
+        ("{kubeMode: off, kubeconfig: k}", "kubeconfig: .*kubeMode: off"),
+        ("{kubeMode: off, auth: {tokenReview: true}}", "auth.tokenReview: .*kubeMode: off"),
     ],
 )
 @pytest.mark.parametrize("kind", [ManagerConfig, RuntimeApiConfig])
 def test_an_invalid_combination_is_rejected_by_both_processes_that_serve_the_api(
-    kind: type, text: str, problem: str, tmp_path: Path
+    kind: type, text: str, named: str, tmp_path: Path
 ) -> None:
-    assert problems(kind, text, tmp_path) == [problem]
+    [problem] = problems(kind, text, tmp_path)
+
+    assert re.match(named, problem)
 
 
 @pytest.mark.parametrize(
-    ("text", "problem"),
+    ("text", "named"),
     [
-        ("drainDelay: 30s", "drainDelay: expected less than shutdownGrace (30s), got 30s"),
-        ("httpAddr: 127.0.0.1:8082", "metricsBindAddress: expected another address than httpAddr, got the same"),
+        ("drainDelay: 30s", r"drainDelay: .*shutdownGrace \(30s\), got 30s"),
+        ("httpAddr: 127.0.0.1:8082", "metricsBindAddress: .*httpAddr"),
     ],
 )
 def test_an_invalid_combination_is_rejected_by_a_process_with_two_addresses(
-    text: str, problem: str, tmp_path: Path
+    text: str, named: str, tmp_path: Path
 ) -> None:
-    assert problems(RuntimeApiConfig, text, tmp_path) == [problem]
+    [problem] = problems(RuntimeApiConfig, text, tmp_path)
+
+    assert re.match(named, problem)
 
 
 def test_an_invalid_grant_is_reported_with_its_index(tmp_path: Path) -> None:
     [problem] = problems(RuntimeApiConfig, "auth: {tokenReview: true, grants: ['user:a=read', alice]}", tmp_path)
 
-    assert "auth.grants[1]: expected user:NAME=SCOPE or group:NAME=SCOPE" in problem
+    assert "auth.grants[1]: " in problem
 
 
 @pytest.mark.parametrize(("name", "kind"), ALL)

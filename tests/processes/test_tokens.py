@@ -35,15 +35,12 @@ def test_a_last_line_without_an_end_is_not_spoilt(tmp_path: Path) -> None:
     assert file.read_text().splitlines()[1].startswith("billing:read:")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [(("a b", "read"), "error: name 'a b': expected"), (("a", "all"), "error: scope 'all': expected one of read")],
-)
+@pytest.mark.parametrize(("arguments", "named"), [(("a b", "read"), "name 'a b': "), (("a", "all"), "scope 'all': ")])
 def test_an_invalid_name_or_scope_is_one_line_and_exit_code_1(
-    arguments: tuple[str, str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    arguments: tuple[str, str], named: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = main(["token", *arguments, "--file", str(tmp_path / "tokens")])
 
     printed = capsys.readouterr()
     assert (code, printed.out, printed.err.count("\n")) == (1, "", 1)
-    assert printed.err.startswith(words)
+    assert printed.err.startswith(f"error: {named}")

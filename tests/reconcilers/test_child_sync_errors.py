@@ -37,10 +37,10 @@ def is_living(namespace: str, uid: str) -> bool:
 @pytest.mark.parametrize(
     ("error", "reason", "seconds", "words"),
     [
-        (ForeignObjectError(OTHER, None, OTHER), reasons.FOREIGN_OBJECT, 30, "ConfigMap apps/unit-a has no controller"),
-        (StaleOwnerError(OTHER, "gone", OTHER), "", 30, "Waiting for the previous Deployment to be gone"),
-        (StaleOwnerError(OTHER, "living", OTHER), reasons.FOREIGN_OBJECT, 30, "ConfigMap apps/unit-a belongs to"),
-        (BeingDeletedError(OTHER), "", 30, "Waiting for the previous Deployment to be gone"),
+        (ForeignObjectError(OTHER, None, OTHER), reasons.FOREIGN_OBJECT, 30, "ConfigMap apps/unit-a"),
+        (StaleOwnerError(OTHER, "gone", OTHER), "", 30, "previous Deployment"),
+        (StaleOwnerError(OTHER, "living", OTHER), reasons.FOREIGN_OBJECT, 30, "ConfigMap apps/unit-a"),
+        (BeingDeletedError(OTHER), "", 30, "previous Deployment"),
         (ImmutableDifferenceError(OTHER, ["spec.selector"]), "SyncFailed", 60, "spec.selector"),
         (ForbiddenError(Status(403, message="exceeded quota: q")), "SyncFailed", 60, "exceeded quota: q"),
         (InvalidError(Status(422, message="name is too long")), "SyncFailed", 60, "name is too long"),

@@ -90,24 +90,21 @@ def test_a_kind_without_declaration_is_refused() -> None:
     class Derived(Gadget):
         """A subclass declares its own."""
 
-    with pytest.raises(DefinitionError, match="Derived: has no DEFINITION; add one"):
+    with pytest.raises(DefinitionError, match=r"Derived: .*DEFINITION"):
         definition(Derived)
 
 
 @pytest.mark.parametrize(
     ("versions", "problem"),
     [
-        ((), "storage versions: none; expected exactly one"),
-        ((OldGadget,), "storage versions: none; expected exactly one"),
-        ((Gadget, Gadget), "storage versions: Gadget, Gadget; expected exactly one"),
-        ((Gadget, with_kind(kind_in("v2"))), "two types have the same version"),
-        ((Gadget, with_kind(kind_in("v1", group="other.org"))), "expected a version of example.org/v2 Gadget"),
-        ((Gadget, with_kind(kind_in("v1", namespaced=False))), "expected a version of example.org/v2 Gadget"),
-        ((with_kind(kind_in("v1", group=""), Definition()),), "is in the core group"),
-        (
-            (with_kind(kind_in("v1"), Definition(scale=Scale(".spec.replicas", ".status.x"))),),
-            "is scaled; expected an int",
-        ),
+        ((), "storage versions: none"),
+        ((OldGadget,), "storage versions: none"),
+        ((Gadget, Gadget), "storage versions: Gadget, Gadget"),
+        ((Gadget, with_kind(kind_in("v2"))), "same version"),
+        ((Gadget, with_kind(kind_in("v1", group="other.org"))), "example.org/v2 Gadget"),
+        ((Gadget, with_kind(kind_in("v1", namespaced=False))), "example.org/v2 Gadget"),
+        ((with_kind(kind_in("v1", group=""), Definition()),), "core group"),
+        ((with_kind(kind_in("v1"), Definition(scale=Scale(".spec.replicas", ".status.x"))),), "int"),
     ],
 )
 def test_types_of_different_kinds_are_refused(versions: tuple[type[TypedObject], ...], problem: str) -> None:
@@ -140,5 +137,5 @@ def test_a_required_status_is_refused() -> None:
         spec: GadgetSpec = field(default=GadgetSpec())
         status: GadgetSpec = field(kw_only=True)
 
-    with pytest.raises(DefinitionError, match=r"Impatient\.status: is required, but objects are created without"):
+    with pytest.raises(DefinitionError, match=r"Impatient\.status: "):
         definition(Impatient)

@@ -71,7 +71,7 @@ def test_a_type_without_source_has_a_schema_but_no_definition() -> None:
     )
     sys.modules[module.__name__] = module
 
-    with pytest.raises(DefinitionError, match="typed_at_a_prompt: its source cannot be read"):
+    with pytest.raises(DefinitionError, match="typed_at_a_prompt"):
         schema_of(module.Typed)
 
     assert schema_of(module.Typed, described=False)["properties"]["a"]["default"] == 1

@@ -27,5 +27,5 @@ def test_names_are_escaped_for_cel(wire: str, name: str, path: str) -> None:
 
 
 def test_a_name_that_is_invalid_in_cel_is_refused() -> None:
-    with pytest.raises(DefinitionError, match=r"Widget\.spec: '\$ref' is not a valid CEL identifier"):
+    with pytest.raises(DefinitionError, match=r"Widget\.spec: '\$ref'"):
         absent_field_rule("$ref", "Widget.spec")

@@ -28,11 +28,11 @@ def changed(widgets: Installed, spec: dict[str, Any], patch: dict[str, Any]) -> 
 @pytest.mark.parametrize(
     ("spec", "patch", "problem"),
     [
-        ({}, {"size": 4}, "spec.size: Invalid value: 4: size is immutable"),
-        ({"color": "red"}, {"color": "blue"}, "spec.color: Invalid value: color is immutable"),
-        ({"color": "red"}, {"color": None}, "color is immutable, and can be neither set nor unset"),
-        ({}, {"color": "red"}, "color is immutable, and can be neither set nor unset"),
-        ({}, {"namespace": "a"}, "spec.namespace: Invalid value: namespace is immutable"),
+        ({}, {"size": 4}, "spec.size: Invalid value: 4"),
+        ({"color": "red"}, {"color": "blue"}, "spec.color: Invalid value"),
+        ({"color": "red"}, {"color": None}, "color is immutable"),
+        ({}, {"color": "red"}, "color is immutable"),
+        ({}, {"namespace": "a"}, "spec.namespace: Invalid value"),
         ({"window": {"owner": "me"}}, {"window": {"owner": "you"}}, "spec.window.owner: Invalid value"),
         ({"windows": {"a": {"owner": "me"}}}, {"windows": {"a": {"owner": None}}}, "spec.windows[a].owner"),
     ],
@@ -51,7 +51,7 @@ def test_everything_else_can_change(widgets: Installed) -> None:
 
 
 def test_a_rule_of_the_class_is_checked_and_names_its_field(widgets: Installed) -> None:
-    with pytest.raises(RefusedError, match=r"spec\.low: Invalid value: low must not exceed high"):
+    with pytest.raises(RefusedError, match=r"spec\.low: Invalid value"):
         widgets.dry_run({"spec": {"size": 3, "name": "x", "low": 11}})
 
 

@@ -72,17 +72,17 @@ def test_a_rule_is_written_into_the_schema(schema: dict[str, Any], rule: Any, ke
 @pytest.mark.parametrize(
     ("schema", "rules", "problem"),
     [
-        (STRING, [Range(minimum=1)], r"is used on a string, expected integer or number"),
-        (INTEGER, [Length(minimum=1)], r"is used on an integer, expected int-or-string or string"),
-        (INTEGER, [Range(minimum=0.5)], "has a fraction, expected whole numbers"),
-        (STRING, [Items(minimum=1)], "is used on a string, expected array"),
-        (STRING, [Length(maximum=3), Length(maximum=4)], "sets maxLength to 4, but it is already 3"),
-        (STRING, [Pattern("(?=a)")], r"has '\(\?=' at 0, which RE2 and Python do not share"),
-        (PORTS, [SetOf()], "a list of object values, expected scalars; use MapOf"),
-        (PORTS, [MapOf("none")], "key 'none' of MapOf is not a field of the items; expected hosts or name"),
-        (PORTS, [MapOf("hosts")], "key 'hosts' of MapOf is an array, expected a scalar"),
-        (PORTS, [MapOf("name")], "key 'name' of MapOf may be absent; give it a default or make it required"),
-        (PORTS, [MapOf("port"), Atomic()], "sets x-kubernetes-list-type to 'atomic', but it is already 'map'"),
+        (STRING, [Range(minimum=1)], "a string, expected integer or number"),
+        (INTEGER, [Length(minimum=1)], "an integer, expected int-or-string or string"),
+        (INTEGER, [Range(minimum=0.5)], "whole numbers"),
+        (STRING, [Items(minimum=1)], "a string, expected array"),
+        (STRING, [Length(maximum=3), Length(maximum=4)], "maxLength to 4, .*3"),
+        (STRING, [Pattern("(?=a)")], r"'\(\?=' at 0"),
+        (PORTS, [SetOf()], "object values.* MapOf"),
+        (PORTS, [MapOf("none")], "'none' .*hosts or name"),
+        (PORTS, [MapOf("hosts")], "'hosts' .*array"),
+        (PORTS, [MapOf("name")], "'name' .*absent"),
+        (PORTS, [MapOf("port"), Atomic()], "x-kubernetes-list-type to 'atomic', .*'map'"),
     ],
 )
 def test_a_rule_that_does_not_fit_is_refused(schema: dict[str, Any], rules: list[Any], problem: str) -> None:

@@ -27,13 +27,13 @@ def an_object(required: list[str] | None = None, **properties: Any) -> dict[str,
 
 
 BREAKING = [
-    (STRING, INTEGER, "spec changes from string to integer: stored values have the wrong type"),
+    (STRING, INTEGER, "spec changes from string to integer"),
     ({"type": "number"}, INTEGER, "spec changes from number to integer"),
-    (an_object(a=STRING), an_object(), "spec.a was removed: stored values are dropped"),
-    (an_object(a=STRING), an_object(b=STRING), "spec.a was removed: stored values are dropped (renamed to b?"),
-    (an_object(), an_object(["a"], a=STRING), "spec.a is required now and has no default"),
-    (an_object(a=STRING), an_object(["a"], a=STRING), "spec.a is required now and has no default"),
-    ({**INTEGER, "minimum": 1}, {**INTEGER, "minimum": 2}, "spec has minimum 2, was 1: stored values may be refused"),
+    (an_object(a=STRING), an_object(), "spec.a was removed"),
+    (an_object(a=STRING), an_object(b=STRING), "(renamed to b?"),
+    (an_object(), an_object(["a"], a=STRING), "spec.a is required"),
+    (an_object(a=STRING), an_object(["a"], a=STRING), "spec.a is required"),
+    ({**INTEGER, "minimum": 1}, {**INTEGER, "minimum": 2}, "spec has minimum 2, was 1"),
     (INTEGER, {**INTEGER, "maximum": 2}, "spec has maximum 2, was none"),
     ({**STRING, "maxLength": 9}, {**STRING, "maxLength": 8}, "spec has maxLength 8, was 9"),
     ({**STRING, "pattern": "a"}, {**STRING, "pattern": "b"}, "spec has pattern 'b', was 'a'"),
@@ -59,7 +59,7 @@ BREAKING = [
     (an_object(), {**an_object(), "x-kubernetes-embedded-resource": True}, "spec must be a whole object now"),
 ]
 WARNINGS = [
-    (INTEGER, {"type": "number"}, "spec changes from integer to number: clients may get values of a new type"),
+    (INTEGER, {"type": "number"}, "spec changes from integer to number"),
     (STRING, {"x-kubernetes-int-or-string": True}, "spec changes from string to int-or-string"),
     (STRING, {**KEEPING, "nullable": True}, "spec changes from string to untyped"),
     ({**STRING, "enum": ["a"]}, {**STRING, "enum": ["a", "b"]}, "spec allows more choices"),
@@ -67,11 +67,11 @@ WARNINGS = [
     (
         {**INTEGER, "default": 1},
         {**INTEGER, "default": 2},
-        "spec has default 2, was 1: the meaning of objects",
+        "spec has default 2, was 1",
     ),
-    (an_object(a=STRING), {**an_object(), **KEEPING}, "spec.a was removed: stored values are kept, but not validated"),
+    (an_object(a=STRING), {**an_object(), **KEEPING}, "spec.a was removed"),
     ({**an_object(), **KEEPING}, {**an_object(a=STRING), **KEEPING}, "spec.a has a schema now"),
-    (INTEGER, {**INTEGER, "multipleOf": 2}, "spec has a changed multipleOf, which is not analysed"),
+    (INTEGER, {**INTEGER, "multipleOf": 2}, "spec has a changed multipleOf"),
     (STRING, {**STRING, "x-kubernetes-validations": [{"rule": "self != ''"}]}, "spec has a new rule"),
 ]
 

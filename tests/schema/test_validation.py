@@ -80,7 +80,6 @@ def test_a_value_that_is_not_an_object_is_a_violation() -> None:
     faults = violations([], Widget)  # type: ignore[arg-type]  # what a stranger may send
 
     assert faults == (Violation("", "an object", "a list of 0", "type"),)
-    assert str(faults[0]) == "the value: expected an object, got a list of 0"
 
 
 def test_secrets_are_not_quoted() -> None:

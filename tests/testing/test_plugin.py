@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from kubernetes import client, config
 
-from gpuruntime.testing import AuditLog, ClusterAccess, NodeShape
+from gpuruntime.testing import AuditLog, ClusterAccess, NodeShape, RefusedError
 from gpuruntime.testing.plugin import AccountFactory
 
 READ_PODS = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}
@@ -68,7 +68,7 @@ def test_a_recording_holds_every_write_inside_it_and_none_outside(
         admin.create(maps, {"metadata": {"name": "inside"}})
         admin.merge(f"{maps}/inside", {"data": {"a": "b"}})
         admin.get(f"{maps}/inside")
-        with pytest.raises(Exception, match="already exists"):
+        with pytest.raises(RefusedError):
             admin.create(maps, {"metadata": {"name": "inside"}})
     admin.delete(f"{maps}/inside")
 

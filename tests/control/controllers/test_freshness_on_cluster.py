@@ -205,7 +205,7 @@ async def test_after_a_lost_answer_the_next_run_finds_what_was_made_and_makes_it
         ):
             with pytest.raises(UnavailableError):
                 await world.run(generate)
-            with pytest.raises(StaleCacheError, match="what was written there is unknown"):
+            with pytest.raises(StaleCacheError):
                 await world.settle()
         await world.settle_at_last()
 

@@ -184,7 +184,7 @@ def test_a_recorder_runs_once() -> None:
             await asyncio.sleep(1)
         await recorder.run()
 
-    with pytest.raises(RuntimeError, match="create another one"):
+    with pytest.raises(RuntimeError):
         play(story)
 
 
@@ -247,12 +247,12 @@ def test_an_event_about_an_undecodable_object_raises_nothing() -> None:
 
 @pytest.mark.parametrize("controller", ["", "a/b/c", "/a", "A.org/b", "-a", "a" * 64, "w ätsch"])
 def test_a_controller_that_the_server_would_refuse_is_refused(controller: str) -> None:
-    with pytest.raises(ValueError, match="expected a controller such as"):
+    with pytest.raises(ValueError, match=f"controller .*{controller!r}"):
         Recorder(Server(), controller=controller, instance="widgets-0")
 
 
 def test_an_instance_is_needed() -> None:
-    with pytest.raises(ValueError, match="expected an instance for controller 'widgets'"):
+    with pytest.raises(ValueError, match=r"instance .*'widgets'"):
         Recorder(Server(), controller="widgets", instance="")
 
 

@@ -102,11 +102,9 @@ def test_indexes_are_merged_until_the_cache_runs() -> None:
         running = asyncio.create_task(cache.run())
         await first.synced()
         assert cache.informer(ConfigMap, indexes=[by_field("data.b")]) is first
-        with pytest.raises(
-            CacheError, match=r"v1 ConfigMap runs without the index data\.c, label:tier: ask for it before"
-        ):
+        with pytest.raises(CacheError, match=r"v1 ConfigMap .*data\.c, label:tier"):
             cache.informer(ConfigMap, indexes=[by_label("tier"), by_label("app"), by_field("data.c")])
-        with pytest.raises(RuntimeError, match="add indexes before that"):
+        with pytest.raises(RuntimeError):
             first.add_indexes([by_label("tier")])
         running.cancel()
         await asyncio.wait([running])
@@ -118,9 +116,7 @@ def test_what_is_invalid_is_refused_and_leaves_no_informer() -> None:
     async def story() -> None:
         cache = Cache(MapServer())
 
-        with pytest.raises(
-            CacheError, match="one of the namespaces of v1 ConfigMap is empty: pass no namespaces to watch all"
-        ):
+        with pytest.raises(CacheError, match="namespaces of v1 ConfigMap"):
             cache.informer(ConfigMap, namespaces=["a", ""])
         with pytest.raises(ValueError, match="cluster-scoped"):
             cache.informer(dynamic(NODE), namespaces=["a"])
@@ -168,7 +164,9 @@ def test_what_is_not_synced_in_time_is_named() -> None:
                 await cache.synced(within=3)
         return asyncio.get_running_loop().time(), str(caught.value)
 
-    assert run_virtual(story()) == (3, "not synced within 3 s: v1 ConfigMap (no response yet)")
+    time, said = run_virtual(story())
+    assert time == 3
+    assert "3 s: v1 ConfigMap" in said
 
 
 def test_a_store_that_is_not_run_is_empty_and_a_cancelled_cache_leaves_no_task() -> None:

@@ -220,7 +220,7 @@ def test_a_cancelled_subscription_is_dropped_and_blocks_no_other() -> None:
         await dispatcher.subscribe(other, nothing)
         async with dispatcher.lock:
             dispatcher.dispatch([change(7)])
-        with pytest.raises(ValueError, match="expected a handler that has subscribed"):
+        with pytest.raises(ValueError, match="handler"):
             dispatcher.unsubscribe(cancelled)
         return cancelled.heard, other.heard
 

@@ -172,9 +172,9 @@ def forgetful(raw: Any) -> Any:
 @pytest.mark.parametrize(
     ("transform", "values", "said"),
     [
-        (forgetful, colour, "returned None, expected a dict; return the object"),
-        (lambda raw: raw, lambda raw: [raw["data"]], "expected strings"),
-        (lambda raw: raw, lambda _: [5], "returned 5, expected strings such as '5'"),
+        (forgetful, colour, "returned None"),
+        (lambda raw: raw, lambda raw: [raw["data"]], "strings"),
+        (lambda raw: raw, lambda _: [5], "returned 5"),
     ],
     ids=["a transform without return", "an index of maps", "an index of numbers"],
 )

@@ -52,7 +52,7 @@ def test_an_informer_of_a_typed_kind_refuses_an_index_that_would_find_nothing() 
     wrong = by_field("spec.node_name")
 
     for what in (Pod, compact(Pod)):
-        with pytest.raises(CacheError, match=r"the index 'spec.node_name' of v1 Pod would find nothing: .* nodeName"):
+        with pytest.raises(CacheError, match=r"'spec.node_name' of v1 Pod.* nodeName"):
             cache.informer(what, indexes=[wrong])
     assert cache.informers == ()
 

@@ -82,7 +82,7 @@ async def test_equal_requests_share_one_watch_and_late_handlers_get_the_existing
             assert first is second
             assert ("added", "there") in late.changes
             assert first.health[0].requests == 2
-            with pytest.raises(CacheError, match="without the index label:app"):
+            with pytest.raises(CacheError, match="label:app"):
                 cache.informer(ConfigMap, namespaces=[kube_namespace], indexes=[by_label("app")])
 
 

@@ -217,7 +217,7 @@ def test_work_that_is_cancelled_from_outside_is_an_error() -> None:
         async def cancelled(_: Term) -> None:
             raise asyncio.CancelledError
 
-        with pytest.raises(RuntimeError, match="was cancelled from outside"):
+        with pytest.raises(RuntimeError):
             await candidate.election.run(cancelled)
         return candidate.server
 

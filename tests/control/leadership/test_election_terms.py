@@ -24,13 +24,13 @@ def test_a_try_is_given_a_second_however_short_the_times_are() -> None:
     [(10, 10.0, 2.0), (10, 11.0, 2.0), (15, 10.0, 8.5), (15, 1.2, 1.0), (15, 10.0, 0.0), (15, float("nan"), 2.0)],
 )
 def test_times_that_leave_no_room_for_trying_and_stopping_are_refused(lease: int, renew: float, retry: float) -> None:
-    with pytest.raises(ValueError, match=r"expected lease > renew > 1\.2 \* retry > 0"):
+    with pytest.raises(ValueError, match=f"lease {lease} s.* retry {retry:g} s"):
         ElectionTiming(lease, renew, retry)
 
 
 @pytest.mark.parametrize("lease", [15.5, 15.0, True])
 def test_a_lease_lasts_whole_seconds_because_the_record_has_no_others(lease: Any) -> None:
-    with pytest.raises(ValueError, match="expected whole seconds as an int"):
+    with pytest.raises(ValueError, match=f"lease .*{lease!r}"):
         ElectionTiming(lease, 0.5, 0.1)
 
 

@@ -87,7 +87,7 @@ async def test_reads_pass_a_shut_fence() -> None:
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 async def test_no_write_passes_a_shut_fence(method: str) -> None:
     async with scene() as here:
-        with pytest.raises(NotLeaderError, match=f"{method} {PATH}: not sent") as caught:
+        with pytest.raises(NotLeaderError, match=f"{method} {PATH}") as caught:
             await here.fenced.send(Request(method, PATH, body=b"{}"))
 
         assert here.server.requests() == ()
@@ -122,7 +122,7 @@ async def test_a_write_without_an_answer_ends_before_the_deadline_and_may_have_b
         here.server.on("PUT", PATH).answer((Stall(),))
         here.fence.open_until(0.2)
 
-        with pytest.raises(NotLeaderError, match="cancelled") as caught:
+        with pytest.raises(NotLeaderError) as caught:
             await here.fenced.send(Request("PUT", PATH, body=b"{}"))
 
         assert caught.value.outcome_unknown
@@ -133,7 +133,7 @@ async def test_a_write_keeps_its_own_timeout_where_that_is_shorter() -> None:
         here.server.on("PUT", PATH).answer((Stall(),))
         here.fence.open_until(300.0)
 
-        with pytest.raises(UnavailableError, match="no response within 0"):
+        with pytest.raises(UnavailableError, match=r"0.1 s"):
             await here.fenced.send(Request("PUT", PATH, body=b"{}", timeout=0.1))
 
 
@@ -162,7 +162,7 @@ async def test_a_write_that_waited_for_its_turn_looks_at_the_clock_again() -> No
         here.clock.now = 300.0
         here.server.release()
 
-        assert "not sent" in str(await writing)
+        assert not (await writing).outcome_unknown
         assert here.server.requests("PUT") == ()
 
 
@@ -176,7 +176,7 @@ async def test_a_write_that_is_tried_again_looks_at_the_clock_again() -> None:
 
         error = await raised_by(here.fenced, "PUT")
 
-        assert "not sent" in str(error)
+        assert not error.outcome_unknown
         assert len(here.server.requests("PUT")) == 1
 
 
@@ -190,7 +190,7 @@ async def test_a_write_that_was_refused_and_comes_with_a_new_token_looks_at_the_
             here.clock.now = 300.0
             here.server.release()
 
-        assert "not sent" in str(writing.result())
+        assert not writing.result().outcome_unknown
         assert here.credentials.refusals == 1
         assert len(here.server.requests("PUT")) == 1
 

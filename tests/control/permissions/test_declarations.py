@@ -61,19 +61,17 @@ def test_a_subresource_may_be_created_for_named_objects_alone() -> None:
 
 
 def test_declarations_that_no_role_could_express_are_refused_with_what_to_do() -> None:
-    with pytest.raises(
-        ValueError, match=r"v1 Secret: create cannot be limited to the names a, .*declare it separately"
-    ):
+    with pytest.raises(ValueError, match=r"v1 Secret: create .*names a,"):
         allow(Secret, "get", "create", names=("a",))
-    with pytest.raises(ValueError, match="expected verbs for v1 Secret, got none"):
+    with pytest.raises(ValueError, match="verbs for v1 Secret"):
         allow(Secret)
-    with pytest.raises(ValueError, match=r"v1 Node has no namespace: expected none, got a"):
+    with pytest.raises(ValueError, match=r"v1 Node .*got a"):
         allow(Node, "get", namespaces=("a",))
-    with pytest.raises(ValueError, match=r"expected names of namespaces for v1 Secret, got \('',\)"):
+    with pytest.raises(ValueError, match=r"namespaces for v1 Secret, got \('',\)"):
         allow(Secret, "get", namespaces=("",))
-    with pytest.raises(ValueError, match="expected names of namespaces for v1 Secret, got 'default'"):
+    with pytest.raises(ValueError, match="namespaces for v1 Secret, got 'default'"):
         allow(Secret, "get", namespaces="default")
-    with pytest.raises(ValueError, match=r"got '\*': name what is needed"):
+    with pytest.raises(ValueError, match=r"'pods' .*got '\*'"):
         allow_rule("", "pods", ["*"])
-    with pytest.raises(ValueError, match="expected the kinds that events are about"):
+    with pytest.raises(ValueError, match="kinds"):
         allow_events()

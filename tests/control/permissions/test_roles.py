@@ -44,9 +44,9 @@ def test_without_permissions_there_is_no_role() -> None:
 
 
 def test_what_cannot_be_an_account_is_refused() -> None:
-    with pytest.raises(ValueError, match="expected the name of a ServiceAccount, got 'a:b'"):
+    with pytest.raises(ValueError, match="ServiceAccount, got 'a:b'"):
         roles_for([], account="a:b", namespace="system")
-    with pytest.raises(ValueError, match="expected the name of the namespace of ServiceAccount worker, got ''"):
+    with pytest.raises(ValueError, match="namespace of ServiceAccount worker, got ''"):
         roles_for([], account="worker", namespace="")
 
 

@@ -37,11 +37,11 @@ def test_any_base_reaches_any_cap(base: float) -> None:
 
 @pytest.mark.parametrize(("base", "cap"), [(0.0, 1.0), (-1.0, 1.0), (2.0, 1.0), (1.0, math.inf), (math.nan, 1.0)])
 def test_an_invalid_base_or_cap_is_refused(base: float, cap: float) -> None:
-    with pytest.raises(ValueError, match="0 < base <= cap"):
+    with pytest.raises(ValueError, match=r"base.* cap"):
         RateLimiter(base=base, cap=cap)
 
 
 @pytest.mark.parametrize("jitter", [-0.1, 1.1, math.nan])
 def test_a_jitter_that_is_no_share_is_refused(jitter: float) -> None:
-    with pytest.raises(ValueError, match="expected a fraction of the delay, 0 to 1"):
+    with pytest.raises(ValueError, match=f"{jitter}"):
         RateLimiter(jitter=jitter)

@@ -20,7 +20,7 @@ def test_one_address_gets_three_quarters_by_default() -> None:
 
 @pytest.mark.parametrize("name", ["connections", "per_address"])
 def test_a_limit_below_one_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match=f"HttpLimits.{name}: expected 1 or more, got 0"):
+    with pytest.raises(ValueError, match=f"HttpLimits.{name}: .*got 0"):
         HttpLimits(**{name: 0})
 
 

@@ -220,7 +220,7 @@ async def test_a_host_name_with_several_addresses_is_listened_on() -> None:
 async def test_an_unknown_host_cannot_be_listened_on() -> None:
     site = HttpSite(web.Application(), HttpAddress("no-such-host.invalid"))
 
-    with pytest.raises(ListenError, match=r"cannot listen on no-such-host\.invalid:0: "):
+    with pytest.raises(ListenError, match=r"no-such-host\.invalid:0"):
         await site.run()
 
 

@@ -175,14 +175,14 @@ async def test_a_watchdog_is_used_once() -> None:
     async with watchdog:
         pass
 
-    with pytest.raises(RuntimeError, match="create a new one for each block"):
+    with pytest.raises(RuntimeError):
         async with watchdog:
             pass
 
 
 @pytest.mark.parametrize("threshold", [0, -1, float("nan")])
 def test_a_threshold_must_be_positive(threshold: float) -> None:
-    with pytest.raises(ValueError, match="more than 0 seconds"):
+    with pytest.raises(ValueError, match="0 seconds"):
         LoopWatchdog(threshold)
 
 

@@ -82,10 +82,8 @@ def test_the_sixth_identical_write_is_held_back_and_names_the_field_and_the_othe
     with caplog.at_level(logging.WARNING):
         error = run_virtual(world.loop(deployment(3)))
 
-    assert str(error) == (
-        f"PUT {PATH} was made 5 times within 60 s with the same content, held back for 30 s:"
-        " reverted fields: spec.replicas (set by autoscaler)"
-    )
+    assert all(part in str(error) for part in (f"PUT {PATH}", "5 times within 60 s", "30 s"))
+    assert str(error).endswith("spec.replicas (set by autoscaler)")
     assert error.retry_after == 30
     assert world.asked == ["PUT"] * 5 + ["GET"]
     assert [record.getMessage() for record in caplog.records] == ["hot loop detected, write held back"]
@@ -213,7 +211,7 @@ def test_repeated_creates_of_a_deleted_object_are_held_back() -> None:
 
     error = run_virtual(world.loop(deployment(), "POST", PATH.removesuffix("/web")))
 
-    assert str(error).startswith("POST /apis/apps/v1/namespaces/a/deployments was made 5 times within 60 s")
+    assert str(error).startswith("POST /apis/apps/v1/namespaces/a/deployments ")
     assert "GET" not in world.asked
 
 
@@ -244,31 +242,31 @@ def test_a_failed_write_does_not_count() -> None:
             {"spec": {"replicas": 3}},
             "PATCH",
             PATH,
-            "reverted fields: spec.replicas (set by autoscaler)",
+            "spec.replicas (set by autoscaler)",
         ),
         (
             managed(deployment(3, readyReplicas=1), (THEM, {"f:status": {"f:readyReplicas": {}}})),
             deployment(3, readyReplicas=2),
             "PUT",
             f"{PATH}/status",
-            "reverted fields: status.readyReplicas (set by autoscaler)",
+            "status.readyReplicas (set by autoscaler)",
         ),
         (
             {"metadata": {"name": "m"}, "data": {"ours": "2", "theirs": "3"}},
             {"data": {"ours": "1"}},
             "PATCH",
             "/api/v1/namespaces/a/configmaps/m",
-            "held back for 30 s: reverted fields: data.ours (set by unknown)",
+            ": data.ours (set by unknown)",
         ),
-        (deployment(1), deployment(3), "PUT", PATH, "reverted fields: spec.replicas (set by unknown)"),
-        (deployment(3), deployment(3), "PUT", PATH, "nothing differs on the server now, so the controller does not"),
-        (deployment(1), [{"op": "remove", "path": "/x"}], "PATCH", PATH, "because the write is a JSON patch"),
+        (deployment(1), deployment(3), "PUT", PATH, "spec.replicas (set by unknown)"),
+        (deployment(3), deployment(3), "PUT", PATH, "nothing differs"),
+        (deployment(1), [{"op": "remove", "path": "/x"}], "PATCH", PATH, "JSON patch"),
         (
             NotFoundError(Status(404, "NotFound")),
             deployment(3),
             "PUT",
             PATH,
-            "because the object cannot be read (404 NotFound)",
+            "404 NotFound",
         ),
     ],
     ids=["patch", "status", "data", "unknown", "stale cache", "json patch", "gone"],
@@ -293,7 +291,7 @@ def test_a_field_manager_that_wrote_through_the_guard_is_not_reported_as_the_oth
     error = run_virtual(story())
 
     assert f"set by {writer}" not in str(error)
-    assert f"spec.replicas (set under {writer}, another field manager of this program" in str(error)
+    assert f"spec.replicas (set under {writer}" in str(error)
 
 
 def test_the_first_of_many_fields_are_named_and_the_rest_counted() -> None:

@@ -91,7 +91,7 @@ async def test_repeated_deletions_are_a_hot_loop(kube_cluster: ClusterAccess, ku
         for _ in range(5):
             await create(name="ours")
             await asyncio.to_thread(admin.delete, f"{collection}/ours")
-        with pytest.raises(HotLoopError, match=f"POST {collection} was made 5 times"):
+        with pytest.raises(HotLoopError, match=f"POST {collection} .*5 times"):
             await create(name="ours")
         for _ in range(10):
             await create(generateName="any-")

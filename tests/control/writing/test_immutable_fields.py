@@ -66,7 +66,6 @@ async def test_a_difference_in_an_immutable_field_is_reported_without_a_write(
 
     assert path in caught.value.paths
     assert path in str(caught.value)
-    assert "delete it so that it is created again" in str(caught.value)
     assert our_writes(seen, kube_namespace) == []
 
 
@@ -124,8 +123,10 @@ async def test_the_data_of_an_immutable_config_map_is_immutable(client: Client, 
     )
     live = (await writer.ensure(desired, None, live=None)).object
 
-    with pytest.raises(ImmutableDifferenceError, match=r"differs in immutable fields: data\.a; "):
+    with pytest.raises(ImmutableDifferenceError) as caught:
         await writer.ensure(changed(desired, ("data", "a"), "2"), None, live=live)
+
+    assert caught.value.paths == ("data.a",)
 
 
 async def test_an_unknown_immutable_field_is_reported_from_the_response(client: Client, kube_namespace: str) -> None:

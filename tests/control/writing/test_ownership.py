@@ -61,29 +61,30 @@ def test_without_an_owner_an_object_without_a_controller_may_be_written() -> Non
 
 
 @pytest.mark.parametrize(
-    ("live", "state"),
+    ("live", "found"),
     [
-        (config(), "has no controller"),
-        (owned_by(controller=False), "has no controller"),
-        (owned_by(), "is controlled by ConfigMap owner (uid u1)"),
-        (config("x", labels={"app": "owner"}), "has no controller"),
+        (config(), None),
+        (owned_by(controller=False), None),
+        (owned_by(), "u1"),
+        (config("x", labels={"app": "owner"}), None),
     ],
 )
-def test_an_object_without_the_annotation_is_not_ours(live: ConfigMap, state: str) -> None:
-    with pytest.raises(ForeignObjectError) as caught:
+def test_an_object_without_the_annotation_is_not_ours(live: ConfigMap, found: str | None) -> None:
+    quoted = "ConfigMap a/x .*tests.example.org/owner-uid .*u1 of ConfigMap a/owner.* adopt"
+
+    with pytest.raises(ForeignObjectError, match=quoted) as caught:
         check_ours(live, OWNER, OWNERSHIP)
 
-    assert str(caught.value) == (
-        f"ConfigMap a/x {state} and its annotation tests.example.org/owner-uid is not set, expected u1 of ConfigMap "
-        "a/owner; not modified: adopt it, delete it, or use another name"
-    )
+    assert (caught.value.found and caught.value.found.uid) == found
 
 
 @pytest.mark.parametrize("live", [made_for("u2", "configmaps/other"), made_for("u2", ""), made_for("u2", "pods/owner")])
 @pytest.mark.parametrize("adopt", [True, False])
 def test_an_object_with_the_annotation_of_another_owner_is_not_ours(live: ConfigMap, adopt: bool) -> None:
-    with pytest.raises(ForeignObjectError, match=r"annotation .* is u2, .* not modified: delete it, or use"):
+    with pytest.raises(ForeignObjectError, match=r"tests.example.org/owner-uid .*u2") as caught:
         check_ours(live, OWNER, OWNERSHIP, adopt=adopt)
+
+    assert "adopt" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -95,12 +96,12 @@ def test_an_object_of_another_controller_is_not_ours(changes: dict[str, str], ad
     annotated = made_for("u1", ownerReferences=[{**REFERENCE, **changes}])
 
     for live in (owned_by(**changes), annotated):
-        with pytest.raises(ForeignObjectError, match=r"\(uid u2\), expected ConfigMap a/owner; not modified"):
+        with pytest.raises(ForeignObjectError, match=r"uid u2.* ConfigMap a/owner"):
             check_ours(live, OWNER, OWNERSHIP, adopt=adopt)
 
 
 def test_an_object_with_an_owner_is_not_ours_where_we_expect_none() -> None:
-    with pytest.raises(ForeignObjectError, match=r"controlled by ConfigMap owner .* expected no controller") as caught:
+    with pytest.raises(ForeignObjectError, match="ConfigMap owner") as caught:
         check_ours(owned_by(), None, OWNERSHIP)
 
     assert caught.value.found is not None
@@ -114,10 +115,7 @@ def test_an_object_of_an_earlier_owner_of_the_name_is_stale(live: ConfigMap, ado
         check_ours(live, OWNER, OWNERSHIP, adopt=adopt)
 
     assert caught.value.uid == "u0"
-    assert str(caught.value) == (
-        "ConfigMap a/x belongs to an earlier ConfigMap owner (uid u0), expected the one with uid u1; the garbage "
-        "collector deletes it: retry when it is gone"
-    )
+    assert all(part in str(caught.value) for part in ("ConfigMap a/x", "ConfigMap owner", "u0", "u1"))
 
 
 def test_an_object_that_is_being_deleted_is_not_written() -> None:
@@ -127,6 +125,8 @@ def test_an_object_that_is_being_deleted_is_not_written() -> None:
     with pytest.raises(BeingDeletedError) as free:
         check_writable(config(deletionTimestamp="2026-01-01T00:00:00Z"))
 
-    since = "ConfigMap a/x has been terminating since 2026-01-01T00:00:00Z"
-    assert str(held.value) == f"{since}, waiting for finalizers f, g; not modified: retry when it is gone"
-    assert str(free.value) == f"{since}; not modified: retry when it is gone"
+    assert all(
+        "ConfigMap a/x" in str(error.value) and "2026-01-01T00:00:00Z" in str(error.value) for error in (held, free)
+    )
+    assert "finalizers f, g" in str(held.value)
+    assert "finalizers" not in str(free.value)

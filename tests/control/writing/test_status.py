@@ -118,13 +118,13 @@ async def test_a_status_of_the_wrong_type_or_of_an_unread_object_is_refused(
     without = await make_owner(client, kube_namespace)
     obj = await client.get(dynamic(ConfigMap.KIND), "owner", kube_namespace)
 
-    with pytest.raises(TypeError, match="expected a kind with a status, got v1 ConfigMap"):
+    with pytest.raises(TypeError, match="got v1 ConfigMap"):
         await write_status(client, without, NamespaceStatus())
-    with pytest.raises(TypeError, match="expected a mapping as status"):
+    with pytest.raises(TypeError, match=r"mapping .*got NamespaceStatus"):
         await write_status(client, obj, NamespaceStatus())
-    with pytest.raises(TypeError, match="expected the status type"):
+    with pytest.raises(TypeError, match="PersistentVolumeClaimStatus, got dict"):
         await write_status(client, pvc, {"phase": "Pending"})
     with pytest.raises(TypeError, match="PersistentVolumeClaimStatus, got NamespaceStatus"):
         await write_status(client, pvc, NamespaceStatus())
-    with pytest.raises(ValueError, match="as read from the server"):
+    with pytest.raises(ValueError, match="resourceVersion"):
         await write_status(client, decode(Namespace, {"metadata": {}}), NamespaceStatus(phase="Active"))

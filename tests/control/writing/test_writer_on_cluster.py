@@ -132,11 +132,11 @@ async def test_an_object_of_another_owner_is_refused_and_not_modified(
     other = await make_owner(client, kube_namespace, "other")
     theirs = await client.create(owned(config(kube_namespace, a="theirs"), other))
 
-    with pytest.raises(ForeignObjectError, match=r"child is controlled by ConfigMap other .* not modified"):
+    with pytest.raises(ForeignObjectError, match=r"child .*ConfigMap other"):
         await writer.ensure(config(kube_namespace, a="1"), owner, live=None, mode=mode, adopt=True)
     with pytest.raises(ForeignObjectError):
         await writer.remove(theirs, owner)
-    with pytest.raises(ForeignObjectError, match="expected no controller"):
+    with pytest.raises(ForeignObjectError):
         await writer.ensure(config(kube_namespace, a="1"), None, live=theirs)
 
     assert await client.get(ConfigMap, "child", kube_namespace) == theirs
@@ -147,7 +147,7 @@ async def test_without_an_owner_an_object_that_we_never_wrote_is_refused_unless_
 ) -> None:
     stray = await client.create(config(kube_namespace, a="theirs"))
 
-    with pytest.raises(ForeignObjectError, match=r"was not written by us; not modified: adopt it"):
+    with pytest.raises(ForeignObjectError, match="adopt"):
         await writer.ensure(config(kube_namespace, b="ours"), None, live=stray)
     adopted = await writer.ensure(config(kube_namespace, b="ours"), None, live=stray, adopt=True)
     again = await writer.ensure(config(kube_namespace, b="ours"), None, live=adopted.object)
@@ -160,10 +160,7 @@ async def test_an_object_without_a_controller_is_refused_unless_adopted(
 ) -> None:
     stray = await client.create(config(kube_namespace, a="1"))
 
-    with pytest.raises(
-        ForeignObjectError,
-        match=r"has no controller .* is not set, .* of ConfigMap .*/owner; .* adopt it",
-    ):
+    with pytest.raises(ForeignObjectError, match=r"ConfigMap .*/owner.* adopt"):
         await writer.ensure(config(kube_namespace, a="1"), owner, live=stray)
     outcome = await writer.ensure(config(kube_namespace, a="1"), owner, live=stray, adopt=True)
 
@@ -179,8 +176,10 @@ async def test_a_child_of_an_earlier_owner_of_the_name_is_stale_and_not_modified
     child = (await writer.ensure(config(kube_namespace, a="1"), owner, live=None)).object
     again = evolve(owner, metadata=evolve(owner.metadata, uid="the-uid-of-the-next-one"))
 
-    with pytest.raises(StaleOwnerError, match=r"an earlier ConfigMap owner .* garbage collector deletes it: retry"):
+    with pytest.raises(StaleOwnerError) as caught:
         await writer.ensure(config(kube_namespace, a="2"), again, live=child, adopt=True)
+
+    assert caught.value.uid == owner.metadata.uid
 
 
 async def test_a_child_that_is_being_deleted_is_not_modified(
@@ -192,7 +191,7 @@ async def test_a_child_that_is_being_deleted_is_not_modified(
     first = await writer.remove(child, owner)
     going = await client.get(ConfigMap, "child", kube_namespace)
 
-    with pytest.raises(BeingDeletedError, match=r"terminating since .* waiting for finalizers tests.example.org/hold"):
+    with pytest.raises(BeingDeletedError, match=r"tests.example.org/hold"):
         await writer.ensure(held, owner, live=going)
     second = await writer.remove(going, owner)
     await client.update(evolve(going, metadata=evolve(going.metadata, finalizers=())))
@@ -250,17 +249,17 @@ async def test_invalid_arguments_are_refused_before_any_request(
 ) -> None:
     elsewhere = config("elsewhere", a="1")
 
-    with pytest.raises(OwnerError, match="cannot own"):
+    with pytest.raises(OwnerError):
         await writer.ensure(elsewhere, owner, live=None)
-    with pytest.raises(ValueError, match="as the live object, got v1 ConfigMap elsewhere/child"):
+    with pytest.raises(ValueError, match="got v1 ConfigMap elsewhere/child"):
         await writer.ensure(config(kube_namespace, a="1"), owner, live=elsewhere)
-    with pytest.raises(ValueError, match="expected a name"):
+    with pytest.raises(ValueError, match="name"):
         await writer.ensure(ConfigMap(metadata=ObjectMeta(namespace=kube_namespace)), owner, live=None)
-    with pytest.raises(ValueError, match="force needs mode 'apply'"):
+    with pytest.raises(ValueError, match="mode 'apply'"):
         await writer.ensure(config(kube_namespace, a="1"), owner, live=None, force=True)
-    with pytest.raises(ValueError, match="as read from the server"):
+    with pytest.raises(ValueError, match="uid or version"):
         await writer.remove(config(kube_namespace), None)
-    with pytest.raises(ValueError, match="expected a DNS name"):
+    with pytest.raises(ValueError, match="field_manager"):
         Writer(client, field_manager="No Such Name")
 
 

@@ -129,7 +129,7 @@ async def test_a_failing_plugin_is_an_error_that_is_held_for_a_second(world: Wor
     world.behave("echo no >&2; exit 1")
 
     for _ in range(5):
-        with pytest.raises(CredentialsError, match="ended with code 1; it said: no"):
+        with pytest.raises(CredentialsError, match=r"code 1;.* no"):
             await world.token()
     held = world.runs
     world.issue("one")
@@ -154,7 +154,7 @@ async def test_a_failed_renewal_leaves_the_token_in_use_until_it_ends(
     assert meanwhile == ["one"] * 3
     assert [record.message for record in caplog.records] == ["exec plugin failed, keeping the previous identity"]
     assert runs == 2
-    with pytest.raises(CredentialsError, match="ended with code 1"):
+    with pytest.raises(CredentialsError, match="code 1"):
         await world.token()
 
 
@@ -197,7 +197,7 @@ async def test_a_refused_token_is_not_used_again_when_the_plugin_fails(world: Wo
 
     world.identity.invalidate(refused)
 
-    with pytest.raises(CredentialsError, match="ended with code 1"):
+    with pytest.raises(CredentialsError, match="code 1"):
         await world.token()
-    with pytest.raises(CredentialsError, match="ended with code 1"):
+    with pytest.raises(CredentialsError, match="code 1"):
         await world.token()

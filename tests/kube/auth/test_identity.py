@@ -85,7 +85,7 @@ async def test_a_file_that_could_never_be_read_is_an_error_each_time(tmp_path: P
     source = TokenFile(tmp_path / "token")
 
     for _ in range(2):
-        with pytest.raises(CredentialsError, match=r"^token file .*token: cannot be read: No such file"):
+        with pytest.raises(CredentialsError, match=r"^token file .*token: .*No such file"):
             await source.current()
 
 
@@ -115,7 +115,7 @@ def test_a_header_value_is_taken_whole_or_not_at_all(text: str) -> None:
     breaks_a_header = any(character in text for character in map(chr, [*range(32), 127]))
 
     if breaks_a_header:
-        with pytest.raises(CredentialsError, match=r"^here: expected one line"):
+        with pytest.raises(CredentialsError, match=r"^here: "):
             header_value(text, "here")
     else:
         assert header_value(text, "here") == text

@@ -83,7 +83,7 @@ def test_the_namespace_may_be_missing(account: Path) -> None:
 def test_outside_of_a_cluster_is_an_error(account: Path, missing: str) -> None:
     environ = {name: value for name, value in POD.items() if name != missing}
 
-    with pytest.raises(CredentialsError, match="not in a cluster: KUBERNETES_SERVICE_HOST"):
+    with pytest.raises(CredentialsError, match="KUBERNETES_SERVICE_HOST"):
         in_cluster(account, environ)
 
 
@@ -91,5 +91,5 @@ def test_outside_of_a_cluster_is_an_error(account: Path, missing: str) -> None:
 def test_an_unmounted_service_account_is_an_error_that_says_what_to_do(account: Path, missing: str) -> None:
     (account / missing).unlink()
 
-    with pytest.raises(CredentialsError, match=rf"{missing} is missing; set automountServiceAccountToken"):
+    with pytest.raises(CredentialsError, match=f"{missing} .*automountServiceAccountToken"):
         in_cluster(account, POD)

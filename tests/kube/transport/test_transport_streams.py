@@ -76,7 +76,7 @@ async def test_silence_is_an_error(serve: "Serve", transport_to: "TransportTo") 
 
     async with transport_to(await serve(server)).stream(Request("GET", "/w"), idle_timeout=0.2) as chunks:
         await anext(chunks)
-        with pytest.raises(UnavailableError, match=r"GET /w: no data for 0\.2 s"):
+        with pytest.raises(UnavailableError, match=r"GET /w: .*0\.2 s"):
             await anext(chunks)
 
 
@@ -142,9 +142,7 @@ async def test_a_page_of_a_proxy_is_no_stream(serve: "Serve", transport_to: "Tra
         return web.Response(text="<html>welcome", content_type="text/html")
 
     transport = transport_to(await serve(handler))
-    with pytest.raises(
-        UnexpectedResponseError, match="GET /w: expected a stream of JSON, found text/html: <html>welcome"
-    ):
+    with pytest.raises(UnexpectedResponseError, match=r"GET /w: .*text/html: <html>welcome"):
         async with transport.stream(Request("GET", "/w"), idle_timeout=30.0):
             pass
 
@@ -155,7 +153,7 @@ async def test_a_stream_that_does_not_begin_is_a_timeout(serve: "Serve", transpo
         return web.Response()
 
     transport = transport_to(await serve(handler))
-    with pytest.raises(UnavailableError, match=r"GET /w: no response within 0\.2 s"):
+    with pytest.raises(UnavailableError, match=r"GET /w: .*0\.2 s"):
         async with transport.stream(Request("GET", "/w", timeout=0.2), idle_timeout=30.0):
             pass
 

@@ -40,7 +40,7 @@ def test_addresses_are_read_and_shown(text: str, address: HttpAddress, url: str)
 
 @pytest.mark.parametrize("text", ["", "8080", "host:", "host:http", "host:65536", "host:-1", "host:²"])
 def test_an_invalid_address_is_an_error_that_says_what_was_expected(text: str) -> None:
-    with pytest.raises(NotationError, match="expected host:port with a port of 0 to 65535"):
+    with pytest.raises(NotationError, match="host:port"):
         ADDRESS.parse(text)
 
 
@@ -51,7 +51,7 @@ def test_durations_are_read(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "s", "-1s", "1d", "1e3", "²s", "nan", "1:30"])
 def test_an_invalid_duration_is_an_error_that_says_what_was_expected(text: str) -> None:
-    with pytest.raises(NotationError, match="expected a duration such as 30s or 5m"):
+    with pytest.raises(NotationError, match="duration"):
         DURATION.parse(text)
 
 
@@ -68,18 +68,18 @@ def test_durations_are_shown_in_the_largest_unit_that_fits(seconds: float, text:
 
 
 @pytest.mark.parametrize(
-    ("parse", "text", "words"),
+    ("parse", "text", "named"),
     [
-        (duration(least=5).parse, "4s", "expected a duration of at least 5s such as 30s or 5m, got '4s'"),
-        (count(1, 9).parse, "10", "expected a number of 1 to 9, got '10'"),
-        (count(1, 9).parse, "+1", "expected a number of 1 to 9, got '[+]1'"),
-        (choice(Mode).parse, "slow", "expected one of fast, off, got 'slow'"),
-        (BOOLEAN.parse, "yes", "expected true or false, got 'yes'"),
-        (NAMESPACE.parse, "A", "expected the name of a namespace, got 'A'"),
-        (FILE.parse, " ", "expected the path of a file, got ' '"),
+        (duration(least=5).parse, "4s", "5s .*got '4s'"),
+        (count(1, 9).parse, "10", "1 to 9, got '10'"),
+        (count(1, 9).parse, "+1", "1 to 9, got '[+]1'"),
+        (choice(Mode).parse, "slow", "fast, off, got 'slow'"),
+        (BOOLEAN.parse, "yes", "true or false, got 'yes'"),
+        (NAMESPACE.parse, "A", "namespace, got 'A'"),
+        (FILE.parse, " ", "file, got ' '"),
         (NAMESPACE.parse, "x" * 300, f"got '{'x' * 80}[.][.][.]'"),
     ],
 )
-def test_an_error_says_what_was_expected_and_what_was_given(parse: "type", text: str, words: str) -> None:
-    with pytest.raises(NotationError, match=words):
+def test_an_error_says_what_was_expected_and_what_was_given(parse: "type", text: str, named: str) -> None:
+    with pytest.raises(NotationError, match=named):
         parse(text)

@@ -30,10 +30,10 @@ def test_definitions_are_read_from_any_yaml_beside_anything_else(tmp_path: Path)
 
 
 def test_definitions_that_cannot_be_read_are_named(tmp_path: Path) -> None:
-    with pytest.raises(ReleasedError, match="has no CustomResourceDefinition: expected YAML files"):
+    with pytest.raises(ReleasedError, match="CustomResourceDefinition"):
         read_definitions(tmp_path)
     (tmp_path / "bad.yaml").write_text("a: [")
-    with pytest.raises(ReleasedError, match=r"bad\.yaml is not YAML: while parsing .* line 1"):
+    with pytest.raises(ReleasedError, match=r"bad\.yaml .*line 1"):
         read_definitions(tmp_path)
 
 

@@ -9,7 +9,6 @@ from gpuruntime.kube.builtin.pods import PodTemplateSpec
 from gpuruntime.meta.conditions import Condition
 from gpuruntime.meta.label_selectors import LabelSelector
 from gpuruntime.meta.objects import ObjectMeta
-from gpuruntime.reconcilers.gpuunit.pod_diagnosis import Failure
 from gpuruntime.reconcilers.gpuunit.pod_summary import ContainerSummary, PodSummary
 from gpuruntime.reconcilers.gpuunit.rollout import Rollout, rollout_of
 from gpuruntime.service.reads.informers import NodeSummary
@@ -81,7 +80,9 @@ def test_only_what_concerns_the_newest_template_holds_it_up(
 def test_a_pod_that_a_quota_refuses_has_the_server_s_words() -> None:
     rollout = rollout_of(deployment(WITHOUT_POD, REFUSED, LATE), [], {})
 
-    assert rollout.failure == Failure(reasons.QUOTA_EXCEEDED, f"The pod was refused: {QUOTA}")
+    assert rollout.failure is not None
+    assert rollout.failure.reason == reasons.QUOTA_EXCEEDED
+    assert QUOTA in rollout.failure.message
 
 
 def test_a_pod_that_admission_refuses_is_not_taken_for_a_matter_of_quota() -> None:
@@ -89,16 +90,17 @@ def test_a_pod_that_admission_refuses_is_not_taken_for_a_matter_of_quota() -> No
 
     rollout = rollout_of(deployment(WITHOUT_POD, evolve(REFUSED, message=words)), [], {})
 
-    assert rollout.failure == Failure(reasons.ADMISSION_REFUSED, f"The pod was refused: {words}")
+    assert rollout.failure is not None
+    assert rollout.failure.reason == reasons.ADMISSION_REFUSED
+    assert words in rollout.failure.message
 
 
 def test_a_deadline_that_passed_says_what_the_pod_waits_for() -> None:
     rollout = rollout_of(deployment(STARTING, LATE), [NEW], {})
 
-    assert rollout.failure == Failure(
-        reasons.PROGRESS_DEADLINE_EXCEEDED,
-        "The rollout takes longer than 600 s. Pod unit-a-2-x is on node gpu-1; waiting for its containers to start.",
-    )
+    assert rollout.failure is not None
+    assert rollout.failure.reason == reasons.PROGRESS_DEADLINE_EXCEEDED
+    assert all(named in rollout.failure.message for named in ("600 s", "unit-a-2-x", "gpu-1"))
 
 
 def test_what_the_pod_says_comes_before_the_deadline() -> None:

@@ -36,7 +36,7 @@ async def test_a_request_is_executed_once_and_another_one_conflicts() -> None:
     made = await machines.create_vm("b", NewVM(spec_name="g1.1"))
 
     again = await machines.create_vm("b", NewVM(spec_name="g1.1"))
-    with pytest.raises(OperationConflictError, match="operationID 'b' was used for another request"):
+    with pytest.raises(OperationConflictError, match="operationID 'b'"):
         await machines.create_vm("b", NewVM(spec_name="g1.1", tenant_id="t"))
     await machines.delete_vm("c", made.vm.id)
     late = await machines.create_vm("b", NewVM(spec_name="g1.1"))
@@ -52,7 +52,7 @@ async def test_a_named_stock_is_taken_or_none() -> None:
     _, second = (await machines.create_stocks("a", PAIR)).stocks
 
     made = await machines.create_vm("b", NewVM(stock_id=second.id))
-    with pytest.raises(InsufficientCapacityError, match=f"no available stock for stockID '{second.id}'"):
+    with pytest.raises(InsufficientCapacityError, match=second.id):
         await machines.create_vm("c", NewVM(stock_id=second.id))
 
     assert made.vm.stock_id == second.id
@@ -62,13 +62,13 @@ async def test_a_named_stock_is_taken_or_none() -> None:
 async def test_a_refused_request_leaves_nothing_behind_and_its_operation_id_free() -> None:
     machines = MemoryMachines()
 
-    with pytest.raises(InsufficientCapacityError, match=r"no available stock for spec 'g1\.1'"):
+    with pytest.raises(InsufficientCapacityError, match=r"'g1\.1'"):
         await machines.create_vm("a", NewVM(spec_name="g1.1"))
-    with pytest.raises(InvalidRequestError, match="expected a flavour, or a stockID"):
+    with pytest.raises(InvalidRequestError, match="stockID"):
         await machines.create_vm("a", NewVM())
-    with pytest.raises(ObjectNotFoundError, match="vm missing"):
+    with pytest.raises(ObjectNotFoundError, match="missing"):
         await machines.delete_vm("a", "missing")
-    with pytest.raises(ObjectNotFoundError, match="vm missing"):
+    with pytest.raises(ObjectNotFoundError, match="missing"):
         await machines.vm("missing")
     created = await machines.create_stocks("a", PAIR)
 
@@ -80,7 +80,7 @@ async def test_stocks_are_deleted_all_or_none_and_never_those_in_use() -> None:
     first, _ = (await machines.create_stocks("a", PAIR)).stocks
     await machines.create_vm("b", NewVM(spec_name="g1.1"))
 
-    with pytest.raises(InsufficientCapacityError, match="has 1 available stocks, expected 2 to delete"):
+    with pytest.raises(InsufficientCapacityError, match=r"has 1 .*2"):
         await machines.delete_stocks("c", DeleteStocks("g1.1", 2))
     deleted = await machines.delete_stocks("c", DeleteStocks("g1.1", 1))
     taken = machines.take()

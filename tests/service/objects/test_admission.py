@@ -40,12 +40,12 @@ def test_a_quota_or_a_policy_refuses_the_request(error: StatusError) -> None:
     refused = refusal("unit a", error)
 
     assert isinstance(refused, RefusedError)
-    assert "unit a was refused" in str(refused)
+    assert "unit a" in str(refused)
     assert error.message in str(refused)
 
 
 def test_an_rbac_denial_is_retried_later() -> None:
-    with pytest.raises(UnavailableError, match="this process lacks a permission"):
+    with pytest.raises(UnavailableError, match="permission"):
         refusal("unit a", DENIED)
 
 

@@ -80,7 +80,7 @@ async def test_a_live_owner_finds_its_operation_ended_and_leaves_it_so(world: Se
     creating, deleting = leasing(operation), leasing(await world.abandon("bye", "delete_gpu_unit", request))
 
     await end_creation(deleting, made)
-    with pytest.raises(OperationEndedError, match="has ended"):
+    with pytest.raises(OperationEndedError):
         await creating.confirm()
     await creating.end(result=OperationResult("GPUUnit", "demo"))
 
@@ -109,7 +109,7 @@ async def test_a_takeover_just_before_the_deletion_creates_nothing(
             POOL_CREATION,
         )
         handler = {handler.type: handler for handler in handlers}[kind]
-        with pytest.raises(OperationEndedError, match="has ended"):
+        with pytest.raises(OperationEndedError):
             await handler.run(leasing(operation))
 
     assert await world.units(world.active) == {}

@@ -102,7 +102,7 @@ def test_the_last_renewal_is_the_local_time_at_which_the_record_was_first_seen()
 
 
 def test_a_timing_in_which_another_owner_starts_before_the_first_stops_is_refused() -> None:
-    with pytest.raises(ValueError, match="expected lease > renew > period > 0"):
+    with pytest.raises(ValueError, match=r"lease.* renew"):
         LeaseTiming(lease=5.0, renew=5.0)
 
 

@@ -130,5 +130,5 @@ def test_any_other_text_raises_a_cursor_error_and_nothing_else(text: str) -> Non
 
 @pytest.mark.parametrize("text", ["", "a", "abc", "YQ", "YS9i=", "YS9j\n", "YS9i" * 1000])
 def test_an_invalid_cursor_is_refused(text: str) -> None:
-    with pytest.raises(CursorError, match="expected the `next` of an earlier page"):
+    with pytest.raises(CursorError, match="`next`"):
         parse_cursor(text)

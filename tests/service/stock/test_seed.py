@@ -23,7 +23,7 @@ def test_a_valid_request_passes() -> None:
 
 @pytest.mark.parametrize("wrong", [evolve(SEED, replicas=0), evolve(SEED, replicas=1000), evolve(SEED, namespace="x")])
 def test_an_invalid_batch_is_refused(wrong: SeedStock) -> None:
-    with pytest.raises(InvalidRequestError, match=r"replicas: expected 1 to 999|namespace: expected a stock namespace"):
+    with pytest.raises(InvalidRequestError, match=r"^(replicas|namespace): "):
         check_seed(wrong, ROLES)
 
 

@@ -29,7 +29,7 @@ async def test_a_batch_is_seeded_once_however_often_it_is_sent_and_consumed(
         await observer.ready(ObjectKey(world.active, "demo"))
 
         again = await product.service.stock.seed("batch-1", world.seeds(3))
-        with pytest.raises(OperationConflictError, match="was used for another request"):
+        with pytest.raises(OperationConflictError, match="'batch-1'"):
             await product.service.stock.seed("batch-1", world.seeds(4))
 
     units, status = await world.units(world.stock), again.operation.status

@@ -69,24 +69,24 @@ async def test_a_refused_create_leaves_no_claim_and_its_operation_id_free(
     create_unit(world.access.admin(), world.active, "taken")
     async with world.product() as product:
         units = product.service.units
-        with pytest.raises(InsufficientCapacityError, match="that is ready and unclaimed, found none"):
+        with pytest.raises(InsufficientCapacityError):
             await units.create("order-1", world.creates("demo"))
         names = await seeded(world, product, observer, 1)
 
-        with pytest.raises(NameTakenError, match="exists already and was created by another request"):
+        with pytest.raises(NameTakenError, match="taken"):
             await units.create("order-2", world.creates("taken"))
         wrong = evolve(NGINX, access=UnitAccess(primary_port="missing"))
         with pytest.raises(InvalidRequestError, match="primaryPort"):
             await units.create("order-3", world.creates("demo", wrong))
         with pytest.raises(InvalidRequestError, match="namespace"):
             await units.create("order-3", world.creates("demo", namespace="default"))
-        with pytest.raises(ObjectNotFoundError, match="found none"):
+        with pytest.raises(ObjectNotFoundError, match="missing"):
             await units.delete("order-4", DeleteUnit("missing", world.active))
         await observer.ready(ObjectKey(world.stock, names[0]))
         made = await units.create("order-1", world.creates("demo"))
         await observer.ready(ObjectKey(world.active, "demo"))
         await observer.ready(ObjectKey(world.active, "taken"))
-        with pytest.raises(OperationConflictError, match="was used for another request"):
+        with pytest.raises(OperationConflictError, match="'order-1'"):
             await units.create("order-1", world.creates("other"))
 
     ids = {operation.spec.operation_id for operation in await world.operations()}
@@ -102,7 +102,7 @@ async def test_a_unit_that_a_quota_refuses_releases_its_stock(world: ServiceWorl
     async with world.product() as product:
         names = await seeded(world, product, observer, 1)
 
-        with pytest.raises(RefusedError, match="was refused"):
+        with pytest.raises(RefusedError):
             await product.service.units.create("order", world.creates("demo"))
 
     stock = await world.units(world.stock)

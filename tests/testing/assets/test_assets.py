@@ -74,7 +74,7 @@ def test_a_failed_build_leaves_nothing_and_says_what_failed(tmp_path: Path, monk
     go = fake_go(tmp_path / "bin", on_build="echo 'dial tcp: no route to host' >&2; exit 1")
     monkeypatch.setenv("PATH", f"{go.parent}:{os.environ['PATH']}")
 
-    with pytest.raises(build.BuildError, match=r"go build .*etcd.* failed: .*no route to host.*GOPROXY"):
+    with pytest.raises(build.BuildError, match=r"etcd.*no route to host.*GOPROXY"):
         build.build(tmp_path / "cache", tmp_path / "cache" / "target", QUIET)
 
     assert [path.name for path in (tmp_path / "cache").iterdir()] == ["build.lock"]
@@ -119,7 +119,7 @@ def test_without_go_and_without_a_registry_the_error_says_what_to_do(
     for name, value in {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path)}.items():
         monkeypatch.setenv(name, value)
 
-    with pytest.raises(go_toolchain.ToolchainError, match=r"no Go 1.26.0 or newer .*install Go .*KUBEBUILDER_ASSETS"):
+    with pytest.raises(go_toolchain.ToolchainError, match=r"Go 1.26.0.*KUBEBUILDER_ASSETS"):
         go_toolchain.find_go("1.26.0", tmp_path, QUIET)
 
 
@@ -133,9 +133,7 @@ def test_a_recent_go_on_path_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_full_disk_is_reported_before_the_build_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "_NEEDED_GIB", 10**9)
 
-    with pytest.raises(
-        build.BuildError, match=r"GiB free, .* needs 1000000000: free some space, or set XDG_CACHE_HOME"
-    ):
+    with pytest.raises(build.BuildError, match=r"1000000000.*XDG_CACHE_HOME"):
         build.build(tmp_path, tmp_path / "target", QUIET)
 
 

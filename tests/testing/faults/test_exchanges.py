@@ -17,7 +17,7 @@ def test_a_call_round_trips_through_text(call: Call) -> None:
 
 @pytest.mark.parametrize("text", ["", "POST pods", "POST pods 2", "POST pods #", "POST pods #two", "POST  pods #2"])
 def test_any_other_text_is_rejected(text: str) -> None:
-    with pytest.raises(ValueError, match="expected a call such as"):
+    with pytest.raises(ValueError, match="call"):
         Call.parse(text)
 
 

@@ -46,7 +46,7 @@ def test_equal_patterns_are_one_key() -> None:
 
 
 def test_an_invalid_regular_expression_is_rejected_at_once() -> None:
-    with pytest.raises(ValueError, match=r"path '\[' of a request pattern is not a regular expression"):
+    with pytest.raises(ValueError, match=r"path '\['"):
         RequestPattern(path="[")
 
 

@@ -93,7 +93,7 @@ def test_an_exited_process_is_reported_with_its_code_and_can_be_restarted(tmp_pa
 def test_the_error_for_a_missing_program_names_it(tmp_path: Path) -> None:
     with (
         ChildProcesses(tmp_path) as children,
-        pytest.raises(SupervisorError, match=r"cannot start ghost.*/no/such/program"),
+        pytest.raises(SupervisorError, match=r"ghost.*/no/such/program"),
     ):
         children.start("ghost", ["/no/such/program"], tmp_path / "log")
 
@@ -133,7 +133,7 @@ def test_leaving_after_the_supervisor_died_frees_the_directory(tmp_path: Path) -
         assert children._supervisor is not None
         children._supervisor.kill()
         await_end(children._supervisor.pid)
-        with pytest.raises(SupervisorError, match="is gone"):
+        with pytest.raises(SupervisorError):
             children.start("late", SLEEP, tmp_path / "log")
 
     with ChildProcesses(tmp_path) as again:

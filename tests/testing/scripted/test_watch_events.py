@@ -42,7 +42,7 @@ def test_pieces_are_never_empty_and_join_to_the_line(name: str, count: int) -> N
 
 @pytest.mark.parametrize("count", [0, 1000])
 def test_an_impossible_number_of_pieces_is_rejected(count: int) -> None:
-    with pytest.raises(ValueError, match=f"in {count} pieces"):
+    with pytest.raises(ValueError, match=f"{count}"):
         events.cut_in_pieces(events.added({}), count)
 
 
@@ -56,7 +56,7 @@ def test_an_event_can_be_padded_to_an_exact_size(name: str, size: int) -> None:
 
 
 def test_an_event_is_never_shortened() -> None:
-    with pytest.raises(ValueError, match="more than 10"):
+    with pytest.raises(ValueError, match="10"):
         events.event_of_size(events.added(POD), 10)
 
 

@@ -32,7 +32,7 @@ def test_the_access_mode_follows_from_address_and_configuration(
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.1", "api.example", ""])
 def test_an_address_that_other_machines_reach_needs_authentication(host: str) -> None:
-    with pytest.raises(UnguardedAddressError, match=r"listen on 127\.0\.0\.1"):
+    with pytest.raises(UnguardedAddressError, match=r"127\.0\.0\.1"):
         decide_access(HttpAddress(host, 80), authenticated=False, allow_unauthenticated=False)
 
 
@@ -72,7 +72,7 @@ async def test_an_error_for_a_missing_scope_names_it() -> None:
         response = await client.post("/api/v1/widgets", json=CREATE, headers=bearer("read"))
         error = (await response.json())["error"]
 
-    assert error["message"] == "caller the-read: expected scope write for this request, got read"
+    assert all(named in error["message"] for named in ("the-read", "scope write", "got read"))
     assert 'error="insufficient_scope", scope="write"' in response.headers["WWW-Authenticate"]
 
 

@@ -49,5 +49,5 @@ async def test_a_new_certificate_is_used_by_the_next_connection(tmp_path: Path) 
 def test_invalid_files_are_an_error_that_names_them(tmp_path: Path) -> None:
     (tmp_path / "tls.crt").write_text("nonsense")
 
-    with pytest.raises(CertificateError, match=r"tls\.crt with key .*tls\.key: expected a chain and its key in PEM"):
+    with pytest.raises(CertificateError, match=r"tls\.crt .*tls\.key"):
         server_tls(tmp_path / "tls.crt", tmp_path / "tls.key")

@@ -25,12 +25,12 @@ def test_a_user_has_the_highest_scope_of_its_grants(user: UserInfo, scope: Scope
     "text", ["alice=read", "user:=read", "user:alice", "robot:alice=read", "user:alice=root", "user:alice=none", ""]
 )
 def test_a_malformed_grant_is_rejected(text: str) -> None:
-    with pytest.raises(GrantError, match="expected"):
+    with pytest.raises(GrantError):
         parse_grants(text)
 
 
 def test_one_subject_has_one_grant() -> None:
-    with pytest.raises(GrantError, match="expected one grant for user alice, got two"):
+    with pytest.raises(GrantError, match="user alice"):
         parse_grants("user:alice=read", "user:alice=write")
 
 

@@ -68,30 +68,30 @@ async def test_an_invalid_change_of_the_file_keeps_the_last_valid_tokens(
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "named"),
     [
-        ("billing:read:token-in-clear", r"line 1: expected name:scope:sha256 \(64 hex digits\)"),
-        (line("billing", "root", "one"), "line 1: scope 'root': expected one of read, write, operator"),
-        ("\n" + line("", "read", "one"), "line 2: expected name"),
-        (line("a", "read", "one") + line("b", "write", "one"), "expected every hash once"),
+        ("billing:read:token-in-clear", "line 1: .*name:scope:sha256"),
+        (line("billing", "root", "one"), "line 1: scope 'root': .*read, write, operator"),
+        ("\n" + line("", "read", "one"), "line 2: .*name"),
+        (line("a", "read", "one") + line("b", "write", "one"), "hash"),
     ],
 )
-def test_an_invalid_file_is_an_error_that_quotes_no_token(tmp_path: Path, text: str, message: str) -> None:
+def test_an_invalid_file_is_an_error_that_quotes_no_token(tmp_path: Path, text: str, named: str) -> None:
     path = tmp_path / "tokens"
     path.write_text(text)
 
-    with pytest.raises(TokenFileError, match=message) as caught:
+    with pytest.raises(TokenFileError, match=named) as caught:
         TokenFile(path)
 
     assert "token-in-clear" not in str(caught.value)
 
 
 def test_a_missing_file_is_an_error_with_its_name(tmp_path: Path) -> None:
-    with pytest.raises(TokenFileError, match=r"tokens cannot be read: no such file"):
+    with pytest.raises(TokenFileError, match="tokens"):
         TokenFile(tmp_path / "tokens")
 
 
 @pytest.mark.parametrize("name", ["", "two words", "#comment", "x" * 201, "new\nline"])
 def test_a_name_that_is_not_allowed_in_the_file_is_rejected(name: str) -> None:
-    with pytest.raises(TokenFileError, match="expected 1 to 200 visible"):
+    with pytest.raises(TokenFileError, match="1 to 200"):
         new_token(name, Scope.READ)

@@ -98,7 +98,7 @@ def test_a_review_times_out_after_a_second() -> None:
         began = asyncio.get_running_loop().time()
 
         valid = await tokens.authenticate("alices")
-        with pytest.raises(UnavailableError, match="no TokenReview of a caller's token within 1 s"):
+        with pytest.raises(UnavailableError, match=r"TokenReview .*1 s"):
             await tokens.authenticate("bobs")
 
         assert valid == ALICE

@@ -147,11 +147,11 @@ def test_a_map_is_a_component() -> None:
 def test_names_of_types_and_routes_are_unique() -> None:
     _, creating, *_ = Widgets().routes()
 
-    with pytest.raises(ValueError, match="type WidgetBody: expected one schema"):
+    with pytest.raises(ValueError, match="WidgetBody"):
         openapi_document([evolve(creating, responses=(Response(201, WidgetBody, "Its own body."),))])
-    with pytest.raises(ValueError, match="route POST /widgets: expected one, got two"):
+    with pytest.raises(ValueError, match="POST /widgets"):
         openapi_document([creating, creating])
-    with pytest.raises(ValueError, match="route createWidget: expected a unique name"):
+    with pytest.raises(ValueError, match="createWidget"):
         openapi_document([creating, evolve(creating, path="/other-widgets")])
 
 

@@ -110,7 +110,7 @@ def test_a_probe_of_a_silent_api_server_times_out() -> None:
 
     error, seconds = run_virtual(story())
 
-    assert error == "no response of the API server within 0.95 s"
+    assert "0.95 s" in error
     assert seconds < 1
 
 

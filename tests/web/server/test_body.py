@@ -49,32 +49,32 @@ def test_any_bytes_are_either_parsed_or_rejected(data: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "message"),
+    ("data", "named"),
     [
-        (b"", "got an empty body"),
-        (b'{"name": "a"', "expected JSON in UTF-8"),
-        (b'{"name": "\xff"}', "expected JSON in UTF-8"),
-        (b'{"name": "\\ud800"}', "expected JSON in UTF-8"),
-        (b'{"size": NaN}', "expected JSON in UTF-8"),
-        (b'{"size": 1e999}', "expected JSON in UTF-8"),
-        (b"[1]", "expected a JSON object, got a list"),
-        (b"null", "expected a JSON object, got null"),
-        (b"3", "expected a JSON object, got a number"),
-        (b'{"size": 18446744073709551616}', "expected integers of at most 64 bits"),
-        (b'{"size": -' + b"9" * 300 + b"}", "expected integers of at most 64 bits"),
-        (b'{"a": {"b": 1, "c": 2, "b": 3}}', "got 'b' twice in one object"),
-        (b'{"a": ' + b"[" * 70 + b"]" * 70 + b"}", "at most 64 levels of nesting"),
-        (b'{"a": ' + b"[" * 3_000 + b"]" * 3_000 + b"}", "expected JSON in UTF-8"),
-        (b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "at most 4000 items and fields"),
+        (b"", "empty"),
+        (b'{"name": "a"', "UTF-8"),
+        (b'{"name": "\xff"}', "UTF-8"),
+        (b'{"name": "\\ud800"}', "UTF-8"),
+        (b'{"size": NaN}', "UTF-8"),
+        (b'{"size": 1e999}', "UTF-8"),
+        (b"[1]", "got a list"),
+        (b"null", "got null"),
+        (b"3", "got a number"),
+        (b'{"size": 18446744073709551616}', "64 bits"),
+        (b'{"size": -' + b"9" * 300 + b"}", "64 bits"),
+        (b'{"a": {"b": 1, "c": 2, "b": 3}}', "'b' twice"),
+        (b'{"a": ' + b"[" * 70 + b"]" * 70 + b"}", "64 levels"),
+        (b'{"a": ' + b"[" * 3_000 + b"]" * 3_000 + b"}", "UTF-8"),
+        (b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "4000 items"),
     ],
     ids=lambda value: value[:24] if isinstance(value, bytes) else None,
 )
-def test_malformed_and_ambiguous_bodies_are_rejected(data: bytes, message: str) -> None:
+def test_malformed_and_ambiguous_bodies_are_rejected(data: bytes, named: str) -> None:
     with pytest.raises(ApiError) as caught:
         parse_object(data)
 
     assert caught.value.status == 400
-    assert message in caught.value.message
+    assert named in caught.value.message
 
 
 def test_an_integer_may_not_be_written_as_a_float() -> None:
@@ -82,7 +82,8 @@ def test_an_integer_may_not_be_written_as_a_float() -> None:
         decoded({"name": "a", "size": 3.0}, WidgetBody)
 
     (fault,) = caught.value.details
-    assert (fault.path, fault.message) == ("$.size", "expected an integer, got 3.0")
+    assert fault.path == "$.size"
+    assert fault.message.endswith("3.0")
 
 
 def test_null_means_absent() -> None:

@@ -142,14 +142,14 @@ async def test_a_delete_takes_its_operation_id_from_the_header_or_the_query() ->
 
 
 @pytest.mark.parametrize(
-    ("query", "message"),
+    ("query", "named"),
     [
-        ("operationID=op-1", "?operationID: expected the same as in header Idempotency-Key, or only one of them"),
-        ("operationID=op-2&operationID=op-2", "?operationID: expected it once, got it 2 times"),
-        ("operationID=", "?operationID: expected a string of 1 to 253 visible ASCII characters"),
+        ("operationID=op-1", "Idempotency-Key"),
+        ("operationID=op-2&operationID=op-2", "2 times"),
+        ("operationID=", "1 to 253"),
     ],
 )
-async def test_a_delete_with_contradictory_or_malformed_operation_ids_is_rejected(query: str, message: str) -> None:
+async def test_a_delete_with_contradictory_or_malformed_operation_ids_is_rejected(query: str, named: str) -> None:
     widgets = Widgets()
     headers = {**bearer("operator"), "Idempotency-Key": "op-2"}
 
@@ -158,19 +158,19 @@ async def test_a_delete_with_contradictory_or_malformed_operation_ids_is_rejecte
         error = (await rejected.json())["error"]
 
     assert (rejected.status, widgets.calls) == (400, [])
-    assert error["message"].startswith(message)
+    assert error["message"].startswith("?operationID: ")
+    assert named in error["message"]
 
 
 @pytest.mark.parametrize("body", [b'{"operationID": "op-1"}', b"{}", b"\xff"])
 async def test_a_delete_with_a_body_is_rejected_and_the_error_says_where_the_operation_id_goes(body: bytes) -> None:
-    message = "$: expected no body; send the operationID as header Idempotency-Key or as query parameter operationID"
-
     async with serving_widgets(Widgets()) as client:
         rejected = await client.delete("/api/v1/widgets/a", data=body, headers=bearer("operator"))
         empty = await client.delete("/api/v1/widgets/a", data=b"", headers=bearer("operator"))
 
         assert (rejected.status, empty.status) == (400, 204)
-        assert (await rejected.json())["error"]["message"] == message
+        message = (await rejected.json())["error"]["message"]
+        assert all(named in message for named in ("$: ", "header Idempotency-Key", "query parameter operationID"))
 
 
 async def test_only_a_delete_takes_its_operation_id_from_the_query() -> None:

@@ -84,7 +84,7 @@ def test_a_read_may_name_the_oldest_version_to_show() -> None:
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "abc", "1" * 41])
 def test_a_malformed_resource_version_is_rejected(text: str) -> None:
-    with pytest.raises(ApiError, match="expected a resourceVersion"):
+    with pytest.raises(ApiError, match="resourceVersion"):
         at_least(CIMultiDict({"X-Resource-Version": text}))
 
 
@@ -92,7 +92,7 @@ def test_a_malformed_resource_version_is_rejected(text: str) -> None:
 def test_a_repeated_header_is_rejected_where_only_one_is_valid(name: str) -> None:
     headers = CIMultiDict([(name, '"1"'), (name.lower(), '"2"')])
 
-    with pytest.raises(ApiError, match=f"header {name}: expected it once, got it 2 times"):
+    with pytest.raises(ApiError, match=f"header {name}: .*2 times"):
         _read(headers, name)
 
 

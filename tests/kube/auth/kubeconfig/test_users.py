@@ -72,23 +72,21 @@ async def test_nothing_that_proves_an_identity_is_sent_over_plain_http() -> None
 
 
 @pytest.mark.parametrize(
-    ("fields", "complaint"),
+    ("fields", "named"),
     [
-        ({"token": "hush", "username": "a"}, "expected a token or a username and password, found both"),
-        ({"tokenFile": "t", "password": "hush"}, "expected a token or a username and password, found both"),
-        ({"password": "hush"}, "expected username beside password"),
-        ({"client_certificate": "c"}, "expected client-key or client-key-data"),
-        ({"auth_provider": {"name": "gcp"}}, "auth-provider is not supported"),
-        ({"token": 1234}, "token: expected a string, found a value of type int"),
-        ({"token": "hush\n"}, "token: expected one line"),
+        ({"token": "hush", "username": "a"}, ": .*token or a username"),
+        ({"tokenFile": "t", "password": "hush"}, ": .*token or a username"),
+        ({"password": "hush"}, ": .*username beside password"),
+        ({"client_certificate": "c"}, ": .*client-key or client-key-data"),
+        ({"auth_provider": {"name": "gcp"}}, ": auth-provider"),
+        ({"token": 1234}, ".token: .*int"),
+        ({"token": "hush\n"}, ".token: "),
     ],
 )
-def test_a_user_that_contradicts_itself_is_an_error(fields: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(CredentialsError) as caught:
+def test_a_user_that_contradicts_itself_is_an_error(fields: dict[str, Any], named: str) -> None:
+    with pytest.raises(CredentialsError, match=rf"^/etc/kube/config: users\[1\].user{named}") as caught:
         identity_source(user(**fields), HTTPS, {})
 
-    assert str(caught.value).startswith("/etc/kube/config: users[1].user")
-    assert complaint in str(caught.value)
     assert "hush" not in str(caught.value)
 
 
@@ -111,14 +109,12 @@ def test_impersonation_is_headers_that_repeat_and_escape() -> None:
 
 @pytest.mark.parametrize("fields", [{"as_uid": "1"}, {"as_groups": ["a"]}, {"as_user_extra": {"a": ["b"]}}])
 def test_groups_without_a_user_to_impersonate_are_an_error(fields: dict[str, Any]) -> None:
-    with pytest.raises(
-        CredentialsError, match=r"users\[1\].user: as-uid, as-groups and as-user-extra need a user to impersonate"
-    ):
+    with pytest.raises(CredentialsError, match=r"users\[1\].user: as-uid, as-groups and as-user-extra"):
         impersonation(user(**fields))
 
 
 def test_a_header_cannot_be_smuggled_in() -> None:
-    with pytest.raises(CredentialsError, match="Impersonate-Group: expected one line"):
+    with pytest.raises(CredentialsError, match="Impersonate-Group: "):
         impersonation(user(**{"as": "a"}, as_groups=["b\r\nImpersonate-Group: system:masters"]))
 
 
@@ -152,40 +148,40 @@ def test_a_plugin_gets_the_cluster_info_with_provide_cluster_info() -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "mode", "complaint"),
+    ("version", "mode", "named"),
     [
         (V1, "Never", None),
         (V1, "IfAvailable", None),
-        (V1, "Always", "interactiveMode Always is not supported"),
-        (V1, "Sometimes", "expected interactiveMode Never or IfAvailable, found Sometimes"),
-        (V1, None, "expected interactiveMode Never or IfAvailable, found none"),
+        (V1, "Always", "interactiveMode Always"),
+        (V1, "Sometimes", "interactiveMode Never or IfAvailable, found Sometimes"),
+        (V1, None, "interactiveMode Never or IfAvailable, found none"),
         (V1BETA1, None, None),
-        (V1BETA1, "Always", "interactiveMode Always is not supported"),
-        ("client.authentication.k8s.io/v1alpha1", "Never", "v1alpha1' is not supported, expected one of"),
-        (None, "Never", "expected apiVersion, found none"),
+        (V1BETA1, "Always", "interactiveMode Always"),
+        ("client.authentication.k8s.io/v1alpha1", "Never", "v1alpha1'"),
+        (None, "Never", "apiVersion"),
     ],
 )
 def test_versions_and_modes_are_supported_or_a_clear_error(
-    version: str | None, mode: str | None, complaint: str | None
+    version: str | None, mode: str | None, named: str | None
 ) -> None:
     field = plugin_user(apiVersion=version, interactiveMode=mode)
 
-    if complaint is None:
+    if named is None:
         assert plugin_of(field).api_version == version
     else:
-        with pytest.raises(CredentialsError, match=complaint):
+        with pytest.raises(CredentialsError, match=named):
             plugin_of(field)
 
 
 @pytest.mark.parametrize(
-    ("fields", "complaint"),
+    ("fields", "named"),
     [
-        ({"command": ""}, "exec: expected command, found none"),
-        ({"args": ["a", 1]}, r"exec.args\[1\]: expected a string"),
-        ({"env": [{"value": "hush"}]}, r"exec.env\[0\]: expected name, found none"),
-        ({"env": {"A": "hush"}}, "exec.env: expected a list"),
+        ({"command": ""}, "exec: .*command"),
+        ({"args": ["a", 1]}, r"exec.args\[1\]: "),
+        ({"env": [{"value": "hush"}]}, r"exec.env\[0\]: .*name"),
+        ({"env": {"A": "hush"}}, "exec.env: "),
     ],
 )
-def test_a_plugin_that_cannot_be_run_is_an_error_with_its_path(fields: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(CredentialsError, match=rf"^/etc/kube/config: users\[1\].user.{complaint}"):
+def test_a_plugin_that_cannot_be_run_is_an_error_with_its_path(fields: dict[str, Any], named: str) -> None:
+    with pytest.raises(CredentialsError, match=rf"^/etc/kube/config: users\[1\].user.{named}"):
         plugin_of(plugin_user(**fields))
