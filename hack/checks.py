@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parent.parent
 RUFF = [sys.executable, "-m", "ruff"]
 PYTEST = [sys.executable, "-m", "pytest"]
 ASSETS = [sys.executable, "-m", "gpuruntime.testing", "assets"]
-# More workers than cores, because tests often wait for a control plane. A worker that is done takes over tests of others.
+# More workers than cores, because tests often wait. A worker that is done takes tests over from others.
 PARALLEL = ["--numprocesses", str(max(2, (os.cpu_count() or 1) * 3 // 2)), "--dist", "worksteal"]
 # The end of a run: the slowest tests, the failures, then what was skipped and why.
 SUMMARY = ["--durations=10", "--durations-min=1", "-rfExX", "-p", "hack.skipped_tests"]
