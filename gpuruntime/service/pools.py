@@ -8,7 +8,7 @@ from gpuruntime.api.namespaces import STOCK_NAMESPACE
 from gpuruntime.api.operation import CREATE_STOCKPOOL, DELETE_STOCKPOOL, UPDATE_STOCKPOOL
 from gpuruntime.api.stockpool import StockPool, StockPoolSpec
 from gpuruntime.meta import FrozenDict, ObjectMeta, Struct
-from gpuruntime.service.objects.admission import pool_problems
+from gpuruntime.schema import violations
 from gpuruntime.service.objects.create import CreateObjectHandler
 from gpuruntime.service.objects.delete import DeleteObjectHandler
 from gpuruntime.service.objects.served_kind import ServedKind
@@ -46,7 +46,7 @@ def pool_patch(pool: StockPool, change: FrozenDict[str, Any]) -> FrozenDict[str,
     Raises:
         InvalidRequestError: the pool would become invalid.
     """
-    return spec_patch(pool.spec, change, pool_problems)
+    return spec_patch(pool.spec, change)
 
 
 def _pool(request: CreatePool) -> StockPool:
@@ -54,7 +54,7 @@ def _pool(request: CreatePool) -> StockPool:
 
 
 POOL_CREATION: Final = CreateObjectHandler(
-    CREATE_STOCKPOOL, CreatePool, _pool, lambda request: pool_problems(request.spec)
+    CREATE_STOCKPOOL, CreatePool, _pool, lambda request: violations(request.spec, StockPoolSpec)
 )
 """Executes create_stockpool operations."""
 POOL_UPDATE: Final = UpdateObjectHandler(UPDATE_STOCKPOOL, StockPool, pool_patch)

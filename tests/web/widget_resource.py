@@ -19,7 +19,7 @@ from gpuruntime.meta import (
     Struct,
     TypedObject,
 )
-from gpuruntime.schema import Violation, violations
+from gpuruntime.schema import violations
 from gpuruntime.service.objects.create import CreateObjectHandler
 from gpuruntime.service.objects.delete import DeleteObjectHandler
 from gpuruntime.service.objects.served_kind import ServedKind
@@ -99,18 +99,16 @@ def _widget(request: CreateWidget) -> Widget:
     return Widget(ObjectMeta(name=request.name, namespace=request.namespace), request.spec)
 
 
-def _problems(spec: WidgetSpec) -> list[Violation]:
-    return list(violations(spec, WidgetSpec))
-
-
 def _patch(widget: Widget, change: FrozenDict[str, Any]) -> FrozenDict[str, Any]:
-    return spec_patch(widget.spec, change, _problems)
+    return spec_patch(widget.spec, change)
 
 
 WIDGETS: Final = ServedKind(
     Widget,
     lambda namespaces: namespaces.instance,
-    creation=CreateObjectHandler("create_widget", CreateWidget, _widget, lambda request: _problems(request.spec)),
+    creation=CreateObjectHandler(
+        "create_widget", CreateWidget, _widget, lambda request: violations(request.spec, WidgetSpec)
+    ),
     update=UpdateObjectHandler("update_widget", Widget, _patch),
     deletion=DeleteObjectHandler("delete_widget", Widget),
 )

@@ -3,7 +3,7 @@
 If the process dies after the creation, the replica that takes the Operation over finds the object by its annotations.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
 from attrs import evolve, field, frozen
@@ -36,13 +36,13 @@ class CreateObjectHandler(Generic[R, K]):
         type: the type of the Operations; it begins with "create_".
         request: the type of the requests.
         build: the object that a request asks for.
-        problems: the rules that a request violates; name and namespace are checked besides.
+        violations: the rules that a request violates; name and namespace are checked besides.
     """
 
     type: str = field(validator=matches_re("create_.+"))
     request: _Class[R]
     build: Callable[[R], K]
-    problems: Callable[[R], list[Violation]]
+    violations: Callable[[R], Iterable[Violation]]
 
     async def run(self, lease: OperationLease) -> Outcome:
         """Create the object.
@@ -102,21 +102,19 @@ class Creations:
             NotRunningError, KubeError: try again with the same operationID.
         """
         wanted = handler.build(request)
-        raise_if_any([*handler.problems(request), *_key_problems(wanted, namespaces)])
+        raise_if_any([*handler.violations(request), *_key_violations(wanted, namespaces)])
         performed = await self.operations.perform(operation_id, handler.type, request, within=within)
         return await write_result(self.client, type(wanted), wanted.key, performed)
 
 
-def _key_problems(wanted: TypedObject, namespaces: tuple[str, ...]) -> list[Violation]:
+def _key_violations(wanted: TypedObject, namespaces: tuple[str, ...]) -> Iterator[Violation]:
     name, namespace = wanted.metadata.name, wanted.metadata.namespace
-    found = []
     if not is_dns_subdomain(name):
-        found.append(Violation.of("name", "lower-case letters, digits, '-' and '.'", name))
+        yield Violation.of("name", "lower-case letters, digits, '-' and '.'", name)
     if namespace not in namespaces:
         # No controller watches that namespace: nothing would become of the object.
         listed = ", ".join(sorted(namespaces))
-        found.append(Violation.of("namespace", f"one for {wanted.KIND.plural} ({listed})", namespace))
-    return found
+        yield Violation.of("namespace", f"one for {wanted.KIND.plural} ({listed})", namespace)
 
 
 def _annotated(wanted: K, operation: Operation) -> K:

@@ -43,15 +43,15 @@ from gpuruntime.meta import (
     thaw,
     wire_name,
 )
-from gpuruntime.schema import Violation
+from gpuruntime.schema import Violation, violations
 from gpuruntime.service.errors import NameTakenError, RefusedError
-from gpuruntime.service.objects.admission import REFUSALS, label_problems, raise_if_any, refusal, unit_problems
+from gpuruntime.service.objects.admission import REFUSALS, label_violations, raise_if_any, refusal
 from gpuruntime.service.operations.lease import OperationLease, Outcome
 from gpuruntime.service.operations.results import Evidence
 from gpuruntime.service.reads.reader import read_or_none
 from gpuruntime.service.stock.claim import StockClaims, WantedStock, no_capacity
 from gpuruntime.service.stock.release import settle_claim
-from gpuruntime.service.stock.seed import stock_namespace_problems
+from gpuruntime.service.stock.seed import stock_namespace_violations
 
 __all__ = ["CreateUnit", "CreateUnitHandler", "active_unit", "check_create", "result_of", "unit_evidence"]
 
@@ -79,25 +79,25 @@ def check_create(request: CreateUnit, namespaces: Namespaces) -> None:
     Raises:
         InvalidRequestError: it is not.
     """
-    problems: list[Violation] = []
+    found: list[Violation] = []
     if not is_dns_subdomain(request.name):
-        problems.append(Violation.of("name", "lower-case letters, digits, '-' and '.'", request.name))
+        found.append(Violation.of("name", "lower-case letters, digits, '-' and '.'", request.name))
     if namespaces.is_stock(request.namespace):
-        problems.append(Violation.of("namespace", "one for active units, not for stock", request.namespace))
+        found.append(Violation.of("namespace", "one for active units, not for stock", request.namespace))
     elif request.namespace not in namespaces.instance:
         # No controller watches that namespace: the unit would never start, and its stock would be lost.
         listed = ", ".join(sorted(namespaces.instance))
-        problems.append(Violation.of("namespace", f"one for active units ({listed})", request.namespace))
-    problems += stock_namespace_problems("stockNamespace", request.stock_namespace, namespaces)
+        found.append(Violation.of("namespace", f"one for active units ({listed})", request.namespace))
+    found += stock_namespace_violations("stockNamespace", request.stock_namespace, namespaces)
     if not request.cold_start:
-        problems += _reservation_problems(request.spec)
-    problems += unit_problems(request.spec)
-    problems += label_problems(request.labels)
-    raise_if_any(problems)
+        found += _reservation_violations(request.spec)
+    found += violations(request.spec, GPUUnitSpec)
+    found += label_violations(request.labels)
+    raise_if_any(found)
 
 
-def _reservation_problems(claim: Reservation) -> tuple[Violation, ...]:
-    """A problem for each field of a request for stock that only the stock unit may define: all but specName."""
+def _reservation_violations(claim: Reservation) -> tuple[Violation, ...]:
+    """A violation for each field of a request for stock that only the stock unit may define: all but specName."""
     given = encode(claim)
     names = (wire_name(attribute) for attribute in fields(Reservation) if attribute.name not in {"extra", "spec_name"})
     return tuple(
