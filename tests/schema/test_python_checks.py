@@ -36,18 +36,18 @@ class Item(Struct):
 
 
 @frozen
-class Shelf(Struct):
+class Rack(Struct):
     RULES: ClassVar[tuple[Rule, ...]] = (
         Cel(
             "self.low <= self.high",
             message="low must not exceed high",
             field_path=".low",
-            check=lambda shelf: shelf.low <= shelf.high,
-            expected=lambda shelf: f"at most {shelf.high}",
+            check=lambda rack: rack.low <= rack.high,
+            expected=lambda rack: f"at most {rack.high}",
         ),
         Cel("!has(self.size) || self.low == 0", message="a size needs no low"),
-        Check(lambda shelf: len(shelf.items) != 1, expected="no lonely item"),
-        Check(lambda shelf: shelf.labels.get("a") != "z", expected="another", field_path=".labels['a']"),
+        Check(lambda rack: len(rack.items) != 1, expected="no lonely item"),
+        Check(lambda rack: rack.labels.get("a") != "z", expected="another", field_path=".labels['a']"),
     )
 
     low: Annotated[int, Range(minimum=0)] = 0
@@ -60,8 +60,8 @@ class Shelf(Struct):
 
 def found(value: dict[str, Any]) -> list[tuple[str, str]]:
     """Path and rule of each violation, which is the same for the JSON and for the decoded object."""
-    of_json = violations(value, Shelf)
-    assert violations(decode(Shelf, value), Shelf) == of_json
+    of_json = violations(value, Rack)
+    assert violations(decode(Rack, value), Rack) == of_json
     return [(violation.path, violation.rule) for violation in of_json]
 
 
@@ -94,7 +94,7 @@ def test_rules_of_an_object_are_not_evaluated_if_a_value_inside_is_too_large() -
 def test_rules_of_sound_parts_are_evaluated_beside_values_of_a_wrong_type() -> None:
     value = {"low": "eleven", "labels": {"a b": "c"}, "items": [{"name": 1}, {"name": "B"}]}
 
-    assert [(violation.path, violation.rule) for violation in violations(value, Shelf)] == [
+    assert [(violation.path, violation.rule) for violation in violations(value, Rack)] == [
         ("low", "type"),
         ("items[0].name", "type"),
         ("items[1].name", CHECK),
@@ -105,7 +105,7 @@ def test_rules_of_sound_parts_are_evaluated_beside_values_of_a_wrong_type() -> N
 def test_a_violation_has_the_expectation_of_its_rule() -> None:
     value = {"low": 11, "size": "much", "kind": "Ash", "items": [{"name": "B"}, {"name": "c"}]}
 
-    expected = {violation.path: (violation.expected, violation.found) for violation in violations(value, Shelf)}
+    expected = {violation.path: (violation.expected, violation.found) for violation in violations(value, Rack)}
 
     assert expected == {
         "size": ("a quantity from 1Mi to 1Gi such as 8Mi", '"much"'),
@@ -118,7 +118,7 @@ def test_a_violation_has_the_expectation_of_its_rule() -> None:
 def test_the_position_of_an_invalid_character_is_shown_instead_of_a_secret() -> None:
     secretive = {"items": [{"name": "a", "secret": "hid\0den"}, {"name": "b", "pin": "hidden"}]}
 
-    shown = {violation.path: violation.found for violation in violations(secretive, Shelf)}
+    shown = {violation.path: violation.found for violation in violations(secretive, Rack)}
 
     assert "position 3" in shown["items[0].secret"]
     assert "hid" not in str(shown)
@@ -128,15 +128,15 @@ def test_the_position_of_an_invalid_character_is_shown_instead_of_a_secret() -> 
 def test_the_number_of_violations_is_limited() -> None:
     value = {"items": [{"name": "B"}] * 50}
 
-    assert len(violations(value, Shelf, most=7)) == 7
+    assert len(violations(value, Rack, most=7)) == 7
 
 
 def test_a_rule_without_a_check_is_left_to_the_server() -> None:
-    assert [unchecked.rule for unchecked in unchecked_rules(Shelf)] == ["!has(self.size) || self.low == 0"]
+    assert [unchecked.rule for unchecked in unchecked_rules(Rack)] == ["!has(self.size) || self.low == 0"]
 
 
 def test_rules_in_python_are_in_no_schema() -> None:
-    schema = schema_of(Shelf)
+    schema = schema_of(Rack)
 
     assert [list(rule) for rule in schema[CEL]] == [["rule", "message", "fieldPath"], ["rule", "message"]]
     assert schema["properties"]["labels"] == {"type": "object", "additionalProperties": {"type": "string"}}
@@ -146,9 +146,9 @@ def test_rules_in_python_are_in_no_schema() -> None:
 def test_keys_are_refused_on_a_struct() -> None:
     @frozen
     class Wrong(Struct):
-        shelf: Annotated[Shelf, Keys(LABEL_KEY)] | None = None
+        rack: Annotated[Rack, Keys(LABEL_KEY)] | None = None
 
-    with pytest.raises(DefinitionError, match=r"Wrong\.shelf: Keys is used on a Struct"):
+    with pytest.raises(DefinitionError, match=r"Wrong\.rack: Keys is used on a Struct"):
         schema_of(Wrong)
 
 
