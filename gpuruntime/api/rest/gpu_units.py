@@ -4,11 +4,11 @@ from typing import Annotated
 
 from attrs import field, frozen
 
-from gpuruntime.api.envelope import Reservation
+from gpuruntime.api.envelope import IMAGE_LENGTH, IMAGE_PATTERN, Reservation
 from gpuruntime.api.gpuunit import GPUUnitSpec, UnitStages
 from gpuruntime.api.projection import optional_fields, patch_of, view_of
 from gpuruntime.api.rest.objects import CallerLabels, Name, Namespace, ObjectView
-from gpuruntime.meta import EMPTY, Length, Pattern, Struct, wire
+from gpuruntime.meta import EMPTY, Struct, wire
 
 __all__ = ["CreateUnitBody", "UnitView", "UpdateUnitBody"]
 
@@ -19,7 +19,7 @@ class CreateUnitBody(GPUUnitSpec):
     an envelope and a placement of its own. Without coldStart the stock unit defines both.
     """
 
-    image: Annotated[str, Length(minimum=1, maximum=1024), Pattern("^[!-~]+$")] = field(kw_only=True)
+    image: Annotated[str, IMAGE_LENGTH, IMAGE_PATTERN] = field(kw_only=True)
     """Container image."""
     name: Name = field(kw_only=True)
     """Name of the unit."""
