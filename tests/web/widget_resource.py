@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final
 from attrs import field, frozen
 
 from gpuruntime.api.namespaces import Namespaces
+from gpuruntime.api.projection import patch_of, project, view_of
 from gpuruntime.api.rest.objects import Name, Namespace, ObjectView
 from gpuruntime.control import Manager, ManagerOptions
 from gpuruntime.kube.auth.credentials import Credentials
@@ -37,6 +38,7 @@ __all__ = ["Widget", "WidgetStatus", "widget_routes", "wired"]
 @frozen
 class WidgetSpec(Struct):
     size: Annotated[int, Range(minimum=1, maximum=8)] = 1
+    """Its size."""
 
 
 @frozen
@@ -60,31 +62,23 @@ class Widget(TypedObject):
 
 # gpuruntime/api/rest/widgets.py: bodies and views.
 @frozen
-class CreateWidgetBody(Struct):
+class CreateWidgetBody(WidgetSpec):
     """A widget."""
 
-    name: Name
+    name: Name = field(kw_only=True)
     """Its name."""
     namespace: Namespace | None = None
     """Its namespace."""
-    size: int = 1
-    """Its size."""
 
 
-@frozen
+@frozen(field_transformer=patch_of(WidgetSpec))
 class UpdateWidgetBody(Struct):
     """The fields to change."""
 
-    size: int | None = None
-    """Its size."""
 
-
-@frozen(kw_only=True)
-class WidgetView(ObjectView):
+@frozen(field_transformer=view_of(WidgetSpec))
+class WidgetView(ObjectView, WidgetSpec):
     """Spec and status of a widget."""
-
-    size: int | None = None
-    """Its size."""
 
 
 # gpuruntime/service/widgets.py: requests and their checks.
@@ -128,7 +122,7 @@ def widget_routes(service: Service) -> tuple[Route, ...]:
     widgets = service.of(WIDGETS)
 
     def request(body: CreateWidgetBody, _operation_id: str) -> CreateWidget:
-        return CreateWidget(body.name, body.namespace or widgets.namespaces[0], WidgetSpec(body.size))
+        return CreateWidget(body.name, body.namespace or widgets.namespaces[0], project(body, WidgetSpec))
 
     return object_routes(
         ObjectResource(
@@ -137,7 +131,7 @@ def widget_routes(service: Service) -> tuple[Route, ...]:
             objects=widgets,
             matches=object_filter,
             view_type=WidgetView,
-            view=lambda widget: WidgetView(**object_fields(widget), size=widget.spec.size),
+            view=lambda widget: project(widget.spec, WidgetView, **object_fields(widget)),
             deleted_view=WidgetView,
             create=Create("Create a widget.", CreateWidgetBody, request, widgets.create),
             update=Update("Update a widget.", UpdateWidgetBody),
