@@ -1,16 +1,25 @@
 """Bodies and views of /gpu-units. Bodies have the validation rules of the custom resource."""
 
-from typing import Annotated
+from typing import Annotated, Any, ClassVar
 
-from attrs import field, frozen
+from attrs import Attribute, field, fields, frozen
 
 from gpuruntime.api.envelope import IMAGE_LENGTH, IMAGE_PATTERN, Reservation
 from gpuruntime.api.gpuunit import GPUUnitSpec, UnitStages
 from gpuruntime.api.projection import optional_fields, patch_of, view_of
 from gpuruntime.api.rest.objects import CallerLabels, Name, Namespace, ObjectView
-from gpuruntime.meta import EMPTY, Struct, wire
+from gpuruntime.meta import EMPTY, Check, Rule, Struct, wire, wire_name
 
 __all__ = ["CreateUnitBody", "UnitView", "UpdateUnitBody"]
+
+
+def _only_for_cold_starts(attribute: "Attribute[Any]") -> Check:
+    """The rule of a field that the stock unit defines, unless the unit starts cold."""
+    return Check(
+        lambda body: body.cold_start or getattr(body, attribute.name) in (None, (), EMPTY),
+        expected="none without coldStart, the stock unit defines it",
+        field_path=f".{wire_name(attribute)}",
+    )
 
 
 @frozen(field_transformer=optional_fields(Reservation))
@@ -18,6 +27,11 @@ class CreateUnitBody(GPUUnitSpec):
     """An active unit: on the capacity of a ready stock unit of the flavour, the oldest first; or, with coldStart, with
     an envelope and a placement of its own. Without coldStart the stock unit defines both.
     """
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        *GPUUnitSpec.RULES,
+        *(_only_for_cold_starts(field) for field in fields(Reservation) if field.name not in {"extra", "spec_name"}),
+    )
 
     image: Annotated[str, IMAGE_LENGTH, IMAGE_PATTERN] = field(kw_only=True)
     """Container image."""

@@ -19,7 +19,7 @@ If the process dies, the replica that takes the Operation over does this:
 from contextlib import suppress
 from typing import ClassVar
 
-from attrs import evolve, fields, frozen
+from attrs import evolve, frozen
 
 from gpuruntime.api.envelope import Reservation
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
@@ -38,10 +38,8 @@ from gpuruntime.meta import (
     ObjectMeta,
     Struct,
     decode,
-    encode,
     is_dns_subdomain,
     thaw,
-    wire_name,
 )
 from gpuruntime.schema import Violation, violations
 from gpuruntime.service.errors import NameTakenError, RefusedError
@@ -89,22 +87,9 @@ def check_create(request: CreateUnit, namespaces: Namespaces) -> None:
         listed = ", ".join(sorted(namespaces.instance))
         found.append(Violation.of("namespace", f"one for active units ({listed})", request.namespace))
     found += stock_namespace_violations("stockNamespace", request.stock_namespace, namespaces)
-    if not request.cold_start:
-        found += _reservation_violations(request.spec)
     found += violations(request.spec, GPUUnitSpec)
     found += label_violations(request.labels)
     raise_if_any(found)
-
-
-def _reservation_violations(claim: Reservation) -> tuple[Violation, ...]:
-    """A violation for each field of a request for stock that only the stock unit may define: all but specName."""
-    given = encode(claim)
-    names = (wire_name(attribute) for attribute in fields(Reservation) if attribute.name not in {"extra", "spec_name"})
-    return tuple(
-        Violation(name, "none without coldStart, the stock unit defines it")
-        for name in names
-        if given.get(name) is not None
-    )
 
 
 def active_unit(request: CreateUnit, operation: Operation, stock: GPUUnit | None) -> GPUUnit:

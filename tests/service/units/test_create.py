@@ -44,16 +44,6 @@ def test_an_invalid_envelope_is_refused() -> None:
         check_create(evolve(CREATE, cold_start=True, spec=absurd), NAMESPACES)
 
 
-def test_a_reservation_without_a_cold_start_is_refused_because_the_stock_unit_has_it() -> None:
-    spec = evolve(CREATE.spec, cpu="4", gpu=1, runtime_class_name="nvidia")
-
-    with pytest.raises(InvalidRequestError) as caught:
-        check_create(evolve(CREATE, spec=spec), NAMESPACES)
-
-    named = [found.path for found in caught.value.violations]
-    assert named == ["cpu", "gpu", "runtimeClassName"]
-
-
 def test_a_unit_is_refused_in_a_namespace_that_no_controller_watches() -> None:
     with pytest.raises(InvalidRequestError, match=r"namespace: expected one for active units \(runtime-instance\)"):
         check_create(evolve(CREATE, namespace="default"), NAMESPACES)

@@ -10,6 +10,7 @@ from gpuruntime.api.rest.gpu_units import CreateUnitBody, UpdateUnitBody
 from gpuruntime.meta import ObjectMeta
 from gpuruntime.meta.codec import decode
 from gpuruntime.meta.frozen_mapping import FrozenDict
+from gpuruntime.schema import violations
 from gpuruntime.service.units.update import unit_patch
 from gpuruntime.web.resources.object_resource import change_of
 from gpuruntime.web.server.body import decoded
@@ -34,6 +35,15 @@ def test_omitted_labels_are_kept() -> None:
     patch = unit_patch(UNIT, change_of(body))
 
     assert (patch["spec"]["image"], "metadata" in patch) == ("two", False)
+
+
+@pytest.mark.parametrize(("is_cold", "named"), [(False, ["cpu", "gpu", "nodeSelector"]), (True, [])])
+def test_a_reservation_is_valid_for_a_cold_start_only(is_cold: bool, named: list[str]) -> None:
+    plain = {"name": "a", "specName": "g1.1", "image": "one", "coldStart": is_cold}
+
+    found = violations({**plain, "cpu": "1", "gpu": 0, "memory": None, "nodeSelector": {"a": "b"}}, CreateUnitBody)
+
+    assert [violation.path for violation in found] == named
 
 
 @pytest.mark.parametrize(
