@@ -8,21 +8,23 @@ The path of each violation is that of a field as the caller wrote it, such as "t
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from attrs import frozen
 
 from gpuruntime.api.rest.objects import CallerLabels
 from gpuruntime.kube import BadRequestError, ForbiddenError, InvalidError, KubeError, StatusError, UnavailableError
-from gpuruntime.meta import FrozenDict, Struct
+from gpuruntime.meta import FrozenDict, ObjectKey, Struct, is_dns_subdomain
 from gpuruntime.schema import Violation, violations
 from gpuruntime.service.errors import InvalidRequestError, RefusedError
 
 __all__ = [
     "REFUSALS",
     "is_rbac_denial",
+    "key_violations",
     "label_violations",
+    "namespace_violations",
     "raise_if_any",
     "raise_if_rbac_denial",
     "refusal",
@@ -37,6 +39,22 @@ _RBAC_DENIAL: Final = re.compile(r'User "[^"]*" cannot \w+ resource')
 @frozen
 class _CallerLabels(Struct):
     labels: CallerLabels
+
+
+def key_violations(key: ObjectKey, what: str, allowed: Collection[str]) -> Iterator[Violation]:
+    """The rules that name and namespace of an object to create violate; see `namespace_violations`."""
+    if not is_dns_subdomain(key.name):
+        yield Violation.of("name", "lower-case letters, digits, '-' and '.'", key.name)
+    yield from namespace_violations("namespace", key.namespace, what, allowed)
+
+
+def namespace_violations(field: str, namespace: str, what: str, allowed: Collection[str]) -> Iterator[Violation]:
+    """The violation of a field that must name one of the namespaces for such objects, if it does not.
+
+    No controller watches another one: an object there would never be reconciled.
+    """
+    if namespace not in allowed:
+        yield Violation.of(field, f"one for {what} ({', '.join(sorted(allowed))})", namespace)
 
 
 def label_violations(labels: Mapping[str, str]) -> tuple[Violation, ...]:

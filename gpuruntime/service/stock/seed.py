@@ -20,7 +20,7 @@ from gpuruntime.kube import AlreadyExistsError, Client, NotFoundError
 from gpuruntime.meta import FrozenDict, ObjectKey, ObjectMeta, Struct
 from gpuruntime.schema import Violation, violations
 from gpuruntime.service.errors import NameTakenError, OperationFailedError
-from gpuruntime.service.objects.admission import REFUSALS, raise_if_any, refusal
+from gpuruntime.service.objects.admission import REFUSALS, namespace_violations, raise_if_any, refusal
 from gpuruntime.service.operations.lease import OperationLease, Outcome
 from gpuruntime.service.operations.record import has_ended
 from gpuruntime.service.operations.submit import Operations, Submitted
@@ -35,7 +35,6 @@ __all__ = [
     "check_seed",
     "is_being_seeded",
     "seeded_unit",
-    "stock_namespace_violations",
 ]
 
 _IDENTITY: Final = (OPERATION_ID, REQUEST_HASH)
@@ -59,17 +58,9 @@ def check_seed(request: SeedStock, namespaces: Namespaces) -> None:
     found: list[Violation] = []
     if not 1 <= request.replicas <= LARGEST_BATCH:
         found.append(Violation.of("replicas", f"1 to {LARGEST_BATCH}", request.replicas))
-    found += stock_namespace_violations("namespace", request.namespace, namespaces)
+    found += namespace_violations("namespace", request.namespace, "stock", namespaces.stock)
     found += violations(project(request.reservation, GPUUnitSpec), GPUUnitSpec)
     raise_if_any(found)
-
-
-def stock_namespace_violations(field: str, namespace: str, namespaces: Namespaces) -> list[Violation]:
-    """The violation of a field that has to name a stock namespace, if it does not."""
-    if namespaces.is_stock(namespace):
-        return []
-    listed = ", ".join(sorted(namespaces.stock))
-    return [Violation.of(field, f"a stock namespace ({listed})", namespace)]
 
 
 def seeded_unit(request: SeedStock, operation: Operation, ordinal: int) -> GPUUnit:
