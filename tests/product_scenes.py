@@ -1,14 +1,13 @@
 """The product's kinds on the cluster of the test run, and an observer of its objects.
 
 Import the fixtures in a `conftest.py`: `product` is the cluster with the kinds and priority classes installed;
-`kube_namespace` and `stock_namespace` are namespaces of the test.
+`kube_namespace`, for active units, and `stock_namespace` are namespaces of the test.
 """
 
 import asyncio
 import time
-import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ from gpuruntime.kube.transport.transport import Transport
 from gpuruntime.meta import ObjectKey, find_condition
 from gpuruntime.schema.custom_resource import definition
 from gpuruntime.testing import AdminClient, ClusterAccess, RefusedError
-from gpuruntime.testing.cluster.namespaces import create_namespace
+from tests.kept_namespaces import kept_namespace, kube_namespace
 
 __all__ = [
     "UNITS",
@@ -51,7 +50,6 @@ UNITS = "/apis/runtime.lokiwager.io/v1alpha1/namespaces/{}/gpuunits"
 _KINDS = (GPUUnit, StockPool, Operation)
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _PRIORITIES = Path(__file__).resolve().parents[1] / "manifests" / "platform" / "priority-classes.yaml"
-_RUNNING = ("/apis/apps/v1/namespaces/{}/deployments", "/api/v1/namespaces/{}/pods")
 _PATIENCE_SECONDS = 60.0
 
 
@@ -89,31 +87,10 @@ def product(kube_cluster: ClusterAccess) -> ClusterAccess:
     return kube_cluster
 
 
-@contextmanager
-def _namespace(admin: AdminClient, prefix: str) -> Iterator[str]:
-    """A new namespace, in which only what runs is deleted afterwards.
-
-    The deletion of a namespace costs Kubernetes 140 requests and 0.3 CPU seconds, whatever is in it; what stays ends
-    with the cluster of the run.
-    """
-    name = f"{prefix}-{uuid.uuid4().hex[:10]}"
-    create_namespace(admin, name)
-    yield name
-    for running in _RUNNING:
-        admin.delete(running.format(name))
-
-
-@pytest.fixture
-def kube_namespace(kube_cluster: ClusterAccess) -> Iterator[str]:
-    """A namespace of the test, for active units; replaces the fixture of the test kit."""
-    with _namespace(kube_cluster.admin(), "test") as name:
-        yield name
-
-
 @pytest.fixture
 def stock_namespace(kube_cluster: ClusterAccess) -> Iterator[str]:
     """A second namespace of the test, for stock."""
-    with _namespace(kube_cluster.admin(), "stock") as name:
+    with kept_namespace(kube_cluster.admin(), "stock") as name:
         yield name
 
 

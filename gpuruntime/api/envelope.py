@@ -35,8 +35,8 @@ from gpuruntime.meta import (
 
 __all__ = [
     "GPU_PRODUCT",
-    "GPU_TYPE_RULE",
-    "SIZE_RULE",
+    "IMAGE_LENGTH",
+    "IMAGE_PATTERN",
     "SPEC_LIMIT",
     "Cpu",
     "Envelope",
@@ -56,22 +56,22 @@ SPEC_LIMIT: Final = 96 * 1024
 GPU_PRODUCT: Final = "nvidia.com/gpu.product"
 """The node label with the product name of the node's GPUs."""
 
+IMAGE_LENGTH: Final = Length(minimum=1, maximum=1024)
+IMAGE_PATTERN: Final = Pattern("^[!-~]+$", description="an image without spaces")
 _LABEL_VALUE: Final = Pattern(
     "^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$",
     description="letters, digits, '-', '_' and '.', with a letter or digit first and last",
 )
 
 SpecName = Annotated[str, Length(minimum=1, maximum=63), _LABEL_VALUE]
-Image = Annotated[
-    str | None, Length(minimum=1, maximum=1024), Pattern("^[!-~]+$", description="an image without spaces")
-]
+Image = Annotated[str | None, IMAGE_LENGTH, IMAGE_PATTERN]
 Cpu = Annotated[int | str | None, QuantityRule(positive=True, minimum="1m", maximum="1000000", example="500m or 4")]
 # No container starts with less memory, and no machine has more.
 Memory = Annotated[int | str | None, QuantityRule(positive=True, minimum="1Mi", maximum="1Pi", example="16Gi")]
 GpuCount = Annotated[int, Range(minimum=0, maximum=1024)]
 GpuType = Annotated[str | None, Length(minimum=1, maximum=63), _LABEL_VALUE]
 
-GPU_TYPE_RULE: Final = Cel(
+_GPU_TYPE_RULE: Final = Cel(
     f"!has(self.gpuType) || !has(self.nodeSelector) || !('{GPU_PRODUCT}' in self.nodeSelector)"
     f" || self.nodeSelector['{GPU_PRODUCT}'] == self.gpuType",
     message=f"nodeSelector['{GPU_PRODUCT}'] must equal gpuType or be absent",
@@ -79,20 +79,18 @@ GPU_TYPE_RULE: Final = Cel(
     check=lambda spec: spec.gpu_type is None or spec.node_selector.get(GPU_PRODUCT, spec.gpu_type) == spec.gpu_type,
     expected=lambda spec: f"{spec.gpu_type} as in gpuType, or none",
 )
-"""The rule of every spec that has both a gpuType and a nodeSelector."""
 
 
 def _size(spec: Struct) -> int:
     return len(orjson.dumps(known_fields(spec)))
 
 
-SIZE_RULE: Final = Check(
+_SIZE_RULE: Final = Check(
     lambda spec: _size(spec) <= SPEC_LIMIT,
     expected=lambda spec: (
         f"at most {SPEC_LIMIT} bytes of JSON, not {_size(spec)}; move long texts to a ConfigMap or the image"
     ),
 )
-"""The rule of every spec from which a pod template is rendered."""
 
 
 @frozen
@@ -118,7 +116,7 @@ class Envelope(Struct):
 class Reservation(Envelope):
     """Envelope and placement: what a stock unit hands to the active unit, and gets back when that is deleted."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (GPU_TYPE_RULE,)
+    RULES: ClassVar[tuple[Rule, ...]] = (_GPU_TYPE_RULE,)
 
     tolerations: Annotated[tuple[UnitToleration, ...], Atomic(), Items(maximum=32)] = ()
     """Tolerations of a unit's pod. A unit with GPUs also tolerates the taint nvidia.com/gpu."""
@@ -132,7 +130,7 @@ class Reservation(Envelope):
 class SharedSpec(Reservation):
     """What the specs of units and pools have in common: a reservation, and what runs on it."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (*Reservation.RULES, SIZE_RULE)
+    RULES: ClassVar[tuple[Rule, ...]] = (*Reservation.RULES, _SIZE_RULE)
 
     image: Image = None
     """Container image. Defaults to the operator's reservation image for stock units, and to its default image, which

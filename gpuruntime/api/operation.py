@@ -133,7 +133,7 @@ class OperationFailure(Struct):
 
 @frozen
 class OperationStatus(Struct):
-    """Observed state of the operation, written by the worker of the runtime API only."""
+    """Observed state of the operation, written by the runtime API only."""
 
     state: Annotated[str | None, Pattern("^(pending|running|succeeded|failed)$")] = None
     """pending, running, succeeded or failed. succeeded means that the requested objects are stored; they may not be

@@ -1,4 +1,4 @@
-"""Placement of a unit: tolerations, and the credentials for its image."""
+"""Placement of a unit: tolerations and labels of nodes; and the credentials for its image."""
 
 from typing import Annotated, ClassVar, Final
 

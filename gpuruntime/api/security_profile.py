@@ -4,12 +4,11 @@ from typing import Annotated, Final
 
 from gpuruntime.meta import Length, Pattern
 
-__all__ = ["BASELINE", "RESTRICTED", "SECURITY_PROFILES", "SecurityProfile"]
+__all__ = ["BASELINE", "RESTRICTED", "SecurityProfile"]
 
 BASELINE: Final = "Baseline"
 """The container runs as the user of its image, which may be root."""
 RESTRICTED: Final = "Restricted"
 """The pod satisfies the Pod Security Standard `restricted`: never root, no capabilities."""
-SECURITY_PROFILES: Final = (BASELINE, RESTRICTED)
 
 SecurityProfile = Annotated[str, Pattern("^(Baseline|Restricted)$"), Length(maximum=10)]

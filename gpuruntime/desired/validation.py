@@ -9,8 +9,7 @@ from typing import Final
 
 from attrs import evolve
 
-from gpuruntime.api.gpuunit import GPUUnitSpec
-from gpuruntime.api.stockpool import StockPoolSpec
+from gpuruntime.meta import Struct
 from gpuruntime.schema import Violation, violations
 
 __all__ = ["MESSAGE_LIMIT", "format_violations", "spec_violations"]
@@ -19,7 +18,7 @@ MESSAGE_LIMIT: Final = 8192
 """The maximum length of a condition message with violations, in characters."""
 
 
-def spec_violations(spec: GPUUnitSpec | StockPoolSpec) -> tuple[Violation, ...]:
+def spec_violations(spec: Struct) -> tuple[Violation, ...]:
     """All rules that the spec of an object violates, with paths from the object; none if it can be rendered.
 
     Fields that this version does not know are no violation: a newer version may have stored them.

@@ -3,7 +3,7 @@
 ::
 
     ServiceError
-    ├── InvalidRequestError         the request is invalid; lists every problem
+    ├── InvalidRequestError         the request is invalid; lists every violation
     ├── OperationConflictError      the operationID was used for another request
     ├── NameTakenError              another object has the name
     ├── InsufficientCapacityError   no ready stock unit of the spec is free
@@ -54,13 +54,13 @@ class ServiceError(Exception):
 
 
 class InvalidRequestError(ServiceError):
-    """The request is invalid; `problems` lists everything that is wrong with it."""
+    """The request is invalid; `violations` lists every rule that it violates."""
 
     code = "invalid_request"
 
-    def __init__(self, problems: tuple[Violation, ...]) -> None:
-        super().__init__("; ".join(map(str, problems)))
-        self.problems = problems
+    def __init__(self, violations: tuple[Violation, ...]) -> None:
+        super().__init__("; ".join(map(str, violations)))
+        self.violations = violations
 
 
 class OperationConflictError(ServiceError):

@@ -17,9 +17,7 @@ from gpuruntime.api.stockpool import StockPool
 from gpuruntime.control import Controller, ControllerOptions, Manager, allow, allow_status
 from gpuruntime.kube import Client, Credentials, Transport
 from gpuruntime.meta import ObjectKey, TypedObject
-from gpuruntime.service.objects.delete import Deletions
 from gpuruntime.service.objects.served_kind import ObjectService, ServedKind
-from gpuruntime.service.objects.update import Updates
 from gpuruntime.service.operations.controller import DEFAULT_KEEP, MOST_KEPT, OperationReconciler
 from gpuruntime.service.operations.executor import OperationExecutor
 from gpuruntime.service.operations.liveness import DEFAULT_PATIENCE_SECONDS, CircuitBreaker, Liveness
@@ -79,8 +77,6 @@ class Service:
     operations: Operations
     stock: StockBatches
     units: ActiveUnits
-    updates: Updates
-    deletions: Deletions
     job_reads: Reads[Operation]
     served: Mapping[ServedKind[Any], ObjectService[Any]]
     namespaces: Namespaces
@@ -89,10 +85,6 @@ class Service:
     def of(self, declared: ServedKind[K]) -> ObjectService[K]:
         """The use cases of a kind of the wiring."""
         return cast("ObjectService[K]", self.served[declared])
-
-    @property
-    def pools(self) -> ObjectService[StockPool]:
-        return self.of(POOLS)
 
     @property
     def unit_reads(self) -> Reads[GPUUnit]:
@@ -193,8 +185,6 @@ def install_service(
         operations=operations,
         stock=StockBatches(operations, chosen.namespaces),
         units=ActiveUnits(operations, claims, caller_client, chosen.namespaces),
-        updates=Updates(operations, caller_client),
-        deletions=Deletions(operations, caller_client),
         job_reads=Reads(records, caller_client, Operation),
         served=served,
         namespaces=chosen.namespaces,

@@ -1,4 +1,4 @@
-"""Invalid specs of units, with the path of the problem.
+"""Invalid specs of units, with the path of the violation.
 
 The generated CRD rejects those in `REJECTED_BY_SERVER`. It accepts those in `ACCEPTED_BY_SERVER`, which only
 the checks in Python reject.
@@ -13,7 +13,7 @@ __all__ = ["ACCEPTED_BY_SERVER", "REJECTED_BY_SERVER", "InvalidSpec", "unit_with
 
 @frozen
 class InvalidSpec:
-    """The fields that make a spec invalid, and the path of the problem without its index."""
+    """The fields that make a spec invalid, and the path of the violation without its index."""
 
     name: str
     spec: dict[str, Any]

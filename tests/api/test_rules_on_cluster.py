@@ -56,7 +56,7 @@ def test_specs_that_only_the_operator_rejects_are_stored(
 
 @given(unit=valid_units(namespace="default"))
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_unit_without_problems_is_stored_as_it_is(product: ClusterAccess, unit: GPUUnit) -> None:
+def test_a_unit_without_violations_is_stored_as_it_is(product: ClusterAccess, unit: GPUUnit) -> None:
     admin = product.admin()
 
     stored = admin.create(f"{GROUP}/default/gpuunits?dryRun=All&fieldValidation=Strict", encode(unit))

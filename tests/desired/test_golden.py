@@ -55,7 +55,7 @@ def test_a_unit_is_rendered_as_in_its_golden_file(path: Path, request: pytest.Fi
 
 
 @pytest.mark.parametrize("path", units(), ids=case)
-def test_a_golden_unit_has_no_problems(path: Path) -> None:
+def test_a_golden_unit_has_no_violations(path: Path) -> None:
     unit = decode(GPUUnit, yaml.safe_load(path.read_text()))
 
     assert spec_violations(unit.spec) == ()

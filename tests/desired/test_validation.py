@@ -17,12 +17,12 @@ from tests.desired.valid_units import valid_units
 
 
 @pytest.mark.parametrize("invalid", [*REJECTED_BY_SERVER, *ACCEPTED_BY_SERVER], ids=lambda invalid: invalid.name)
-def test_a_problem_names_its_field(invalid: InvalidSpec) -> None:
+def test_a_violation_names_its_field(invalid: InvalidSpec) -> None:
     unit = decode(GPUUnit, unit_with(invalid.spec, "runtime-instance"))
 
     found = spec_violations(unit.spec)
 
-    assert {re.sub(r"\[\d+\]", "", problem.path) for problem in found} == {invalid.path}
+    assert {re.sub(r"\[\d+\]", "", violation.path) for violation in found} == {invalid.path}
 
 
 @pytest.mark.parametrize("invalid", REJECTED_BY_SERVER, ids=lambda invalid: invalid.name)
@@ -45,7 +45,7 @@ def test_fields_of_a_newer_version_are_no_violation() -> None:
     assert spec_violations(unit.spec) == ()
 
 
-def test_a_problem_has_the_found_and_the_expected_value() -> None:
+def test_a_violation_has_the_found_and_the_expected_value() -> None:
     unit = decode(GPUUnit, unit_with({"gpu": -1, "memory": "lots"}, "runtime-instance"))
 
     memory, gpu = spec_violations(unit.spec)
@@ -55,7 +55,7 @@ def test_a_problem_has_the_found_and_the_expected_value() -> None:
     assert (gpu.path, gpu.rule, gpu.found) == ("spec.gpu", "minimum", "-1")
 
 
-def test_no_problem_quotes_a_value_that_may_be_secret() -> None:
+def test_no_violation_quotes_a_value_that_may_be_secret() -> None:
     envs = (UnitEnv("1", "s3cret", EnvSource()), UnitEnv("GPU_COUNT", "s3cret"))
     unit = GPUUnit(ObjectMeta(name="a", namespace="b"), GPUUnitSpec("g1.1", template=UnitTemplate(envs=envs)))
 
@@ -68,20 +68,20 @@ def test_no_problem_quotes_a_value_that_may_be_secret() -> None:
 def test_a_long_value_is_truncated() -> None:
     unit = GPUUnit(ObjectMeta(name="a", namespace="b"), GPUUnitSpec("g 1" * 1000))
 
-    (problem,) = spec_violations(unit.spec)
+    (violation,) = spec_violations(unit.spec)
 
-    assert len(str(problem)) < 250
+    assert len(str(violation)) < 250
 
 
 @given(units())
-def test_the_problems_of_any_stored_spec_can_be_formatted(unit: GPUUnit) -> None:
+def test_the_violations_of_any_stored_spec_can_be_formatted(unit: GPUUnit) -> None:
     found = spec_violations(unit.spec)
 
-    assert all(str(problem).startswith("spec") for problem in found)
+    assert all(str(violation).startswith("spec") for violation in found)
 
 
 @given(valid_units())
-def test_a_valid_unit_has_no_problems_and_renders(unit: GPUUnit) -> None:
+def test_a_valid_unit_has_no_violations_and_renders(unit: GPUUnit) -> None:
     found = spec_violations(unit.spec)
 
     assert found == ()

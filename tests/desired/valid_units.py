@@ -1,4 +1,4 @@
-"""Generated units without problems."""
+"""Generated units without violations."""
 
 from typing import Any
 
@@ -93,7 +93,7 @@ def _probes(draw: st.DrawFn, ports: tuple[UnitPort, ...]) -> ReadinessProbe:
 
 @st.composite
 def valid_units(draw: st.DrawFn, namespace: str | None = None) -> GPUUnit:
-    """A unit without problems, in this namespace or in one of the usual ones."""
+    """A unit without violations, in this namespace or in one of the usual ones."""
     place = namespace or draw(st.sampled_from(["runtime-instance", "runtime-stock", "team-a"]))
     ports = draw(_distinct(_PORTS, _name, lambda port: (port.port, port.protocol)))
     reachable = [port.name for port in ports if port.protocol == "TCP"]

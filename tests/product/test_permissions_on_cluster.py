@@ -21,12 +21,12 @@ from gpuruntime.meta import ObjectKey, freeze
 from gpuruntime.service.errors import NameTakenError
 from gpuruntime.service.objects.delete import DeleteObject
 from gpuruntime.service.objects.update import UpdateObject
-from gpuruntime.service.pools import POOL_DELETION, POOL_UPDATE, CreatePool
-from gpuruntime.service.stock.delete import STOCK_DELETION
+from gpuruntime.service.pools import POOLS, CreatePool
+from gpuruntime.service.stock.delete import STOCK_UNITS
 from gpuruntime.service.stock.seed import SeedStock
 from gpuruntime.service.units.create import CreateUnit
 from gpuruntime.service.units.delete import DeleteUnit
-from gpuruntime.service.units.update import UNIT_UPDATE
+from gpuruntime.service.units.lifecycle import ACTIVE_UNITS
 from gpuruntime.testing import AuditLog, LocalCluster
 from gpuruntime.testing.permissions import usage
 from tests.product.installed_scenes import Installed, Shop, installed, shop
@@ -75,14 +75,12 @@ async def sell_and_take_back(shop: Shop) -> None:
     await shop.ready("sold")
     for generation, ports in ((2, [{"name": "http", "port": 8080}]), (3, [])):
         change = freeze({"spec": {"template": {"ports": ports}}})
-        await service.updates.update(
-            UNIT_UPDATE, f"ports-{generation}", UpdateObject("sold", INSTANCE_NAMESPACE, change)
-        )
+        await service.of(ACTIVE_UNITS).update(f"ports-{generation}", UpdateObject("sold", INSTANCE_NAMESPACE, change))
         await shop.ready("sold", generation=generation)
     await shop.observer.services.until(lambda store: not store.list(INSTANCE_NAMESPACE).items)
     await service.units.delete("return", DeleteUnit("sold"))
     await shop.stock(2)
-    await service.deletions.delete(STOCK_DELETION, "scrap", DeleteObject(spare, STOCK_NAMESPACE))
+    await service.of(STOCK_UNITS).delete("scrap", DeleteObject(spare, STOCK_NAMESPACE))
     await shop.stock(1)
 
 
@@ -123,7 +121,9 @@ async def refuse(shop: Shop) -> None:
 async def keep_a_pool(shop: Shop) -> None:
     """Create, claim and refill, release, scale, delete; and a pool in a namespace for active units."""
     service, key = shop.server.service, ObjectKey(STOCK_NAMESPACE, "warm")
-    await service.pools.create("pool", CreatePool("warm", StockPoolSpec("g1.2", replicas=2, cpu="10m", memory="16Mi")))
+    await service.of(POOLS).create(
+        "pool", CreatePool("warm", StockPoolSpec("g1.2", replicas=2, cpu="10m", memory="16Mi"))
+    )
     await shop.pool_because(reasons.POOL_READY, "warm")
     await service.units.create("pooled", CreateUnit("pooled", GPUUnitSpec("g1.2", image="nginx")))
     await shop.ready("pooled")
@@ -135,16 +135,16 @@ async def keep_a_pool(shop: Shop) -> None:
     await shop.pool_because(reasons.POOL_READY, "warm")
     await scale(shop, "shrink", key, 0)
     await shop.pool_because(reasons.SCALED_TO_ZERO, "warm")
-    await service.deletions.delete(POOL_DELETION, "drop", DeleteObject(key.name, key.namespace))
+    await service.of(POOLS).delete("drop", DeleteObject(key.name, key.namespace))
     shop.make_pool("astray", INSTANCE_NAMESPACE, 1)
     await shop.pool_because(reasons.INVALID_SPEC, "astray", INSTANCE_NAMESPACE)
     await scale(shop, "astray-too", ObjectKey(INSTANCE_NAMESPACE, "astray"), 2)
-    await service.deletions.delete(POOL_DELETION, "drop-astray", DeleteObject("astray", INSTANCE_NAMESPACE))
+    await service.of(POOLS).delete("drop-astray", DeleteObject("astray", INSTANCE_NAMESPACE))
 
 
 async def scale(shop: Shop, operation_id: str, pool: ObjectKey, replicas: int) -> None:
     change = UpdateObject(pool.name, pool.namespace, freeze({"spec": {"replicas": replicas}}))
-    await shop.server.service.updates.update(POOL_UPDATE, operation_id, change)
+    await shop.server.service.of(POOLS).update(operation_id, change)
 
 
 async def end_void_claims(shop: Shop) -> None:

@@ -81,7 +81,7 @@ def _is_served(admin: AdminClient, path: str) -> bool:
 
 
 def without_cel(value: Any) -> Any:
-    """The definition or schema without the rules that Python cannot check."""
+    """The definition or schema without its CEL rules."""
     if isinstance(value, dict):
         return {key: without_cel(inner) for key, inner in value.items() if key != "x-kubernetes-validations"}
     return [without_cel(inner) for inner in value] if isinstance(value, list) else value

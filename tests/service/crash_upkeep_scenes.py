@@ -14,9 +14,9 @@ from gpuruntime.meta.frozen_mapping import freeze
 from gpuruntime.service.compat.cluster import ClusterMachines
 from gpuruntime.service.objects.update import UpdateObject
 from gpuruntime.service.operations.record import has_ended
-from gpuruntime.service.pools import POOL_UPDATE, CreatePool
+from gpuruntime.service.pools import POOLS, CreatePool
 from gpuruntime.service.units.create import CreateUnit
-from gpuruntime.service.units.update import UNIT_UPDATE
+from gpuruntime.service.units.lifecycle import ACTIVE_UNITS
 from gpuruntime.testing.crashing import Moment, Stage, World
 from tests.service.crash_scenes import HANDOFF, Steps
 from tests.service.service_scenes import Product
@@ -39,10 +39,10 @@ def upkeep(product: Product, active: str, stock: str) -> Steps:
     return (
         lambda: machines.create_stocks("seed", NewStocks(_SEEDED, 2, **_SMALL)),
         lambda: machines.delete_stocks("less", DeleteStocks(_SEEDED, 1)),
-        lambda: service.pools.create("pool", pool),
+        lambda: service.of(POOLS).create("pool", pool),
         lambda: service.units.create("order-c", cold),
-        lambda: service.updates.update(UNIT_UPDATE, "newer-c", newer),
-        lambda: service.updates.update(POOL_UPDATE, "fewer", fewer),
+        lambda: service.of(ACTIVE_UNITS).update("newer-c", newer),
+        lambda: service.of(POOLS).update("fewer", fewer),
     )
 
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final
 from attrs import field, frozen
 
 from gpuruntime.api.namespaces import Namespaces
+from gpuruntime.api.projection import patch_of, project, view_of
 from gpuruntime.api.rest.objects import Name, Namespace, ObjectView
 from gpuruntime.control import Manager, ManagerOptions
 from gpuruntime.kube.auth.credentials import Credentials
@@ -19,7 +20,7 @@ from gpuruntime.meta import (
     Struct,
     TypedObject,
 )
-from gpuruntime.schema import Violation, violations
+from gpuruntime.schema import violations
 from gpuruntime.service.objects.create import CreateObjectHandler
 from gpuruntime.service.objects.delete import DeleteObjectHandler
 from gpuruntime.service.objects.served_kind import ServedKind
@@ -37,6 +38,7 @@ __all__ = ["Widget", "WidgetStatus", "widget_routes", "wired"]
 @frozen
 class WidgetSpec(Struct):
     size: Annotated[int, Range(minimum=1, maximum=8)] = 1
+    """Its size."""
 
 
 @frozen
@@ -60,31 +62,23 @@ class Widget(TypedObject):
 
 # gpuruntime/api/rest/widgets.py: bodies and views.
 @frozen
-class CreateWidgetBody(Struct):
+class CreateWidgetBody(WidgetSpec):
     """A widget."""
 
-    name: Name
+    name: Name = field(kw_only=True)
     """Its name."""
     namespace: Namespace | None = None
     """Its namespace."""
-    size: int = 1
-    """Its size."""
 
 
-@frozen
+@frozen(field_transformer=patch_of(WidgetSpec))
 class UpdateWidgetBody(Struct):
     """The fields to change."""
 
-    size: int | None = None
-    """Its size."""
 
-
-@frozen(kw_only=True)
-class WidgetView(ObjectView):
+@frozen(field_transformer=view_of(WidgetSpec))
+class WidgetView(ObjectView, WidgetSpec):
     """Spec and status of a widget."""
-
-    size: int | None = None
-    """Its size."""
 
 
 # gpuruntime/service/widgets.py: requests and their checks.
@@ -99,18 +93,16 @@ def _widget(request: CreateWidget) -> Widget:
     return Widget(ObjectMeta(name=request.name, namespace=request.namespace), request.spec)
 
 
-def _problems(spec: WidgetSpec) -> list[Violation]:
-    return list(violations(spec, WidgetSpec))
-
-
 def _patch(widget: Widget, change: FrozenDict[str, Any]) -> FrozenDict[str, Any]:
-    return spec_patch(widget.spec, change, _problems)
+    return spec_patch(widget.spec, change)
 
 
 WIDGETS: Final = ServedKind(
     Widget,
     lambda namespaces: namespaces.instance,
-    creation=CreateObjectHandler("create_widget", CreateWidget, _widget, lambda request: _problems(request.spec)),
+    creation=CreateObjectHandler(
+        "create_widget", CreateWidget, _widget, lambda request: violations(request.spec, WidgetSpec)
+    ),
     update=UpdateObjectHandler("update_widget", Widget, _patch),
     deletion=DeleteObjectHandler("delete_widget", Widget),
 )
@@ -130,7 +122,7 @@ def widget_routes(service: Service) -> tuple[Route, ...]:
     widgets = service.of(WIDGETS)
 
     def request(body: CreateWidgetBody, _operation_id: str) -> CreateWidget:
-        return CreateWidget(body.name, body.namespace or widgets.namespaces[0], WidgetSpec(body.size))
+        return CreateWidget(body.name, body.namespace or widgets.namespaces[0], project(body, WidgetSpec))
 
     return object_routes(
         ObjectResource(
@@ -139,7 +131,7 @@ def widget_routes(service: Service) -> tuple[Route, ...]:
             objects=widgets,
             matches=object_filter,
             view_type=WidgetView,
-            view=lambda widget: WidgetView(**object_fields(widget), size=widget.spec.size),
+            view=lambda widget: project(widget.spec, WidgetView, **object_fields(widget)),
             deleted_view=WidgetView,
             create=Create("Create a widget.", CreateWidgetBody, request, widgets.create),
             update=Update("Update a widget.", UpdateWidgetBody),

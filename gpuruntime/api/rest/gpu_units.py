@@ -4,11 +4,11 @@ from typing import Annotated, Any, ClassVar
 
 from attrs import Attribute, field, fields, frozen
 
-from gpuruntime.api.envelope import Reservation
+from gpuruntime.api.envelope import IMAGE_LENGTH, IMAGE_PATTERN, Reservation
 from gpuruntime.api.gpuunit import GPUUnitSpec, UnitStages
 from gpuruntime.api.projection import optional_fields, patch_of, view_of
 from gpuruntime.api.rest.objects import CallerLabels, Name, Namespace, ObjectView
-from gpuruntime.meta import EMPTY, Check, Length, Pattern, Rule, Struct, wire, wire_name
+from gpuruntime.meta import EMPTY, Check, Rule, Struct, wire, wire_name
 
 __all__ = ["CreateUnitBody", "UnitView", "UpdateUnitBody"]
 
@@ -33,7 +33,7 @@ class CreateUnitBody(GPUUnitSpec):
         *(_only_for_cold_starts(field) for field in fields(Reservation) if field.name not in {"extra", "spec_name"}),
     )
 
-    image: Annotated[str, Length(minimum=1, maximum=1024), Pattern("^[!-~]+$")] = field(kw_only=True)
+    image: Annotated[str, IMAGE_LENGTH, IMAGE_PATTERN] = field(kw_only=True)
     """Container image."""
     name: Name = field(kw_only=True)
     """Name of the unit."""

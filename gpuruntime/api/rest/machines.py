@@ -1,18 +1,24 @@
 """Bodies and views of /stocks and /vms, a simplified view of units."""
 
-from typing import Annotated, Final
+from typing import Annotated
 
 from attrs import field, frozen
 
 from gpuruntime.api.envelope import Cpu, GpuCount, GpuType, Memory, SpecName
+from gpuruntime.api.rest.queries import DEFAULT_LIMIT, PageQuery
 from gpuruntime.api.rest.stock_units import LARGEST_BATCH
 from gpuruntime.meta import Format, Length, Pattern, Range, Struct, wire
 
 __all__ = ["VM", "DeleteStocks", "DeletedStocks", "DeletedVM", "MachineQuery", "NewStocks", "NewVM", "Stock"]
 
-_LABEL_VALUE: Final = Pattern("^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$")
-_Tenant = Annotated[str | None, Length(maximum=63), _LABEL_VALUE]
-_DEFAULT_LIMIT: Final = 100
+_Tenant = Annotated[
+    str | None,
+    Length(maximum=63),
+    Pattern(
+        "^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$",
+        description="a label value of letters, digits, '-', '_' and '.'",
+    ),
+]
 
 
 @frozen
@@ -142,10 +148,8 @@ class DeletedVM(Struct):
 
 
 @frozen
-class MachineQuery(Struct):
-    """Which page of a list."""
+class MachineQuery(PageQuery):
+    """Which page of a list of stocks or VMs, which may be longer than others."""
 
-    limit: Annotated[int, Range(minimum=1, maximum=1000)] = _DEFAULT_LIMIT
+    limit: Annotated[int, Range(minimum=1, maximum=1000)] = DEFAULT_LIMIT
     """Maximum number of items on a page."""
-    cursor: Annotated[str | None, Length(maximum=1024)] = None
-    """The `next` of the previous page."""

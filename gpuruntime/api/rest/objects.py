@@ -21,14 +21,21 @@ from gpuruntime.meta import (
 
 __all__ = ["CallerLabels", "Name", "Namespace", "ObjectView"]
 
-
 Name = Annotated[
     str,
     Length(minimum=1, maximum=253),
-    Pattern(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"),
+    Pattern(
+        r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
+        description="a name of lower-case letters, digits, '-' and '.'",
+    ),
 ]
-
-
+"""The name of an object."""
+Namespace = Annotated[
+    str,
+    Length(minimum=1, maximum=63),
+    Pattern("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", description="a name of lower-case letters, digits and '-'"),
+]
+"""The name of a namespace."""
 CallerLabels = Annotated[
     FrozenDict[str, Annotated[str, LABEL_VALUE]],
     Keys(
@@ -38,7 +45,6 @@ CallerLabels = Annotated[
     Properties(maximum=64),
 ]
 """Labels that a caller may set."""
-Namespace = Annotated[str, Length(minimum=1, maximum=63), Pattern("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
 
 
 # Without slots: a class with slots cannot be the second base of a view.

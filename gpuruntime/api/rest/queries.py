@@ -8,6 +8,7 @@ from gpuruntime.api.rest.objects import Namespace
 from gpuruntime.meta import Length, Pattern, Range, Struct, wire
 
 __all__ = [
+    "DEFAULT_LIMIT",
     "FlavourQuery",
     "NamespaceQuery",
     "ObjectQuery",
@@ -19,10 +20,12 @@ __all__ = [
     "Word",
 ]
 
-_DEFAULT_LIMIT: Final = 100
+DEFAULT_LIMIT: Final = 100
+"""Items on a page of a list whose query names no limit."""
 
 Word = Annotated[str | None, Length(minimum=1, maximum=63)]
-_Version = Annotated[str | None, Pattern("^[1-9][0-9]{0,39}$")]
+"""A word to filter by, such as a phase or a flavour."""
+_Version = Annotated[str | None, Pattern("^[1-9][0-9]{0,39}$", description="a resourceVersion, which is a number")]
 _Timeout = Annotated[int, Range(minimum=0, maximum=600)]
 
 
@@ -30,7 +33,7 @@ _Timeout = Annotated[int, Range(minimum=0, maximum=600)]
 class PageQuery(Struct):
     """Which page of a list."""
 
-    limit: Annotated[int, Range(minimum=1, maximum=500)] = _DEFAULT_LIMIT
+    limit: Annotated[int, Range(minimum=1, maximum=500)] = DEFAULT_LIMIT
     """Maximum number of items on a page."""
     cursor: Annotated[str | None, Length(maximum=1024)] = None
     """The `next` of the previous page."""
@@ -64,7 +67,7 @@ class FlavourQuery(ObjectsQuery):
 class WaitQuery(Struct):
     """What to wait for."""
 
-    wait: Annotated[str | None, Pattern("^Ready$")] = None
+    wait: Annotated[str | None, Pattern("^Ready$", description="Ready")] = None
     """Ready: respond when the object is ready, or when the timeout is over."""
     timeout: _Timeout = 60
     """With wait: the timeout in seconds."""

@@ -183,8 +183,8 @@ class GPUUnitReconciler:
         if OPERATION_ID in unit.metadata.annotations:
             add_log_fields(operation_id=unit.metadata.annotations[OPERATION_ID])
         rendered = self.renderings.of(unit)
-        if rendered.problems:
-            invalid = SyncFailure(format_violations(rendered.problems), INVALID_SPEC)
+        if rendered.violations:
+            invalid = SyncFailure(format_violations(rendered.violations), INVALID_SPEC)
             await self._update_status(unit, ctx, own_deployment, own_service, unit.status.access_url, invalid)
             return Result.done()
         deployment = await self._synced(

@@ -25,11 +25,11 @@ _FORBIDDEN: Final = "violates PodSecurity"
 
 @define
 class UnitRendering:
-    """The desired children of one generation of a unit. Without problems there is a Deployment; the Service and the URL
-    depend on the spec.
+    """The desired children of one generation of a unit. Without violations there is a Deployment; the Service and the
+    URL depend on the spec.
     """
 
-    problems: tuple[Violation, ...]
+    violations: tuple[Violation, ...]
     service: Service | None = None
     url: str | None = None
     _fresh: Deployment | None = None
@@ -43,10 +43,10 @@ class UnitRendering:
         While the pinned template stays the same it is the identical object, so that the writer compares by identity.
 
         Raises:
-            ValueError: the unit has problems.
+            ValueError: the unit violates a rule.
         """
         if self._fresh is None:
-            raise ValueError(f"expected a unit without problems, got {'; '.join(map(str, self.problems))}")
+            raise ValueError(f"expected a unit without violations, got {'; '.join(map(str, self.violations))}")
         if own is not None and _is_forbidden(own):
             own = None
         if self._pinned is None or own is None or _pins(own) != _pins(self._pinned):
@@ -80,9 +80,9 @@ class UnitRenderings:
 
 
 def _render(unit: GPUUnit, rendering: Rendering) -> UnitRendering:
-    faults = spec_violations(unit.spec)
-    if faults:
-        return UnitRendering(faults)
+    found = spec_violations(unit.spec)
+    if found:
+        return UnitRendering(found)
     return UnitRendering(
         (), unit_service(unit, rendering), access_url(unit, rendering), unit_deployment(unit, rendering)
     )

@@ -3,7 +3,7 @@
 If the process dies after the creation, the replica that takes the Operation over finds the object by its annotations.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 from attrs import evolve, field, frozen
@@ -12,10 +12,10 @@ from attrs.validators import matches_re
 from gpuruntime.api.names import OPERATION_ID, REQUEST_HASH
 from gpuruntime.api.operation import Operation, OperationResult
 from gpuruntime.kube import AlreadyExistsError, Client, NotFoundError
-from gpuruntime.meta import Struct, TypedObject, is_dns_subdomain
+from gpuruntime.meta import Struct, TypedObject
 from gpuruntime.schema import Violation
 from gpuruntime.service.errors import NameTakenError
-from gpuruntime.service.objects.admission import REFUSALS, raise_if_any, refusal
+from gpuruntime.service.objects.admission import REFUSALS, key_violations, raise_if_any, refusal
 from gpuruntime.service.objects.update import WriteResult, write_result
 from gpuruntime.service.operations.lease import OperationLease, Outcome
 from gpuruntime.service.operations.submit import DEFAULT_WAIT_SECONDS, Operations
@@ -36,13 +36,13 @@ class CreateObjectHandler(Generic[R, K]):
         type: the type of the Operations; it begins with "create_".
         request: the type of the requests.
         build: the object that a request asks for.
-        problems: the rules that a request violates; name and namespace are checked besides.
+        violations: the rules that a request violates; name and namespace are checked besides.
     """
 
     type: str = field(validator=matches_re("create_.+"))
     request: _Class[R]
     build: Callable[[R], K]
-    problems: Callable[[R], list[Violation]]
+    violations: Callable[[R], Iterable[Violation]]
 
     async def run(self, lease: OperationLease) -> Outcome:
         """Create the object.
@@ -102,21 +102,9 @@ class Creations:
             NotRunningError, KubeError: try again with the same operationID.
         """
         wanted = handler.build(request)
-        raise_if_any([*handler.problems(request), *_key_problems(wanted, namespaces)])
+        raise_if_any([*handler.violations(request), *key_violations(wanted.key, wanted.KIND.plural, namespaces)])
         performed = await self.operations.perform(operation_id, handler.type, request, within=within)
         return await write_result(self.client, type(wanted), wanted.key, performed)
-
-
-def _key_problems(wanted: TypedObject, namespaces: tuple[str, ...]) -> list[Violation]:
-    name, namespace = wanted.metadata.name, wanted.metadata.namespace
-    found = []
-    if not is_dns_subdomain(name):
-        found.append(Violation.of("name", "lower-case letters, digits, '-' and '.'", name))
-    if namespace not in namespaces:
-        # No controller watches that namespace: nothing would become of the object.
-        listed = ", ".join(sorted(namespaces))
-        found.append(Violation.of("namespace", f"one for {wanted.KIND.plural} ({listed})", namespace))
-    return found
 
 
 def _annotated(wanted: K, operation: Operation) -> K:

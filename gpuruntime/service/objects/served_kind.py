@@ -5,8 +5,10 @@
     STORAGES: Final = ServedKind(
         Storage,
         lambda namespaces: namespaces.instance,
-        creation=CreateObjectHandler("create_storage", CreateStorage, storage, storage_problems),
-        update=UpdateObjectHandler("update_storage", Storage, storage_patch),
+        creation=CreateObjectHandler(
+            "create_storage", CreateStorage, storage, lambda request: violations(request.spec, StorageSpec)
+        ),
+        update=UpdateObjectHandler("update_storage", Storage, lambda found, change: spec_patch(found.spec, change)),
         deletion=DeleteObjectHandler("delete_storage", Storage),
     )
 """

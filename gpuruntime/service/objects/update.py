@@ -100,14 +100,14 @@ def merge(value: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def spec_patch(spec: S, change: FrozenDict[str, Any], problems: Callable[[S], list[Violation]]) -> FrozenDict[str, Any]:
+def spec_patch(spec: Struct, change: FrozenDict[str, Any]) -> FrozenDict[str, Any]:
     """The merge patch for a change of this spec and of nothing else; EMPTY if nothing would differ.
 
     Raises:
         InvalidRequestError: the spec would become invalid.
     """
     wanted = patched(spec, change.get("spec", EMPTY))
-    raise_if_any(problems(wanted))
+    raise_if_any(violations(wanted, type(wanted)))
     return EMPTY if known_fields(wanted) == known_fields(spec) else change
 
 

@@ -12,7 +12,7 @@ from gpuruntime.service.objects.served_kind import ServedKind
 from gpuruntime.service.reads.informers import watch_units
 from gpuruntime.service.stock.seed import is_being_seeded
 
-__all__ = ["STOCK_DELETION", "STOCK_UNITS"]
+__all__ = ["STOCK_UNITS"]
 
 
 def _ensure_unclaimed(unit: GPUUnit) -> None:
@@ -31,12 +31,11 @@ async def _ensure_seeded(client: Client, unit: GPUUnit, operations_namespace: st
         )
 
 
-STOCK_DELETION: Final = DeleteObjectHandler(DELETE_STOCK_UNIT, GPUUnit, _ensure_unclaimed, _ensure_seeded)
-"""Executes delete_stock_unit operations; raises StockClaimedError for a unit that must stay."""
 STOCK_UNITS: Final = ServedKind(
     GPUUnit,
     lambda namespaces: namespaces.stock,
     watch=lambda cache, namespaces: watch_units(cache, namespaces.units),
-    deletion=STOCK_DELETION,
+    deletion=DeleteObjectHandler(DELETE_STOCK_UNIT, GPUUnit, _ensure_unclaimed, _ensure_seeded),
 )
-"""Stock units in the API. They are created in batches, see `seed`."""
+"""Stock units in the API. They are created in batches, see `seed`; the deletion of one that must stay raises
+StockClaimedError."""

@@ -18,9 +18,9 @@ from gpuruntime.api.projection import project
 from gpuruntime.api.rest.stock_units import LARGEST_BATCH
 from gpuruntime.kube import AlreadyExistsError, Client, NotFoundError
 from gpuruntime.meta import FrozenDict, ObjectKey, ObjectMeta, Struct
-from gpuruntime.schema import Violation
+from gpuruntime.schema import Violation, violations
 from gpuruntime.service.errors import NameTakenError, OperationFailedError
-from gpuruntime.service.objects.admission import REFUSALS, raise_if_any, refusal, unit_problems
+from gpuruntime.service.objects.admission import REFUSALS, namespace_violations, raise_if_any, refusal
 from gpuruntime.service.operations.lease import OperationLease, Outcome
 from gpuruntime.service.operations.record import has_ended
 from gpuruntime.service.operations.submit import Operations, Submitted
@@ -35,7 +35,6 @@ __all__ = [
     "check_seed",
     "is_being_seeded",
     "seeded_unit",
-    "stock_namespace_problems",
 ]
 
 _IDENTITY: Final = (OPERATION_ID, REQUEST_HASH)
@@ -56,19 +55,12 @@ def check_seed(request: SeedStock, namespaces: Namespaces) -> None:
     Raises:
         InvalidRequestError: it is not.
     """
-    problems: list[Violation] = []
+    found: list[Violation] = []
     if not 1 <= request.replicas <= LARGEST_BATCH:
-        problems.append(Violation.of("replicas", f"1 to {LARGEST_BATCH}", request.replicas))
-    problems += stock_namespace_problems("namespace", request.namespace, namespaces)
-    raise_if_any(problems + unit_problems(project(request.reservation, GPUUnitSpec)))
-
-
-def stock_namespace_problems(field: str, namespace: str, namespaces: Namespaces) -> list[Violation]:
-    """The problem of a field that has to name a stock namespace, if it does not."""
-    if namespaces.is_stock(namespace):
-        return []
-    listed = ", ".join(sorted(namespaces.stock))
-    return [Violation.of(field, f"a stock namespace ({listed})", namespace)]
+        found.append(Violation.of("replicas", f"1 to {LARGEST_BATCH}", request.replicas))
+    found += namespace_violations("namespace", request.namespace, "stock", namespaces.stock)
+    found += violations(project(request.reservation, GPUUnitSpec), GPUUnitSpec)
+    raise_if_any(found)
 
 
 def seeded_unit(request: SeedStock, operation: Operation, ordinal: int) -> GPUUnit:

@@ -38,18 +38,23 @@ from gpuruntime.meta import (
     ObjectMeta,
     Struct,
     decode,
-    is_dns_subdomain,
     thaw,
 )
-from gpuruntime.schema import Violation
+from gpuruntime.schema import violations
 from gpuruntime.service.errors import NameTakenError, RefusedError
-from gpuruntime.service.objects.admission import REFUSALS, label_problems, raise_if_any, refusal, unit_problems
+from gpuruntime.service.objects.admission import (
+    REFUSALS,
+    key_violations,
+    label_violations,
+    namespace_violations,
+    raise_if_any,
+    refusal,
+)
 from gpuruntime.service.operations.lease import OperationLease, Outcome
 from gpuruntime.service.operations.results import Evidence
 from gpuruntime.service.reads.reader import read_or_none
 from gpuruntime.service.stock.claim import StockClaims, WantedStock, no_capacity
 from gpuruntime.service.stock.release import settle_claim
-from gpuruntime.service.stock.seed import stock_namespace_problems
 
 __all__ = ["CreateUnit", "CreateUnitHandler", "active_unit", "check_create", "result_of", "unit_evidence"]
 
@@ -77,19 +82,15 @@ def check_create(request: CreateUnit, namespaces: Namespaces) -> None:
     Raises:
         InvalidRequestError: it is not.
     """
-    problems: list[Violation] = []
-    if not is_dns_subdomain(request.name):
-        problems.append(Violation.of("name", "lower-case letters, digits, '-' and '.'", request.name))
-    if namespaces.is_stock(request.namespace):
-        problems.append(Violation.of("namespace", "one for active units, not for stock", request.namespace))
-    elif request.namespace not in namespaces.instance:
-        # No controller watches that namespace: the unit would never start, and its stock would be lost.
-        listed = ", ".join(sorted(namespaces.instance))
-        problems.append(Violation.of("namespace", f"one for active units ({listed})", request.namespace))
-    problems += stock_namespace_problems("stockNamespace", request.stock_namespace, namespaces)
-    problems += unit_problems(request.spec)
-    problems += label_problems(request.labels)
-    raise_if_any(problems)
+    key = ObjectKey(request.namespace, request.name)
+    raise_if_any(
+        [
+            *key_violations(key, "active units", namespaces.instance),
+            *namespace_violations("stockNamespace", request.stock_namespace, "stock", namespaces.stock),
+            *violations(request.spec, GPUUnitSpec),
+            *label_violations(request.labels),
+        ]
+    )
 
 
 def active_unit(request: CreateUnit, operation: Operation, stock: GPUUnit | None) -> GPUUnit:

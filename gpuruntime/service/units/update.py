@@ -4,12 +4,12 @@ from typing import Any, Final
 
 from attrs import evolve
 
-from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.api.names import is_reserved
 from gpuruntime.api.operation import UPDATE_GPU_UNIT
 from gpuruntime.meta import EMPTY, FrozenDict, freeze, known_fields
-from gpuruntime.schema import Violation
-from gpuruntime.service.objects.admission import label_problems, raise_if_any, unit_problems
+from gpuruntime.schema import Violation, violations
+from gpuruntime.service.objects.admission import label_violations, raise_if_any
 from gpuruntime.service.objects.update import UpdateObjectHandler, merge, patched
 
 __all__ = ["UNIT_UPDATE", "unit_patch"]
@@ -32,10 +32,10 @@ def unit_patch(unit: GPUUnit, change: FrozenDict[str, Any]) -> FrozenDict[str, A
         spec = evolve(spec, access=evolve(spec.access, primary_port=None))
         change = freeze(change | {"spec": asked | {"access": access | {"primaryPort": None}}})
     before, labels = unit.metadata.labels, change.get("metadata", EMPTY).get("labels")
-    problems = unit_problems(spec) + label_problems(labels or EMPTY)
+    found = [*violations(spec, GPUUnitSpec), *label_violations(labels or EMPTY)]
     if spec.image is None:
-        problems.append(Violation("image", "an image", "null"))
-    raise_if_any(problems)
+        found.append(Violation("image", "an image", "null"))
+    raise_if_any(found)
     dropped = {} if labels is None else {key: None for key in before if key not in labels and not is_reserved(key)}
     relabelled = {**dropped, **(labels or EMPTY)}
     if known_fields(spec) == known_fields(unit.spec) and merge(before, relabelled) == before:

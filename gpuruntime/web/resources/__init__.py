@@ -1,1 +1,1 @@
-"""REST resources: the handlers of each, with its bodies, queries and views."""
+"""REST resources: what all have in common, and a file for each. Their bodies, queries and views are in `api.rest`."""

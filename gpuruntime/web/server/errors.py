@@ -151,8 +151,8 @@ def as_api_error(error: Exception) -> ApiError:
     match error:
         case ApiError():
             return error
-        case InvalidRequestError(problems=problems):
-            return invalid(*map(fault_of, problems))
+        case InvalidRequestError(violations=found):
+            return invalid(*map(fault_of, found))
         case ServiceError(code=code):
             return _of_service(code, str(error))
         case KubeError():

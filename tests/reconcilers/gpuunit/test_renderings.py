@@ -35,7 +35,7 @@ def test_a_unit_is_rendered_as_the_pure_functions_render_it() -> None:
 
     rendered = UnitRenderings(rendering).of(unit())
 
-    assert rendered.problems == ()
+    assert rendered.violations == ()
     assert rendered.deployment(None) == pinned(None, unit_deployment(unit(), rendering))
     assert rendered.service == unit_service(unit(), rendering)
     assert rendered.url == access_url(unit(), rendering)
@@ -91,10 +91,10 @@ def test_a_deployment_that_an_older_operator_rendered_keeps_its_template() -> No
     assert rendered.deployment(kept) is kept
 
 
-def test_a_unit_with_problems_has_no_deployment() -> None:
+def test_a_unit_with_violations_has_no_deployment() -> None:
     rendered = UnitRenderings(Rendering()).of(unit(image="not an image"))
 
-    assert [problem.path for problem in rendered.problems] == ["spec.image"]
+    assert [found.path for found in rendered.violations] == ["spec.image"]
     with pytest.raises(ValueError, match=r"spec\.image"):
         rendered.deployment(None)
 

@@ -1,13 +1,10 @@
-"""Problems of specs, and rejections by the API server."""
+"""Rejections by the API server."""
 
 import pytest
 
-from gpuruntime.api.placement import UnitToleration
-from gpuruntime.api.stockpool import StockPoolSpec
-from gpuruntime.desired.validation import spec_violations
 from gpuruntime.kube.errors import ConflictError, ForbiddenError, KubeError, Status, StatusError, UnavailableError
 from gpuruntime.service.errors import RefusedError
-from gpuruntime.service.objects.admission import is_rbac_denial, pool_problems, refusal
+from gpuruntime.service.objects.admission import is_rbac_denial, refusal
 
 DENIED = ForbiddenError(
     Status(
@@ -47,18 +44,3 @@ def test_a_quota_or_a_policy_refuses_the_request(error: StatusError) -> None:
 def test_an_rbac_denial_is_retried_later() -> None:
     with pytest.raises(UnavailableError, match="permission"):
         refusal("unit a", DENIED)
-
-
-def test_the_problems_of_a_pool_are_those_that_its_reconciler_reports() -> None:
-    spec = StockPoolSpec("g1.1", replicas=1, tolerations=(UnitToleration(),), runtime_class_name="No_Such Name")
-
-    found = pool_problems(spec)
-
-    assert [problem.path for problem in found] == ["tolerations[0].key", "runtimeClassName"]
-    assert [f"spec.{problem}" for problem in found] == [str(problem) for problem in spec_violations(spec)]
-
-
-def test_violations_of_the_schema_come_first() -> None:
-    found = pool_problems(StockPoolSpec("g1.1", replicas=-1, cpu="0.0001", runtime_class_name="No_Such Name"))
-
-    assert [problem.path for problem in found] == ["replicas", "cpu", "runtimeClassName"]

@@ -18,7 +18,7 @@ from gpuruntime.service.objects.delete import DeleteObject, end_creation
 from gpuruntime.service.operations.executor import OperationHandler
 from gpuruntime.service.operations.lease import OperationEndedError, OperationLease
 from gpuruntime.service.operations.record import ended, taken_over
-from gpuruntime.service.pools import POOL_CREATION, POOL_DELETION, CreatePool
+from gpuruntime.service.pools import POOL_CREATION, POOLS, CreatePool
 from gpuruntime.service.stock.claim import ReadyStock, StockClaims
 from gpuruntime.service.units.create import CreateUnitHandler, active_unit
 from gpuruntime.service.units.delete import DeleteUnit
@@ -64,7 +64,7 @@ async def test_a_pool_that_is_deleted_before_its_creation_ended_is_not_created_a
         metadata = ObjectMeta(name="warm", namespace=world.stock, annotations=marks)
         made = await world.admin.create(StockPool(metadata, request.spec))
 
-        await product.service.deletions.delete(POOL_DELETION, "bye", DeleteObject("warm", world.stock))
+        await product.service.of(POOLS).delete("bye", DeleteObject("warm", world.stock))
         done = await world.ended(product, "order")
 
     assert done.status.result == OperationResult("StockPool", "warm", world.stock, made.metadata.uid)

@@ -43,5 +43,5 @@ def test_a_patch_that_removes_a_required_field_is_invalid() -> None:
     with pytest.raises(InvalidRequestError) as refused:
         patched(pool, {"specName": None})
 
-    assert [(problem.path, problem.rule) for problem in refused.value.problems] == [("specName", "required")]
+    assert [(found.path, found.rule) for found in refused.value.violations] == [("specName", "required")]
     assert patched(pool, {"replicas": 3}) == StockPoolSpec("g1.1", replicas=3)

@@ -14,13 +14,13 @@ from gpuruntime.meta import FrozenDict, ObjectKey
 from gpuruntime.service.errors import NotFinishedError
 from gpuruntime.service.objects.delete import DeleteObject
 from gpuruntime.service.objects.update import UpdateObject
-from gpuruntime.service.pools import CreatePool
+from gpuruntime.service.pools import POOLS, CreatePool
 from gpuruntime.service.reads.informers import watch_operations
-from gpuruntime.service.stock.delete import STOCK_DELETION
+from gpuruntime.service.stock.delete import STOCK_UNITS
 from gpuruntime.service.stock.names import batch_name, stock_name
 from gpuruntime.service.stock.reduce import ReduceStock
 from gpuruntime.service.units.delete import DeleteUnit
-from gpuruntime.service.units.update import UNIT_UPDATE
+from gpuruntime.service.units.lifecycle import ACTIVE_UNITS
 from gpuruntime.service.wiring import Service
 from gpuruntime.testing.cluster.access import kubeconfig_document
 from gpuruntime.testing.faults import DieAtOnce, HoldEvents, StallRequests
@@ -40,12 +40,12 @@ async def create(service: Service, world: ServiceWorld, within: float = 20.0) ->
 
 async def change(service: Service, world: ServiceWorld, within: float) -> OperationResult | None:
     request = UpdateObject("used", world.active, FrozenDict({"spec": {"image": "nginx:2"}}))
-    return (await service.updates.update(UNIT_UPDATE, "change-1", request, within=within)).performed.result
+    return (await service.of(ACTIVE_UNITS).update("change-1", request, within=within)).performed.result
 
 
 async def change_nothing(service: Service, world: ServiceWorld, within: float) -> OperationResult | None:
     request = UpdateObject("used", world.active, FrozenDict({"spec": {"image": "nginx"}}))
-    return (await service.updates.update(UNIT_UPDATE, "change-2", request, within=within)).performed.result
+    return (await service.of(ACTIVE_UNITS).update("change-2", request, within=within)).performed.result
 
 
 async def delete(service: Service, world: ServiceWorld, within: float) -> OperationResult | None:
@@ -54,7 +54,7 @@ async def delete(service: Service, world: ServiceWorld, within: float) -> Operat
 
 async def remove_stock(service: Service, world: ServiceWorld, within: float) -> OperationResult | None:
     request = DeleteObject(stock_name(batch_name("g1.1", "seed"), STOCK), world.stock)
-    return (await service.deletions.delete(STOCK_DELETION, "remove-1", request, within=within)).result
+    return (await service.of(STOCK_UNITS).delete("remove-1", request, within=within)).result
 
 
 async def reduce(service: Service, world: ServiceWorld, within: float) -> OperationResult | None:
@@ -64,7 +64,7 @@ async def reduce(service: Service, world: ServiceWorld, within: float) -> Operat
 
 async def create_pool(service: Service, world: ServiceWorld, within: float) -> OperationResult | None:
     request = CreatePool("cool", StockPoolSpec("g3.1", replicas=0, cpu="10m", memory="16Mi"), world.stock)
-    return (await service.pools.create("pool-1", request, within=within)).performed.result
+    return (await service.of(POOLS).create("pool-1", request, within=within)).performed.result
 
 
 async def in_time(asked: Awaitable[OperationResult | None]) -> OperationResult | None:

@@ -14,9 +14,9 @@ from gpuruntime.meta import FrozenDict, ObjectKey
 from gpuruntime.service.objects.delete import DeleteObject
 from gpuruntime.service.objects.update import UpdateObject
 from gpuruntime.service.operations.record import LeaseTiming, has_ended
-from gpuruntime.service.pools import POOL_DELETION, CreatePool
+from gpuruntime.service.pools import POOLS, CreatePool
 from gpuruntime.service.units.delete import DeleteUnit
-from gpuruntime.service.units.update import UNIT_UPDATE
+from gpuruntime.service.units.lifecycle import ACTIVE_UNITS
 from gpuruntime.service.wiring import Service, ServiceOptions, install_service
 from tests.control.scenes import managing
 from tests.product_scenes import Observer, eventually
@@ -39,13 +39,13 @@ async def test_a_request_costs_these_reads_and_writes_and_no_others(world: Servi
         cold = world.creates_cold("cold")
         cold_start = await cost(world, service, lambda id_: service.units.create(id_, cold))
         change = UpdateObject("claimed", world.active, FrozenDict({"spec": {"image": "nginx:2"}}))
-        update = await cost(world, service, lambda id_: service.updates.update(UNIT_UPDATE, id_, change))
+        update = await cost(world, service, lambda id_: service.of(ACTIVE_UNITS).update(id_, change))
         gone = DeleteUnit("claimed", world.active)
         deletion = await cost(world, service, lambda id_: service.units.delete(id_, gone))
         pool = CreatePool("cool", StockPoolSpec("g3.1", replicas=0), world.stock)
-        new_pool = await cost(world, service, lambda id_: service.pools.create(id_, pool))
+        new_pool = await cost(world, service, lambda id_: service.of(POOLS).create(id_, pool))
         no_pool = DeleteObject("cool", world.stock)
-        end_of_pool = await cost(world, service, lambda id_: service.deletions.delete(POOL_DELETION, id_, no_pool))
+        end_of_pool = await cost(world, service, lambda id_: service.of(POOLS).delete(id_, no_pool))
 
     found, freed = ("get gpuunits",), ("get operations", "delete gpuunits")
     assert seeding == (RECORD, "list gpuunits", "list gpuunits", "create gpuunits", "create gpuunits", *END)

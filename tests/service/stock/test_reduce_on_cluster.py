@@ -22,7 +22,7 @@ from gpuruntime.service.errors import InsufficientCapacityError, RefusedError, S
 from gpuruntime.service.objects.delete import DeleteObject
 from gpuruntime.service.operations.record import LeaseTiming
 from gpuruntime.service.stock.claim import claim_patch
-from gpuruntime.service.stock.delete import STOCK_DELETION
+from gpuruntime.service.stock.delete import STOCK_UNITS
 from gpuruntime.service.stock.reduce import ReduceStock, dispensable
 from tests.product_scenes import Observer
 from tests.service.admission_scenes import refusing_deletions
@@ -95,7 +95,7 @@ async def test_units_of_a_running_seed_job_are_not_deleted_because_it_would_crea
                 "less", REDUCE_STOCK, ReduceStock("g1.1", 1, world.stock), within=WITHIN
             )
         with pytest.raises(StockClaimedError, match="job"):
-            await product.service.deletions.delete(STOCK_DELETION, "end", DeleteObject(name, world.stock))
+            await product.service.of(STOCK_UNITS).delete("end", DeleteObject(name, world.stock))
 
     assert name in await world.units(world.stock)
 

@@ -17,13 +17,13 @@ def test_a_request_is_decoded_from_its_operation_unchanged() -> None:
     assert decode(CreateUnit, encode(CREATE)) == CREATE
 
 
-def test_all_problems_of_a_request_are_reported_at_once() -> None:
+def test_all_violations_of_a_request_are_reported_at_once() -> None:
     wrong = evolve(CREATE, name="Not/a name", namespace="runtime-stock", stock_namespace="default")
 
     with pytest.raises(InvalidRequestError) as caught:
         check_create(wrong, NAMESPACES)
 
-    assert [problem.path for problem in caught.value.problems] == [
+    assert [found.path for found in caught.value.violations] == [
         "name",
         "namespace",
         "stockNamespace",

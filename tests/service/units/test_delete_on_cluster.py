@@ -7,7 +7,7 @@ from gpuruntime.desired.provenance import claim_of
 from gpuruntime.meta import ObjectKey
 from gpuruntime.service.errors import RefusedError
 from gpuruntime.service.objects.delete import DeleteObject
-from gpuruntime.service.stock.delete import STOCK_DELETION
+from gpuruntime.service.stock.delete import STOCK_UNITS
 from gpuruntime.service.units.delete import DeleteUnit
 from tests.product_scenes import Observer
 from tests.service.admission_scenes import refusing_deletions
@@ -42,7 +42,7 @@ async def test_a_stock_unit_whose_deletion_is_refused_stays_and_can_be_claimed(
 
         async with refusing_deletions(world, world.stock, "stock is frozen"):
             with pytest.raises(RefusedError, match="stock is frozen"):
-                await product.service.deletions.delete(STOCK_DELETION, "end", DeleteObject(name, world.stock))
+                await product.service.of(STOCK_UNITS).delete("end", DeleteObject(name, world.stock))
 
     stock = await world.units(world.stock)
     assert [(found, claim_of(unit.metadata)) for found, unit in stock.items()] == [(name, None)]

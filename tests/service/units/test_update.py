@@ -66,4 +66,4 @@ def test_an_invalid_unit_is_refused_by_field(change: dict[str, Any], field: str)
     with pytest.raises(InvalidRequestError) as refused:
         patch_for(change)
 
-    assert [problem.path for problem in refused.value.problems] == [field]
+    assert [found.path for found in refused.value.violations] == [field]

@@ -64,7 +64,7 @@ def test_a_body_with_the_mask_as_a_value_is_rejected_by_field() -> None:
     with pytest.raises(InvalidRequestError) as caught:
         reject_masks(body)
 
-    assert [problem.path for problem in caught.value.problems] == [
+    assert [found.path for found in caught.value.violations] == [
         "template.args[1]",
         "template.envs[1].value",
     ]

@@ -102,7 +102,7 @@ def test_an_error_with_unknown_outcome_says_how_to_retry() -> None:
     assert "send it again with the same operationID" in error.message
 
 
-def test_problems_of_services_become_faults_of_fields() -> None:
+def test_violations_of_services_become_faults_of_fields() -> None:
     found = (Violation("replicas", "1 to 9", "0", "minimum"), Violation("", "another moon"))
 
     error = as_api_error(InvalidRequestError(found))
