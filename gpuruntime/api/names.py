@@ -27,6 +27,7 @@ __all__ = [
     "RENDER_ON",
     "REQUEST_HASH",
     "REQUEST_ID",
+    "RESERVED_PREFIXES",
     "SOURCE_POOL",
     "SOURCE_STOCK_ANNOTATIONS",
     "SOURCE_STOCK_NAME",
@@ -95,13 +96,14 @@ RENDERED_TEMPLATE: Final = f"{GROUP}/rendered-template"
 RENDERED_DIGEST: Final = f"{GROUP}/rendered-digest"
 """On a Deployment: the hash of the two above, which detects damage."""
 
-_RESERVED: Final = (GROUP, "app.kubernetes.io")
+RESERVED_PREFIXES: Final = (GROUP, "app.kubernetes.io")
+"""Prefixes of the labels that only the product sets."""
 _DIGEST_LENGTH: Final = 10
 
 
 def is_reserved(label: str) -> bool:
     """Whether only the product sets this label."""
-    return label.partition("/")[0] in _RESERVED
+    return label.partition("/")[0] in RESERVED_PREFIXES
 
 
 def label_value(name: str) -> str:

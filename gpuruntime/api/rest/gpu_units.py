@@ -30,7 +30,11 @@ class CreateUnitBody(GPUUnitSpec):
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         *GPUUnitSpec.RULES,
-        *(_only_for_cold_starts(field) for field in fields(Reservation) if field.name not in {"extra", "spec_name"}),
+        *(
+            _only_for_cold_starts(attribute)
+            for attribute in fields(Reservation)
+            if attribute.name not in {"extra", "spec_name"}
+        ),
     )
 
     image: Annotated[str, IMAGE_LENGTH, IMAGE_PATTERN] = field(kw_only=True)
@@ -50,7 +54,8 @@ class CreateUnitBody(GPUUnitSpec):
 @frozen(field_transformer=patch_of(GPUUnitSpec, without=Reservation))
 class UpdateUnitBody(Struct):
     """The fields to change, as a merge patch: omitted fields keep their values, inside template and access too; null
-    removes a value; lists and labels are replaced as a whole. The envelope and the placement of a unit never change.
+    removes a value; lists and labels are replaced as a whole. The envelope of a unit never changes; its placement
+    changes only with kubectl.
     """
 
     labels: CallerLabels | None = None

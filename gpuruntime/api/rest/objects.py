@@ -4,7 +4,7 @@ from typing import Annotated
 
 from attrs import field, frozen
 
-from gpuruntime.api.names import is_reserved
+from gpuruntime.api.names import RESERVED_PREFIXES, is_reserved
 from gpuruntime.meta import (
     EMPTY,
     LABEL_KEY,
@@ -40,7 +40,10 @@ CallerLabels = Annotated[
     FrozenDict[str, Annotated[str, LABEL_VALUE]],
     Keys(
         LABEL_KEY,
-        Check(lambda key: not is_reserved(key), expected="a label of your own; the product sets these"),
+        Check(
+            lambda key: not is_reserved(key),
+            expected=f"a label of your own; the product sets those of {' and '.join(RESERVED_PREFIXES)}",
+        ),
     ),
     Properties(maximum=64),
 ]

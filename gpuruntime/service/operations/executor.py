@@ -159,9 +159,7 @@ class OperationExecutor:
             NotRunningError: it does not.
         """
         if not self.is_accepting:
-            raise NotRunningError(
-                f"operation {operation_id} is left to others: this process starts or stops; try again"
-            )
+            raise NotRunningError(f"operation {operation_id} was not started: this process starts or stops; try again")
 
     def handles(self, type_: str) -> bool:
         """Whether this process has a handler for Operations of this type."""
