@@ -190,10 +190,12 @@ async def looking_at(access: ClusterAccess, kind: type[T], *namespaces: str) -> 
 async def seeded(
     world: ServiceWorld, product: Product, observer: Observer, replicas: int, name: str = "seed"
 ) -> list[str]:
-    """Seed ready stock units by a request; returns their names, sorted."""
+    """Seed ready stock units by a request; returns their names in the order in which they are claimed."""
     await product.service.stock.seed(name, world.seeds(replicas))
     await observer.units.until(lambda store: len(store.list(world.stock).items) >= replicas)
-    names = sorted(await world.units(world.stock))
+    # Units that are created side by side may get timestamps in another order than names.
+    units = (await world.units(world.stock)).values()
+    names = [name for _, name in sorted((unit.metadata.creation_timestamp or "", unit.metadata.name) for unit in units)]
     for unit in names:
         await observer.ready(ObjectKey(world.stock, unit))
         await claimable(world, product, ObjectKey(world.stock, unit))

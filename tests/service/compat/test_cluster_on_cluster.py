@@ -108,8 +108,7 @@ async def test_a_replay_reports_stocks_that_are_gone_as_deleted_at_once(
 
     assert (again.is_ready, again.is_replay) == (True, True)
     assert [(stock.id, stock.status, stock.deleted) for stock in again.stocks] == [
-        (stock.id, "available", False) if stock.id == left else (stock.id, "deleted", True)
-        for stock in created.stocks
+        (stock.id, "available", False) if stock.id == left else (stock.id, "deleted", True) for stock in created.stocks
     ]
 
 
