@@ -21,10 +21,16 @@ PRELUDE = """
 curl() { command curl --dump-header headers.txt "$@"; }
 open() { curl -sf "$1"; }
 """
-# Pools first: they replace units that are deleted. A unit is gone when its children are.
+# Pools first: they replace units that are deleted. A unit is gone when its children are, except for a Deployment that a
+# run created in the same moment; the garbage collector deletes that one later.
 EMPTY = """
 for kind in stockpools gpuunits operations; do
   kubectl delete $kind.runtime.lokiwager.io --all --all-namespaces --cascade=foreground --timeout=120s
+done
+for namespace in runtime-stock runtime-instance; do
+  if [ -n "$(kubectl get deployments -n $namespace -o name)" ]; then
+    kubectl wait deployments --all -n $namespace --for=delete --timeout=120s
+  fi
 done
 """
 STATUS = re.compile(r"HTTP/1\.1 (\d+)")
