@@ -71,7 +71,7 @@ class NodeLayout:
 
     @property
     def state(self) -> Mapping[str, Path]:
-        """The directories that the node mounts at other paths, because its programs have fixed paths or need short ones."""
+        """The directories by the paths that they have on the node, where programs have fixed or need short paths."""
         return {f"/var/lib/{name}": self.directory / name for name in ("containerd", "kubelet")}
 
 

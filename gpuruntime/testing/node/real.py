@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from gpuruntime.testing import assets
 from gpuruntime.testing.cluster.access import ClusterAccess, kubeconfig_document
 from gpuruntime.testing.cluster.admin import RefusedError
+from gpuruntime.testing.cluster.local import ClusterError
 from gpuruntime.testing.images import File, ImageStore
 from gpuruntime.testing.node import cgroups, configuration
 from gpuruntime.testing.node.addresses import Addresses, ReservedNumber
@@ -32,7 +33,7 @@ _STATE = ("config", "containerd", "kubelet", "scratch")
 _KEEPER = "keeper"
 
 
-class NodeError(Exception):
+class NodeError(ClusterError):
     """The node did not start; the message names the program that failed and its last log line."""
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from attrs import field, frozen
 
+from gpuruntime.testing.cluster.local import ClusterError
 from gpuruntime.testing.node import cgroups
 from gpuruntime.testing.node.cgroups import Hierarchy
 
@@ -30,7 +31,7 @@ _CONTROLLERS = frozenset({"cpu", "cpuset", "memory", "pids"})
 _ROOT = 0
 
 
-class RealNodeUnavailableError(Exception):
+class RealNodeUnavailableError(ClusterError):
     """This machine cannot run a real node; the message is one sentence that says what is missing and what to do."""
 
 
