@@ -139,7 +139,7 @@ def test_a_container_in_trouble_is_named_with_its_words(state: ContainerSummary,
         (Ending(0, reason="Completed"), "(exit code 0), but has to go on running (ended once"),
     ],
 )
-def test_a_first_end_may_be_an_accident_and_is_told_without_being_a_failure(ending: Ending, text: str) -> None:
+def test_a_first_end_may_be_an_accident_and_is_reported_without_being_a_failure(ending: Ending, text: str) -> None:
     moments = [
         container(ended=ending),
         container(restarts=1, ended_before=ending),
