@@ -126,8 +126,7 @@ class Recorder:
 
     def add(self, what: str, change: Change[dict[str, Any]]) -> None:
         state = change.after if change.after is not None else change.before
-        unit = "" if state is None else _unit_of(what, state)
-        if unit not in self.steps:
+        if state is None or (unit := _unit_of(what, state)) not in self.steps:
             return
         steps = self.steps[unit]
         step = {what: change.after} if change.after is not None else {what: None, "name": change.key.name}
