@@ -28,4 +28,6 @@ class Rendering:
     active_priority_class: str = "gpuruntime-active"
     progress_deadline_seconds: int = 600
     """The progress deadline of rollouts. Large images take minutes to pull."""
+    min_ready_seconds: int = 3
+    """`minReadySeconds` of units that set none and have no readiness probe."""
     cluster_domain: str = "cluster.local"

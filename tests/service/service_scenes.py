@@ -82,11 +82,14 @@ def build_product(
     keep: timedelta = timedelta(days=1),
     patience: float = 15.0,
     refused_seconds: float = 60.0,
+    min_ready_seconds: int = 0,
 ) -> Product:
     """The product in two namespaces; Operations are in that of active units."""
     namespaces = Namespaces((active,), (stock,), active)
     manager = Manager(credentials, ManagerOptions(name, grace=10.0))
-    units = install_gpuunit(manager, GPUUnitOptions(Rendering(namespaces=namespaces)))
+    units = install_gpuunit(
+        manager, GPUUnitOptions(Rendering(namespaces=namespaces, min_ready_seconds=min_ready_seconds))
+    )
     pools = install_stockpool(manager, StockPoolOptions(namespaces, refused_seconds=refused_seconds))
     claims = install_claims(manager, ClaimOptions(namespaces, timing, refused_seconds=refused_seconds))
     options = ServiceOptions(namespaces, keep, timing, patience=patience)

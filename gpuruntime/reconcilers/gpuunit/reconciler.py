@@ -6,7 +6,7 @@
               │ yes
     Deployment, Service ── refused? ── yes ──> DeploymentSyncFailed, ServiceSyncFailed, ForeignObject
               │ no
-    Deployment, pods, nodes ── rolled out? ── no ──> the reason why not
+    Deployment, pods, probes, nodes ── rolled out, and stays up? ── no ──> the reason why not
               │ yes
             Ready
 
@@ -60,9 +60,10 @@ from gpuruntime.reconcilers.child_sync_errors import ChildSyncError, child_sync_
 from gpuruntime.reconcilers.foreign_status import status_touched
 from gpuruntime.reconcilers.gpuunit.caches import UnitCaches, summary_changed
 from gpuruntime.reconcilers.gpuunit.children import certain_unit, units_of_child
+from gpuruntime.reconcilers.gpuunit.probe_failures import answer_changed
 from gpuruntime.reconcilers.gpuunit.renderings import UnitRendering, UnitRenderings
 from gpuruntime.reconcilers.gpuunit.stage_metrics import StageCollector, StageTimes
-from gpuruntime.reconcilers.gpuunit.status import Findings, SyncFailure, can_wait, transition, unit_status
+from gpuruntime.reconcilers.gpuunit.status import Findings, SyncFailure, can_wait, judge, transition
 from gpuruntime.reconcilers.gpuunit.unreadable import status_of, unreadable_status
 from gpuruntime.reconcilers.orphans import OWNERSHIP, OrphanCollector, OrphanRemoval
 
@@ -108,6 +109,7 @@ def install_gpuunit(manager: Manager, options: GPUUnitOptions | None = None) -> 
         .owns(caches.deployments, trigger=units_of_child)
         .owns(caches.services, trigger=units_of_child, deletes=True, permissions=_service_permissions(chosen))
         .watches(caches.pods, trigger=caches.units_of_pod, when=summary_changed)
+        .watches(caches.probe_failures, trigger=caches.units_of_probe, when=answer_changed)
         .watches(caches.nodes, trigger=caches.units_on_node, when=summary_changed)
         # No change reports what cannot be decoded.
         .source(Timer(_UNREADABLE_SECONDS, caches.unreadable, "unreadable units", (caches.units,)))
@@ -152,6 +154,7 @@ class GPUUnitReconciler:
         - Foreign objects are left alone, and named in the status: a child of ours has the unit's UID in an annotation.
         - Children go with their unit, also those without owner references and labels.
         - The status of a unit that cannot be decoded says so; its children are left alone.
+        - A unit is Ready when it stays up, not when it has started: see `uptime`.
         - A pod template that was rendered for this spec stays, whatever a later operator version would render.
         - The Service is synced even if the Deployment is refused.
         - Each transition of the Ready condition is recorded as an event, when its status is written.
@@ -225,19 +228,21 @@ class GPUUnitReconciler:
         url: str | None,
         failure: SyncFailure | None,
     ) -> float:
-        """Write the status if it differs; returns the seconds after which it is to be written, 0 if that is done."""
+        """Write the status if it differs; returns the seconds after which to look again, 0 if only a change matters."""
         pods = self.caches.pods_of(unit.key)
         findings = Findings(
             deployment=deployment,
             pods=pods,
             nodes=self.caches.nodes_of(pods),
+            answers=self.caches.probe_answers_of(pods),
             service_name=None if service is None else service.metadata.name,
             access_url=None if service is None else url,
             failure=failure,
         )
         role = self.renderings.rendering.namespaces.role_of(unit.metadata.namespace)
         now = self.now()
-        status = unit_status(unit, findings, is_stock=role == "stock", now=now)
+        verdict = judge(unit, findings, is_stock=role == "stock", now=now)
+        status = verdict.status
         later = can_wait(unit.status, status, now) if status is not unit.status else 0.0
         try:
             if not later and await ctx.update_status(status):
@@ -245,7 +250,7 @@ class GPUUnitReconciler:
                 self.stages.status_written(unit, status, role)
         except NotFoundError:
             return 0.0  # the unit was deleted meanwhile
-        return later
+        return min(filter(None, (later, verdict.recheck_seconds)), default=0.0)
 
     async def _report_unreadable(self, key: ObjectKey, ctx: Context, fault: str) -> None:
         """Write into the status that a unit cannot be decoded; one that is decodable by now brings a run of its own."""
