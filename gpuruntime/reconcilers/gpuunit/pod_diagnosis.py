@@ -59,7 +59,7 @@ def pod_failure(pod: PodSummary) -> Failure | None:
     if pod.phase == "Failed" and (pod.reason or pod.message):
         words = ": ".join(part for part in (pod.reason, pod.message) if part)
         return Failure(POD_STARTUP_FAILED, f"Pod {pod.name}: {_cut(words)}")
-    if pod.unscheduled:
+    if pod.unscheduled and not pod.nominated:
         return Failure(UNSCHEDULABLE, f"Pod {pod.name} is not scheduled: {_cut(pod.unscheduled)}")
     failures = (_container_failure(pod, container) for container in pod.containers)
     return next((failure for failure in failures if failure is not None), None)
@@ -82,6 +82,8 @@ def pod_progress(pod: PodSummary) -> str:
     """How far the start of a pod without failures has come."""
     if pod.is_ending:
         return f"Waiting for pod {pod.name} to end."
+    if not pod.node and pod.nominated:
+        return f"Waiting for the room that pod {pod.name} gets on node {pod.nominated}."
     if not pod.node:
         return f"Waiting for pod {pod.name} to be scheduled."
     if not pod.started_at:
