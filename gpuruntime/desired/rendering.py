@@ -26,6 +26,9 @@ class Rendering:
     stock_priority_class: str = "gpuruntime-stock"
     """PriorityClass of stock pods: they never preempt, and active pods may preempt them."""
     active_priority_class: str = "gpuruntime-active"
+    """PriorityClass of active pods: they may preempt stock."""
+    claimed_priority_class: str = "gpuruntime-claimed"
+    """PriorityClass of the first pod of a claimed unit: the priority of active pods, but it never preempts."""
     progress_deadline_seconds: int = 600
     """The progress deadline of rollouts. Large images take minutes to pull."""
     min_ready_seconds: int = 3

@@ -20,11 +20,13 @@ from gpuruntime.control import (
     by_label,
     projected,
 )
+from gpuruntime.desired.provenance import provenance_of
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.builtin.core import Service
 from gpuruntime.kube.builtin.pods import Pod
 from gpuruntime.meta import ObjectKey
 from gpuruntime.reconcilers.gpuunit.children import BY_UNIT, DEPLOYMENTS, SERVICES
+from gpuruntime.reconcilers.gpuunit.handoff import TakenStock
 from gpuruntime.reconcilers.gpuunit.pod_summary import PodSummary, summarize_pod
 from gpuruntime.reconcilers.gpuunit.probe_failures import BY_POD, ProbeFailure, latest_answer, watch_probe_failures
 from gpuruntime.service.reads.informers import NodeSummary, watch_nodes, watch_units
@@ -77,6 +79,19 @@ class UnitCaches:
     def pods_of(self, unit: ObjectKey) -> tuple[PodSummary, ...]:
         """The pods that carry the label of the unit."""
         return self.pods.store.list(unit.namespace, where={_BY_UNIT.name: label_value(unit.name)}).items
+
+    def stock_of(self, unit: GPUUnit) -> TakenStock | None:
+        """What is left of the stock unit that a unit took over, None for a unit that took over none.
+
+        Another unit that has the name by now is not meant, and neither are its pods.
+        """
+        source = provenance_of(unit.metadata)
+        if source is None:
+            return None
+        version = self.units.store.version_of(source.stock)
+        if version is not None and version[0] != source.uid:
+            return TakenStock(source)
+        return TakenStock(source, version is not None, self.pods_of(source.stock))
 
     def nodes_of(self, pods: Iterable[PodSummary]) -> dict[str, NodeSummary]:
         """The cached nodes of these pods, by name."""

@@ -78,7 +78,7 @@ def diagnose_pod(pod: PodSummary, *, min_ready_seconds: float, probe_answer: str
     if pod.phase == "Failed" and (pod.reason or pod.message):
         words = ": ".join(part for part in (pod.reason, pod.message) if part)
         return PodDiagnosis(Failure(POD_STARTUP_FAILED, f"Pod {pod.name}: {beginning_of(words)}"), "")
-    if pod.unscheduled:
+    if pod.unscheduled and not pod.nominated:
         words = beginning_of(pod.unscheduled)
         return PodDiagnosis(Failure(UNSCHEDULABLE, f"Pod {pod.name} is not scheduled: {words}"), "")
     found = (_container_diagnosis(pod, container, min_ready_seconds, now) for container in pod.containers)
@@ -101,6 +101,10 @@ def node_failure(pod: PodSummary, node: NodeSummary | None) -> Failure | None:
 
 def _progress(pod: PodSummary, min_ready_seconds: float, probe_answer: str) -> str:
     """How far the start of a pod without failures has come."""
+    if pod.is_ending:
+        return f"Waiting for pod {pod.name} to end."
+    if not pod.node and pod.nominated:
+        return f"Waiting for the room that pod {pod.name} gets on node {pod.nominated}."
     if not pod.node:
         return f"Waiting for pod {pod.name} to be scheduled."
     if not pod.started_at:

@@ -52,7 +52,7 @@ class ContainerSummary:
 class PodSummary:
     """A pod. Times are RFC 3339 texts, "" where there is none. `controller` is the name of what controls it.
 
-    `unscheduled` has the scheduler's words while it finds no node.
+    `unscheduled` has the scheduler's words while it finds no node. `nominated` is the node that makes room for it.
     """
 
     name: str
@@ -69,6 +69,7 @@ class PodSummary:
     unscheduled: str = ""
     ready_at: str = ""
     containers: tuple[ContainerSummary, ...] = ()
+    nominated: str = ""
 
     @property
     def started_at(self) -> str:
@@ -102,6 +103,7 @@ def summarize_pod(raw: Raw) -> PodSummary:
             *(_container(item, is_init=True) for item in status.get("initContainerStatuses") or ()),
             *(_container(item, is_init=False) for item in status.get("containerStatuses") or ()),
         ),
+        nominated=status.get("nominatedNodeName") or "",
     )
 
 

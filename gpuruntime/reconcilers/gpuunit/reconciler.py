@@ -15,7 +15,7 @@ deleted unit; those that have lost their owner reference are orphans, which this
 """
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Any, Final, Generic, TypeVar
 
@@ -52,14 +52,25 @@ from gpuruntime.control import (
 from gpuruntime.desired.rendering import Rendering
 from gpuruntime.desired.units.names import child_name
 from gpuruntime.desired.validation import format_violations
-from gpuruntime.kube import KubeError, NotFoundError, dynamic
+from gpuruntime.kube import (
+    ConflictError,
+    ForbiddenError,
+    InvalidError,
+    KubeError,
+    MergePatch,
+    NotFoundError,
+    dynamic,
+    metadata_only,
+)
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.builtin.core import Service
+from gpuruntime.kube.builtin.pods import Pod
 from gpuruntime.meta import ObjectKey, TypedObject, encode
 from gpuruntime.reconcilers.child_sync_errors import ChildSyncError, child_sync_error
 from gpuruntime.reconcilers.foreign_status import status_touched
 from gpuruntime.reconcilers.gpuunit.caches import UnitCaches, summary_changed
 from gpuruntime.reconcilers.gpuunit.children import certain_unit, units_of_child
+from gpuruntime.reconcilers.gpuunit.handoff import Handoff
 from gpuruntime.reconcilers.gpuunit.probe_failures import answer_changed
 from gpuruntime.reconcilers.gpuunit.renderings import UnitRendering, UnitRenderings
 from gpuruntime.reconcilers.gpuunit.stage_metrics import StageCollector, StageTimes
@@ -73,6 +84,7 @@ _LOG = logging.getLogger(__name__)
 W = TypeVar("W", bound=TypedObject)
 _UNREADABLE: Final = "used when a unit was stored that this version cannot decode"
 _UNREADABLE_SECONDS: Final = 10.0
+_FULL: Final = "used when a unit is claimed and no node has room for it before the stock pod ends"
 _ORPHANED: Final = "used when a Deployment outlived its unit"
 _CHANGED_ROLE: Final = "used when a namespace of active units becomes one for stock"
 
@@ -115,7 +127,11 @@ def install_gpuunit(manager: Manager, options: GPUUnitOptions | None = None) -> 
         .source(Timer(_UNREADABLE_SECONDS, caches.unreadable, "unreadable units", (caches.units,)))
         .updates_status()
         .records_events()
-        .permissions(allow(Deployment, "delete", rare=_ORPHANED), allow(GPUUnit, "get", rare=_UNREADABLE))
+        .permissions(
+            allow(Deployment, "delete", rare=_ORPHANED),
+            allow(GPUUnit, "get", rare=_UNREADABLE),
+            allow(Pod, "patch", subresource="status", namespaces=_active(chosen), rare=_FULL),
+        )
         .reconcile_keys(reconciler.reconcile)
     )
 
@@ -123,7 +139,7 @@ def install_gpuunit(manager: Manager, options: GPUUnitOptions | None = None) -> 
 def _service_permissions(options: GPUUnitOptions) -> tuple[Declaration, ...]:
     """Services are created for active units only; those of stock are deleted."""
     namespaces = options.rendering.namespaces
-    active, stock = tuple(sorted(namespaces.instance)), tuple(sorted(namespaces.stock))
+    active, stock = _active(options), tuple(sorted(namespaces.stock))
     declared: list[Declaration] = []
     if active or not stock:
         declared += [
@@ -133,6 +149,10 @@ def _service_permissions(options: GPUUnitOptions) -> tuple[Declaration, ...]:
     if stock:
         declared.append(allow(Service, "get", "delete", namespaces=stock, rare=_CHANGED_ROLE))
     return tuple(declared)
+
+
+def _active(options: GPUUnitOptions) -> tuple[str, ...]:
+    return tuple(sorted(options.rendering.namespaces.instance))
 
 
 @frozen
@@ -155,6 +175,7 @@ class GPUUnitReconciler:
         - Children go with their unit, also those without owner references and labels.
         - The status of a unit that cannot be decoded says so; its children are left alone.
         - A unit is Ready when it stays up, not when it has started: see `uptime`.
+        - The pod of a claimed unit preempts nothing: see `handoff`.
         - A pod template that was rendered for this spec stays, whatever a later operator version would render.
         - The Service is synced even if the Deployment is refused.
         - Each transition of the Ready condition is recorded as an event, when its status is written.
@@ -190,16 +211,55 @@ class GPUUnitReconciler:
             invalid = SyncFailure(format_violations(rendered.violations), INVALID_SPEC)
             await self._update_status(unit, ctx, own_deployment, own_service, unit.status.access_url, invalid)
             return Result.done()
+        handoff = self._handoff(unit, own_deployment)
         deployment = await self._synced(
-            _apply(ctx, rendered.deployment(own_deployment)), own_deployment, "Deployment", DEPLOYMENT_SYNC_FAILED
+            _apply(ctx, self._deployment(rendered, own_deployment, handoff)),
+            own_deployment,
+            "Deployment",
+            DEPLOYMENT_SYNC_FAILED,
         )
+        is_nominated = await self._nominate(unit, ctx, handoff)
         service = await self._synced(
             _sync_service(ctx, rendered, own_service), own_service, "Service", SERVICE_SYNC_FAILED
         )
         failed = deployment.failed or service.failed
+        if is_nominated and failed is None:
+            return Result.done()  # the nominated pod brings a run that writes the status
         failure, url = (None, rendered.url) if failed is None else (failed.failure, unit.status.access_url)
         later = await self._update_status(unit, ctx, deployment.child, service.child, url, failure)
-        return _next(later, deployment, service)
+        waits = [later, handoff.seconds_left if handoff.pod is not None else 0.0]
+        return _next([seconds for seconds in waits if seconds], deployment, service)
+
+    def _handoff(self, unit: GPUUnit, own: Deployment | None) -> Handoff:
+        """The hand-off of a unit; that of a stock unit is over."""
+        if self.renderings.rendering.namespaces.is_stock(unit.metadata.namespace):
+            return Handoff()
+        return Handoff.of(self.caches.stock_of(unit), own, self.caches.pods_of(unit.key), self.now())
+
+    def _deployment(self, rendered: UnitRendering, own: Deployment | None, handoff: Handoff) -> Deployment:
+        claimed = self.renderings.rendering.claimed_priority_class
+        if handoff.is_stranded(own, claimed):
+            return rendered.deployment(None)
+        return rendered.deployment(own, priority_class=claimed if handoff.is_under_way else "")
+
+    async def _nominate(self, unit: GPUUnit, ctx: Context, handoff: Handoff) -> bool:
+        """Keep the room of the stock pod for the pod of the unit; returns whether that changes the pod."""
+        if handoff.pod is None or not handoff.node:
+            return False
+        key = ObjectKey(unit.metadata.namespace, handoff.pod.name)
+        version = self.caches.pods.store.version_of(key)
+        if version is None:
+            return False
+        patch = MergePatch({"status": {"nominatedNodeName": handoff.node}}).locked(version[1])
+        try:
+            await ctx.client.patch(metadata_only(Pod.KIND), key.name, key.namespace, patch, subresource="status")
+        except (ConflictError, NotFoundError):
+            return False  # the pod changed meanwhile, which brings another run
+        except (ForbiddenError, InvalidError) as error:
+            # Without the nomination the pod competes with others for the room.
+            _LOG.warning("node not nominated for a claimed unit", extra={"pod": str(key), "error": str(error)})
+            return False
+        return True
 
     async def _delete_orphans(self, key: ObjectKey, unit: GPUUnit | None) -> None:
         """Delete children of an earlier unit of this name."""
@@ -290,9 +350,9 @@ def _own(store: Store[W], key: ObjectKey, unit: GPUUnit) -> W | None:
     return known if known is not None and OWNERSHIP.owner_uid(known.metadata) == unit.metadata.uid else None
 
 
-def _next(later: float, *children: _Synced[Any]) -> Result:
+def _next(seconds: Sequence[float], *children: _Synced[Any]) -> Result:
     """When to reconcile again. An error without a time of its own is raised, and retried with backoff."""
-    waits = [later] if later else []
+    waits = list(seconds)
     for child in children:
         if child.failed is not None and child.failed.seconds is not None:
             waits.append(child.failed.seconds)

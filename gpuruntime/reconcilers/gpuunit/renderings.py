@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from gpuruntime.aio import LRU
 from gpuruntime.api.gpuunit import GPUUnit
@@ -35,8 +35,10 @@ class UnitRendering:
     _fresh: Deployment | None = None
     _pinned: Deployment | None = None
 
-    def deployment(self, own: Deployment | None) -> Deployment:
+    def deployment(self, own: Deployment | None, *, priority_class: str = "") -> Deployment:
         """The Deployment to write, with the pod template of the unit's own one if that still holds.
+
+        A new pod template has this PriorityClass instead of that of the role, if one is given.
 
         A template that Pod Security refuses does not hold: nothing runs that a new rendering could restart.
 
@@ -50,7 +52,8 @@ class UnitRendering:
         if own is not None and _is_forbidden(own):
             own = None
         if self._pinned is None or own is None or _pins(own) != _pins(self._pinned):
-            self._pinned = pinned(own, self._fresh)
+            fresh = _with_priority_class(self._fresh, priority_class) if priority_class else self._fresh
+            self._pinned = pinned(own, fresh)
         return self._pinned
 
 
@@ -86,6 +89,12 @@ def _render(unit: GPUUnit, rendering: Rendering) -> UnitRendering:
     return UnitRendering(
         (), unit_service(unit, rendering), access_url(unit, rendering), unit_deployment(unit, rendering)
     )
+
+
+def _with_priority_class(deployment: Deployment, name: str) -> Deployment:
+    template = deployment.spec.template
+    changed = evolve(template, spec=evolve(template.spec, priority_class_name=name))
+    return evolve(deployment, spec=evolve(deployment.spec, template=changed))
 
 
 def _is_forbidden(deployment: Deployment) -> bool:
