@@ -103,10 +103,9 @@ def _progress(pod: PodSummary, min_ready_seconds: float, probe_answer: str) -> s
     """How far the start of a pod without failures has come."""
     if pod.is_ending:
         return f"Waiting for pod {pod.name} to end."
-    if not pod.node and pod.nominated:
-        return f"Waiting for the room that pod {pod.name} gets on node {pod.nominated}."
     if not pod.node:
-        return f"Waiting for pod {pod.name} to be scheduled."
+        room = f"Waiting for the room that pod {pod.name} gets on node {pod.nominated}."
+        return room if pod.nominated else f"Waiting for pod {pod.name} to be scheduled."
     if not pod.started_at:
         return f"Pod {pod.name} is on node {pod.node}; waiting for its containers to start."
     place = f"Pod {pod.name} runs on node {pod.node}"
