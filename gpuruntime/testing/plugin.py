@@ -27,6 +27,7 @@ __all__ = [
     "kube_account",
     "kube_audit",
     "kube_cluster",
+    "kube_images",
     "kube_namespace",
     "kube_nodes",
     "kube_real_node",

@@ -245,4 +245,9 @@ def _needed(layout: NodeLayout) -> list[Path]:
 
 def _toml(table: str, values: Mapping[str, Any]) -> str:
     lines = [f"[{table}]"] if table else []
-    return "\n".join([*lines, *(f"{name} = {json.dumps(value)}" for name, value in values.items()), ""])
+    return "\n".join([*lines, *(f"{name} = {_toml_value(value)}" for name, value in values.items()), ""])
+
+
+def _toml_value(value: Any) -> str:
+    """JSON of a string, a list or a number, which TOML reads as well if nothing is escaped but what must be."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -32,11 +32,14 @@ def _run(*argv: str, inherited: Sequence[int] = ()) -> None:
 
 def _make_link(plan: Mapping[str, Any]) -> None:
     machine: int = plan["machine_network"]
+    machine_side = ("nsenter", f"--net=/proc/self/fd/{machine}", "--")
 
     def outside(*argv: str) -> None:
-        _run("nsenter", f"--net=/proc/self/fd/{machine}", "--", *argv, inherited=(machine,))
+        _run(*machine_side, *argv, inherited=(machine,))
 
     link, peer = plan["link"], "eth0"
+    # Of a node that was killed: the kernel removes its link a moment after its last process.
+    subprocess.run([*machine_side, "ip", "link", "delete", link], capture_output=True, check=False, pass_fds=(machine,))
     outside("ip", "link", "add", link, "type", "veth", "peer", "name", peer, "netns", "1")
     outside("ip", "address", "add", f"{plan['machine']}/30", "dev", link)
     outside("ip", "link", "set", link, "up")
