@@ -1,4 +1,4 @@
-"""The objects of a provisioner, as pure functions: its storage class, and the volume of a PersistentVolumeClaim."""
+"""The volume of a PersistentVolumeClaim, as a pure function."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -14,7 +14,6 @@ __all__ = [
     "SELECTED_NODE",
     "STORAGE_CLASS",
     "persistent_volume",
-    "storage_class",
     "volume_name",
 ]
 
@@ -25,18 +24,6 @@ PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 NODE_LABEL: Final = "kubernetes.io/hostname"
 FINALIZER: Final = "testing.gpuruntime.local/volume-data"
-
-
-def storage_class(name: str, provisioner: str) -> dict[str, Any]:
-    """A class whose volumes are made on the node of the first pod that uses them, and deleted with their claim."""
-    return {
-        "apiVersion": STORAGE_CLASS.api_version,
-        "kind": STORAGE_CLASS.kind,
-        "metadata": {"name": name},
-        "provisioner": provisioner,
-        "reclaimPolicy": "Delete",
-        "volumeBindingMode": "WaitForFirstConsumer",
-    }
 
 
 def volume_name(claim: PersistentVolumeClaim) -> str:

@@ -16,8 +16,8 @@ from gpuruntime.kube import from_kubeconfig
 from gpuruntime.testing import ClusterAccess, NodeShape
 from gpuruntime.testing.managers import running
 from gpuruntime.testing.volumes.host_path import HostPathVolumes
-from gpuruntime.testing.volumes.objects import storage_class
 from gpuruntime.testing.volumes.provisioner import provision_volumes
+from gpuruntime.testing.volumes.storage_class import storage_class
 
 
 @frozen
