@@ -15,6 +15,7 @@ deleted unit; those that have lost their owner reference are orphans, which this
 """
 
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any, Final, Generic, TypeVar
@@ -55,12 +56,13 @@ from gpuruntime.desired.validation import format_violations
 from gpuruntime.kube import KubeError, NotFoundError, dynamic
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.builtin.core import Service
+from gpuruntime.kube.builtin.events import Event
 from gpuruntime.meta import ObjectKey, TypedObject, encode
 from gpuruntime.reconcilers.child_sync_errors import ChildSyncError, child_sync_error
 from gpuruntime.reconcilers.foreign_status import status_touched
 from gpuruntime.reconcilers.gpuunit.caches import UnitCaches, summary_changed
 from gpuruntime.reconcilers.gpuunit.children import certain_unit, units_of_child
-from gpuruntime.reconcilers.gpuunit.probe_failures import answer_changed
+from gpuruntime.reconcilers.gpuunit.probe_failures import ProbeAnswers, ProbeFailures
 from gpuruntime.reconcilers.gpuunit.renderings import UnitRendering, UnitRenderings
 from gpuruntime.reconcilers.gpuunit.stage_metrics import StageCollector, StageTimes
 from gpuruntime.reconcilers.gpuunit.status import Findings, SyncFailure, can_wait, judge, transition
@@ -74,6 +76,7 @@ W = TypeVar("W", bound=TypedObject)
 _UNREADABLE: Final = "used when a unit was stored that this version cannot decode"
 _UNREADABLE_SECONDS: Final = 10.0
 _ORPHANED: Final = "used when a Deployment outlived its unit"
+_UNHEALTHY: Final = "used when a readiness probe fails"
 _CHANGED_ROLE: Final = "used when a namespace of active units becomes one for stock"
 
 
@@ -95,7 +98,10 @@ def install_gpuunit(manager: Manager, options: GPUUnitOptions | None = None) -> 
     chosen = options or GPUUnitOptions()
     caches = UnitCaches.of(manager.cache, chosen.rendering.namespaces.units)
     orphans = OrphanRemoval(manager.client, GPUUnit.KIND)
-    reconciler = GPUUnitReconciler(caches, UnitRenderings(chosen.rendering), orphans, now=manager.server_time.now)
+    probes = ProbeFailures(manager.client, time.monotonic)
+    reconciler = GPUUnitReconciler(
+        caches, UnitRenderings(chosen.rendering), orphans, probes, now=manager.server_time.now
+    )
     StageCollector(manager.observability.registry, reconciler.stages)
     OrphanCollector(manager.observability.registry, orphans, "unit", (Deployment.KIND, Service.KIND))
     return (
@@ -109,13 +115,16 @@ def install_gpuunit(manager: Manager, options: GPUUnitOptions | None = None) -> 
         .owns(caches.deployments, trigger=units_of_child)
         .owns(caches.services, trigger=units_of_child, deletes=True, permissions=_service_permissions(chosen))
         .watches(caches.pods, trigger=caches.units_of_pod, when=summary_changed)
-        .watches(caches.probe_failures, trigger=caches.units_of_probe, when=answer_changed)
         .watches(caches.nodes, trigger=caches.units_on_node, when=summary_changed)
         # No change reports what cannot be decoded.
         .source(Timer(_UNREADABLE_SECONDS, caches.unreadable, "unreadable units", (caches.units,)))
         .updates_status()
         .records_events()
-        .permissions(allow(Deployment, "delete", rare=_ORPHANED), allow(GPUUnit, "get", rare=_UNREADABLE))
+        .permissions(
+            allow(Deployment, "delete", rare=_ORPHANED),
+            allow(GPUUnit, "get", rare=_UNREADABLE),
+            allow(Event, "list", namespaces=chosen.rendering.namespaces.units, rare=_UNHEALTHY),
+        )
         .reconcile_keys(reconciler.reconcile)
     )
 
@@ -163,6 +172,7 @@ class GPUUnitReconciler:
     caches: UnitCaches
     renderings: UnitRenderings
     orphans: OrphanRemoval
+    probes: ProbeFailures
     stages: StageTimes = field(factory=StageTimes)
     now: Callable[[], datetime] = field(kw_only=True)
 
@@ -229,18 +239,19 @@ class GPUUnitReconciler:
         failure: SyncFailure | None,
     ) -> float:
         """Write the status if it differs; returns the seconds after which to look again, 0 if only a change matters."""
-        pods = self.caches.pods_of(unit.key)
+        now, pods = self.now(), self.caches.pods_of(unit.key)
+        is_probed = unit.spec.template.readiness_probe is not None
+        probes = await self.probes.answers(unit.metadata.namespace, pods, now) if is_probed else ProbeAnswers()
         findings = Findings(
             deployment=deployment,
             pods=pods,
             nodes=self.caches.nodes_of(pods),
-            answers=self.caches.probe_answers_of(pods),
+            answers=probes.by_pod,
             service_name=None if service is None else service.metadata.name,
             access_url=None if service is None else url,
             failure=failure,
         )
         role = self.renderings.rendering.namespaces.role_of(unit.metadata.namespace)
-        now = self.now()
         verdict = judge(unit, findings, is_stock=role == "stock", now=now)
         status = verdict.status
         later = can_wait(unit.status, status, now) if status is not unit.status else 0.0
@@ -250,7 +261,7 @@ class GPUUnitReconciler:
                 self.stages.status_written(unit, status, role)
         except NotFoundError:
             return 0.0  # the unit was deleted meanwhile
-        return min(filter(None, (later, verdict.recheck_seconds)), default=0.0)
+        return min(filter(None, (later, verdict.recheck_seconds, probes.recheck_seconds)), default=0.0)
 
     async def _report_unreadable(self, key: ObjectKey, ctx: Context, fault: str) -> None:
         """Write into the status that a unit cannot be decoded; one that is decodable by now brings a run of its own."""
