@@ -140,7 +140,9 @@ class ServiceWorld:
         wanted = StockPoolSpec(**{"spec_name": "g1.1", "cpu": "10m", "memory": "16Mi", **spec}, replicas=replicas)
         return await self.admin.create(StockPool(ObjectMeta(name=name, namespace=self.stock), wanted))
 
-    async def pool_because(self, reason: str, words: str = "", name: str = "warm", namespace: str = "") -> StockPool:
+    async def pool_because(
+        self, reason: str, words: str = "", name: str = "warm", namespace: str = "", within: float = 60.0
+    ) -> StockPool:
         """The pool, once its newest generation has this reason, and a message that contains these words."""
         async with looking_at(self.access, StockPool, namespace or self.stock) as pools:
 
@@ -151,7 +153,7 @@ class ServiceWorld:
                 return ready.reason == reason and words in (ready.message or "")
 
             expected: WaitCondition[StockPool] = WaitCondition(f"is {reason} ({words})", holds)
-            found = await wait_for(pools, ObjectKey(namespace or self.stock, name), expected, within=60)
+            found = await wait_for(pools, ObjectKey(namespace or self.stock, name), expected, within=within)
         assert found is not None
         return found
 

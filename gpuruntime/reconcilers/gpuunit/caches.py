@@ -1,8 +1,8 @@
 """The caches of the GPUUnit reconciler, small enough for five thousand units.
 
-Units, their Deployments and their Services are kept whole, because they are compared in every run. Pods, nodes and the
-events of failed readiness probes are kept as summaries. All Deployments and Services are watched, because a child may
-have lost every label and reference; of those that cannot be a child, little more than the name is kept.
+Units, their Deployments and their Services are kept whole, because they are compared in every run. Pods and nodes are
+kept as summaries. All Deployments and Services are watched, because a child may have lost every label and reference; of
+those that cannot be a child, little more than the name is kept.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,7 +28,6 @@ from gpuruntime.meta import ObjectKey
 from gpuruntime.reconcilers.gpuunit.children import BY_UNIT, DEPLOYMENTS, SERVICES
 from gpuruntime.reconcilers.gpuunit.handoff import TakenStock
 from gpuruntime.reconcilers.gpuunit.pod_summary import PodSummary, summarize_pod
-from gpuruntime.reconcilers.gpuunit.probe_failures import BY_POD, ProbeFailure, latest_answer, watch_probe_failures
 from gpuruntime.service.reads.informers import NodeSummary, watch_nodes, watch_units
 
 __all__ = ["UnitCaches", "summary_changed"]
@@ -46,7 +45,6 @@ class UnitCaches:
     deployments: Informer[Deployment]
     services: Informer[Service]
     pods: Informer[PodSummary]
-    probe_failures: Informer[ProbeFailure]
     nodes: Informer[NodeSummary]
 
     @classmethod
@@ -62,7 +60,6 @@ class UnitCaches:
                 labels=UNIT_LABEL,
                 indexes=[_BY_UNIT, _BY_NODE],
             ),
-            probe_failures=watch_probe_failures(cache, namespaces),
             nodes=watch_nodes(cache),
         )
 
@@ -97,24 +94,6 @@ class UnitCaches:
         """The cached nodes of these pods, by name."""
         found = {pod.node: self.nodes.store.get(ObjectKey("", pod.node)) for pod in pods if pod.node}
         return {name: node for name, node in found.items() if node is not None}
-
-    def probe_answers_of(self, pods: Iterable[PodSummary]) -> dict[str, str]:
-        """What the readiness probes of those pods answered last that run and are not ready, by pod."""
-        running = [pod for pod in pods if pod.started_at and not pod.ready_at]
-        failures = self.probe_failures.store
-        found = {
-            pod.name: latest_answer(
-                failures.list(pod.namespace, where={BY_POD.name: pod.name}).items, since=pod.started_at
-            )
-            for pod in running
-        }
-        return {name: answer for name, answer in found.items() if answer}
-
-    def units_of_probe(self, change: Change[ProbeFailure]) -> Iterable[ObjectKey]:
-        """The units of the pod whose probe failed, if it runs and is not ready."""
-        # A pod that is not cached yet brings a run of its own.
-        pod = None if change.after is None else self.pods.store.get(ObjectKey(change.key.namespace, change.after.pod))
-        return () if pod is None or pod.ready_at else self._labelled(pod.namespace, pod.unit)
 
     def units_of_pod(self, change: Change[PodSummary]) -> Iterable[ObjectKey]:
         """The units of a pod, before and after a change."""

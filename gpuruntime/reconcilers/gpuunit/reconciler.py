@@ -15,6 +15,7 @@ deleted unit; those that have lost their owner reference are orphans, which this
 """
 
 import logging
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Any, Final, Generic, TypeVar
@@ -64,6 +65,7 @@ from gpuruntime.kube import (
 )
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.builtin.core import Service
+from gpuruntime.kube.builtin.events import Event
 from gpuruntime.kube.builtin.pods import Pod
 from gpuruntime.meta import ObjectKey, TypedObject, encode
 from gpuruntime.reconcilers.child_sync_errors import ChildSyncError, child_sync_error
@@ -71,7 +73,7 @@ from gpuruntime.reconcilers.foreign_status import status_touched
 from gpuruntime.reconcilers.gpuunit.caches import UnitCaches, summary_changed
 from gpuruntime.reconcilers.gpuunit.children import certain_unit, units_of_child
 from gpuruntime.reconcilers.gpuunit.handoff import Handoff
-from gpuruntime.reconcilers.gpuunit.probe_failures import answer_changed
+from gpuruntime.reconcilers.gpuunit.probe_failures import ProbeAnswers, ProbeFailures
 from gpuruntime.reconcilers.gpuunit.renderings import UnitRendering, UnitRenderings
 from gpuruntime.reconcilers.gpuunit.stage_metrics import StageCollector, StageTimes
 from gpuruntime.reconcilers.gpuunit.status import Findings, SyncFailure, can_wait, judge, transition
@@ -86,6 +88,7 @@ _UNREADABLE: Final = "used when a unit was stored that this version cannot decod
 _UNREADABLE_SECONDS: Final = 10.0
 _FULL: Final = "used when a unit is claimed and no node has room for it before the stock pod ends"
 _ORPHANED: Final = "used when a Deployment outlived its unit"
+_UNHEALTHY: Final = "used when a readiness probe fails"
 _CHANGED_ROLE: Final = "used when a namespace of active units becomes one for stock"
 
 
@@ -107,7 +110,10 @@ def install_gpuunit(manager: Manager, options: GPUUnitOptions | None = None) -> 
     chosen = options or GPUUnitOptions()
     caches = UnitCaches.of(manager.cache, chosen.rendering.namespaces.units)
     orphans = OrphanRemoval(manager.client, GPUUnit.KIND)
-    reconciler = GPUUnitReconciler(caches, UnitRenderings(chosen.rendering), orphans, now=manager.server_time.now)
+    probes = ProbeFailures(manager.client, time.monotonic)
+    reconciler = GPUUnitReconciler(
+        caches, UnitRenderings(chosen.rendering), orphans, probes, now=manager.server_time.now
+    )
     StageCollector(manager.observability.registry, reconciler.stages)
     OrphanCollector(manager.observability.registry, orphans, "unit", (Deployment.KIND, Service.KIND))
     return (
@@ -121,7 +127,6 @@ def install_gpuunit(manager: Manager, options: GPUUnitOptions | None = None) -> 
         .owns(caches.deployments, trigger=units_of_child)
         .owns(caches.services, trigger=units_of_child, deletes=True, permissions=_service_permissions(chosen))
         .watches(caches.pods, trigger=caches.units_of_pod, when=summary_changed)
-        .watches(caches.probe_failures, trigger=caches.units_of_probe, when=answer_changed)
         .watches(caches.nodes, trigger=caches.units_on_node, when=summary_changed)
         # No change reports what cannot be decoded.
         .source(Timer(_UNREADABLE_SECONDS, caches.unreadable, "unreadable units", (caches.units,)))
@@ -131,6 +136,7 @@ def install_gpuunit(manager: Manager, options: GPUUnitOptions | None = None) -> 
             allow(Deployment, "delete", rare=_ORPHANED),
             allow(GPUUnit, "get", rare=_UNREADABLE),
             allow(Pod, "patch", subresource="status", namespaces=_active(chosen), rare=_FULL),
+            allow(Event, "list", namespaces=chosen.rendering.namespaces.units, rare=_UNHEALTHY),
         )
         .reconcile_keys(reconciler.reconcile)
     )
@@ -184,6 +190,7 @@ class GPUUnitReconciler:
     caches: UnitCaches
     renderings: UnitRenderings
     orphans: OrphanRemoval
+    probes: ProbeFailures
     stages: StageTimes = field(factory=StageTimes)
     now: Callable[[], datetime] = field(kw_only=True)
 
@@ -289,18 +296,19 @@ class GPUUnitReconciler:
         failure: SyncFailure | None,
     ) -> float:
         """Write the status if it differs; returns the seconds after which to look again, 0 if only a change matters."""
-        pods = self.caches.pods_of(unit.key)
+        now, pods = self.now(), self.caches.pods_of(unit.key)
+        is_probed = unit.spec.template.readiness_probe is not None
+        probes = await self.probes.answers(unit.metadata.namespace, pods, now) if is_probed else ProbeAnswers()
         findings = Findings(
             deployment=deployment,
             pods=pods,
             nodes=self.caches.nodes_of(pods),
-            answers=self.caches.probe_answers_of(pods),
+            answers=probes.by_pod,
             service_name=None if service is None else service.metadata.name,
             access_url=None if service is None else url,
             failure=failure,
         )
         role = self.renderings.rendering.namespaces.role_of(unit.metadata.namespace)
-        now = self.now()
         verdict = judge(unit, findings, is_stock=role == "stock", now=now)
         status = verdict.status
         later = can_wait(unit.status, status, now) if status is not unit.status else 0.0
@@ -310,7 +318,7 @@ class GPUUnitReconciler:
                 self.stages.status_written(unit, status, role)
         except NotFoundError:
             return 0.0  # the unit was deleted meanwhile
-        return min(filter(None, (later, verdict.recheck_seconds)), default=0.0)
+        return min(filter(None, (later, verdict.recheck_seconds, probes.recheck_seconds)), default=0.0)
 
     async def _report_unreadable(self, key: ObjectKey, ctx: Context, fault: str) -> None:
         """Write into the status that a unit cannot be decoded; one that is decodable by now brings a run of its own."""

@@ -26,7 +26,7 @@ async def operator(launch: Launch) -> None:
     stock = launch.namespace("stock")
     install_gpuunit(
         manager,
-        GPUUnitOptions(Rendering(namespaces=Namespaces((launch.namespace("active"),), (stock,)))),
+        GPUUnitOptions(Rendering(namespaces=Namespaces((launch.namespace("active"),), (stock,)), min_ready_seconds=0)),
     )
     await manager.run()
 

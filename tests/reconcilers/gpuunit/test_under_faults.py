@@ -44,7 +44,9 @@ async def test_a_failing_server_is_what_the_unit_waits_for(
     await observer.units.subscribe(phases)
     async with (
         proxied(product, tmp_path) as (proxy, credentials),
-        operating(credentials, GPUUnitOptions(Rendering(namespaces=Namespaces((kube_namespace,), ())))),
+        operating(
+            credentials, GPUUnitOptions(Rendering(namespaces=Namespaces((kube_namespace,), ()), min_ready_seconds=0))
+        ),
     ):
         with proxy.inject(FailRequests(500), method="POST", path=".*/deployments"):
             key = create_unit(product.admin(), kube_namespace, "demo", template={"ports": PORTS})
@@ -81,7 +83,9 @@ async def test_a_call_that_fails_for_a_while_is_repeated_without_a_word_of_failu
     await observer.units.subscribe(phases)
     async with (
         proxied(product, tmp_path) as (proxy, credentials),
-        operating(credentials, GPUUnitOptions(Rendering(namespaces=Namespaces((kube_namespace,), ())))) as operator,
+        operating(
+            credentials, GPUUnitOptions(Rendering(namespaces=Namespaces((kube_namespace,), ()), min_ready_seconds=0))
+        ) as operator,
     ):
         with proxy.inject(fault, method=method, path=path):
             key = create_unit(product.admin(), kube_namespace, "demo")
