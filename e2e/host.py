@@ -90,7 +90,8 @@ class Host:
         token = self._make_token()
         backends: list[str] = []
         for number in range(REPLICAS[CONTROLLERS]):
-            self._add(CONTROLLERS, number, {})
+            # Most stories are about something else than the time that units have to stay up before they are Ready.
+            self._add(CONTROLLERS, number, {"minReadySeconds": 0})
         for number in range(REPLICAS[RUNTIME_APIS]):
             served = _free_address()
             auth = {"tokenFile": str(self._directory / "tokens")}

@@ -138,3 +138,7 @@ class SharedSpec(Reservation):
     template: UnitTemplate = field(default=UnitTemplate())
     image_pull_secrets: Annotated[tuple[PullSecret, ...], MapOf("name"), Items(maximum=16)] = ()
     """Secrets with the credentials of the image's registry."""
+    min_ready_seconds: Annotated[int | None, Range(minimum=0, maximum=3600)] = None
+    """Seconds for which a unit's pod has to stay ready before the unit is Ready. Defaults to 0 with a readiness probe,
+    and to 3 without one, unless the operator is configured otherwise. A container that restarted has to stay up for
+    longer. A change restarts nothing."""

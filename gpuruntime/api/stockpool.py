@@ -52,7 +52,7 @@ class StockPoolStatus(Struct):
     last_sync_time: Annotated[str | None, Format("date-time")] = None
     """Time of the last status change. The status of an unchanged pool is not written, so this may be long ago."""
     failures: int | None = None
-    """Number of consecutive failures: stock units that failed since the last one became ready."""
+    """Number of consecutive failures: stock units that failed since the last one that stayed ready or was claimed."""
     last_failure_time: Annotated[str | None, Format("date-time")] = None
     """Time of the last failure. The more consecutive failures there are, the longer the pool waits before a retry."""
     replaced: int | None = None

@@ -169,7 +169,8 @@ class UnitTemplate(Struct):
     """Ports that the unit exposes. An active unit with ports has a Service of type ClusterIP with exactly these ports.
     Units without ports and stock units have no Service."""
     readiness_probe: ReadinessProbe | None = None
-    """Readiness probe of the container. Without one, the unit is ready as soon as its container runs."""
+    """Readiness probe of the container. Without one, the unit is ready when its container has run for
+    minReadySeconds."""
 
     def port_names(self, protocol: str | None = None) -> tuple[str, ...]:
         """The names of all ports, or of those of one protocol."""

@@ -31,4 +31,6 @@ class Rendering:
     """PriorityClass of the first pod of a claimed unit: the priority of active pods, but it never preempts."""
     progress_deadline_seconds: int = 600
     """The progress deadline of rollouts. Large images take minutes to pull."""
+    min_ready_seconds: int = 3
+    """`minReadySeconds` of units that set none and have no readiness probe."""
     cluster_domain: str = "cluster.local"

@@ -7,10 +7,16 @@ from attrs import frozen
 from gpuruntime.control import HttpAddress, Manager, ManagerOptions
 from gpuruntime.kube import Credentials
 from gpuruntime.processes.config.keys import section
-from gpuruntime.processes.config.sections import LeaderElection, ProcessConfig, metrics_bind_address_key, workers_key
+from gpuruntime.processes.config.sections import (
+    LeaderElection,
+    ProcessConfig,
+    metrics_bind_address_key,
+    min_ready_seconds_key,
+    workers_key,
+)
 from gpuruntime.processes.process_command import ProcessCommand
 from gpuruntime.processes.wiring.credentials import cluster_credentials
-from gpuruntime.processes.wiring.reconcilers import WORKERS, install_reconcilers
+from gpuruntime.processes.wiring.reconcilers import MIN_READY_SECONDS, WORKERS, install_reconcilers
 
 __all__ = ["COMMAND", "ControllerManagerConfig", "build_controller_manager"]
 
@@ -24,6 +30,7 @@ class ControllerManagerConfig(ProcessConfig):
     metrics_bind_address: HttpAddress = metrics_bind_address_key(8081)
     leader_election: LeaderElection = section(LeaderElection)
     workers: int = workers_key(WORKERS)
+    min_ready_seconds: int = min_ready_seconds_key(MIN_READY_SECONDS)
 
 
 def build_controller_manager(credentials: Credentials, config: ControllerManagerConfig | None = None) -> Manager:
@@ -37,7 +44,7 @@ def build_controller_manager(credentials: Credentials, config: ControllerManager
         signals=True,
     )
     manager = Manager(credentials, options)
-    install_reconcilers(manager, chosen.namespaces, chosen.workers)
+    install_reconcilers(manager, chosen.namespaces, chosen.workers, chosen.min_ready_seconds)
     return manager
 
 

@@ -8,10 +8,10 @@ from gpuruntime.control import Manager, ManagerOptions
 from gpuruntime.kube import Credentials
 from gpuruntime.processes.config.api_sections import ApiConfig
 from gpuruntime.processes.config.keys import section
-from gpuruntime.processes.config.sections import LeaderElection, workers_key
+from gpuruntime.processes.config.sections import LeaderElection, min_ready_seconds_key, workers_key
 from gpuruntime.processes.process_command import ProcessCommand
 from gpuruntime.processes.wiring.api_server import ApiServer, connect, install_api, serve_api
-from gpuruntime.processes.wiring.reconcilers import WORKERS, install_reconcilers
+from gpuruntime.processes.wiring.reconcilers import MIN_READY_SECONDS, WORKERS, install_reconcilers
 from gpuruntime.web.auth.access_control import guard_pages
 
 __all__ = ["COMMAND", "ManagerConfig", "build_manager"]
@@ -25,6 +25,7 @@ class ManagerConfig(ApiConfig):
 
     leader_election: LeaderElection = section(LeaderElection)
     workers: int = workers_key(WORKERS)
+    min_ready_seconds: int = min_ready_seconds_key(MIN_READY_SECONDS)
 
 
 def build_manager(credentials: Credentials, config: ManagerConfig | None = None) -> ApiServer:
@@ -36,7 +37,7 @@ def build_manager(credentials: Credentials, config: ManagerConfig | None = None)
     chosen = config or ManagerConfig()
     election = chosen.leader_election.election(chosen.namespaces)
     manager = Manager(credentials, evolve(_options(chosen), election=election))
-    install_reconcilers(manager, chosen.namespaces, chosen.workers)
+    install_reconcilers(manager, chosen.namespaces, chosen.workers, chosen.min_ready_seconds)
     return install_api(manager, credentials, chosen)
 
 

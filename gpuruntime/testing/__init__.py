@@ -1,8 +1,9 @@
 """The test kit: a real Kubernetes control plane on this machine, for the tests of any operator.
 
 `LocalCluster` starts etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok with fake GPU nodes, and
-leaves nothing behind. Install `gpuruntime[testing]` and request the fixtures of `gpuruntime.testing.plugin` in your
-tests: `kube_cluster`, `kube_namespace`, `kube_nodes`, `kube_account`, `kube_audit`. From a shell:
+leaves nothing behind. `LocalCluster(real_nodes=1)` and `RealNode` add a node that runs containers. Install
+`gpuruntime[testing]` and request the fixtures of `gpuruntime.testing.plugin` in your tests: `kube_cluster`,
+`kube_namespace`, `kube_nodes`, `kube_account`, `kube_audit`, `kube_real_node`, `kube_images`. From a shell:
 `python -m gpuruntime.testing --help`.
 
 Import the rest from its packages, which need aiohttp: `managers` runs a manager in the event loop of a test, `faults`
@@ -16,6 +17,8 @@ from gpuruntime.testing.cluster.audit import AuditLog, Request
 from gpuruntime.testing.cluster.fake_nodes import FakeNodes
 from gpuruntime.testing.cluster.local import ClusterError, LocalCluster
 from gpuruntime.testing.cluster.nodes import NodeShape, default_nodes
+from gpuruntime.testing.node.real import NodeError, RealNode
+from gpuruntime.testing.node.requirements import RealNodeUnavailableError, require_real_node
 
 __all__ = [
     "AdminClient",
@@ -24,8 +27,12 @@ __all__ = [
     "ClusterError",
     "FakeNodes",
     "LocalCluster",
+    "NodeError",
     "NodeShape",
+    "RealNode",
+    "RealNodeUnavailableError",
     "RefusedError",
     "Request",
     "default_nodes",
+    "require_real_node",
 ]

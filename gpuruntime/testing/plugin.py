@@ -18,12 +18,26 @@ from gpuruntime.testing.cluster.audit import AuditLog
 from gpuruntime.testing.cluster.namespaces import create_namespace
 from gpuruntime.testing.cluster.nodes import NodeShape
 from gpuruntime.testing.cluster.shared import SharedCluster
+from gpuruntime.testing.images import ImageStore
+from gpuruntime.testing.node.requirements import RealNodeUnavailableError, require_real_node
+from gpuruntime.testing.node.shared import NodeAccess, SharedNode
 
-__all__ = ["AccountFactory", "kube_account", "kube_audit", "kube_cluster", "kube_namespace", "kube_nodes"]
+__all__ = [
+    "AccountFactory",
+    "kube_account",
+    "kube_audit",
+    "kube_cluster",
+    "kube_images",
+    "kube_namespace",
+    "kube_nodes",
+    "kube_real_node",
+]
 
 _SHARED = pytest.StashKey[SharedCluster]()
 _WORKER_INPUT = "gpuruntime_cluster"
 _TIMEOUT_SECONDS = 30.0
+# Its value `required` makes a test fail that is otherwise skipped, because this machine cannot run a real node.
+_REAL_NODE_VARIABLE = "GPURUNTIME_REAL_NODE"
 
 
 class AccountFactory(Protocol):
@@ -36,6 +50,7 @@ class AccountFactory(Protocol):
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "real_node: needs a node that runs containers, and root for it")
     given = getattr(config, "workerinput", {}).get(_WORKER_INPUT)
     if given is None:
         # Only a name: nothing is created before a test needs a cluster.
@@ -54,6 +69,7 @@ def pytest_configure_node(node: Any) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     shared = config.stash[_SHARED]
     if shared.owner == os.getpid():
+        SharedNode(shared).stop()
         shared.stop()
 
 
@@ -61,6 +77,33 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def kube_cluster(pytestconfig: pytest.Config) -> ClusterAccess:
     """A real control plane with four fake GPU nodes, shared by all tests of the run."""
     return pytestconfig.stash[_SHARED].start()
+
+
+@pytest.fixture(scope="session")
+def _real_node(pytestconfig: pytest.Config) -> NodeAccess:
+    try:
+        require_real_node()
+    except RealNodeUnavailableError as error:
+        if os.environ.get(_REAL_NODE_VARIABLE) == "required":
+            pytest.fail(str(error), pytrace=False)
+        pytest.skip(str(error))
+    return SharedNode(pytestconfig.stash[_SHARED]).start()
+
+
+@pytest.fixture(scope="session")
+def kube_real_node(_real_node: NodeAccess) -> str:
+    """The name of a node of the shared cluster that runs containers, with four fake GPUs; started on first use.
+
+    Pods that run there have a nodeSelector and a toleration of `gpuruntime.local/real-node`. Where the machine cannot
+    run such a node, the test is skipped; it fails where the environment has GPURUNTIME_REAL_NODE=required.
+    """
+    return _real_node.name
+
+
+@pytest.fixture(scope="session")
+def kube_images(_real_node: NodeAccess) -> ImageStore:
+    """The images that pods of `kube_real_node` can use; add some with `kube_images.add(NAME, FILES, base="python")`."""
+    return ImageStore(_real_node.images)
 
 
 @pytest.fixture

@@ -31,6 +31,7 @@ MODULES = (
     "gpuruntime.testing",
     "gpuruntime.testing.crashing",
     "gpuruntime.testing.faults",
+    "gpuruntime.testing.images",
     "gpuruntime.testing.managers",
     "gpuruntime.testing.permissions",
     "gpuruntime.testing.plugin",

@@ -31,10 +31,19 @@ def scheduled(observer: Observer) -> list[str]:
     return [pod.metadata.name for pod in pods if pod.spec.node_name and not pod.metadata.deletion_timestamp]
 
 
-def say(admin: AdminClient, namespace: str, pod: str, phase: str, *, ready: bool, **container: Any) -> None:
-    """Write the status of a pod as a kubelet does."""
+def say(
+    admin: AdminClient,
+    namespace: str,
+    pod: str,
+    phase: str,
+    *,
+    ready: bool,
+    since: str = "2026-01-01T00:00:01Z",
+    **container: Any,
+) -> None:
+    """Write the status of a pod as a kubelet does; it has been ready, or not, since this time."""
     status = {"name": "runtime-worker", "ready": ready, "restartCount": 0, "image": "x", "imageID": "", **container}
-    condition = {"type": "Ready", "status": str(ready), "lastTransitionTime": "2026-01-01T00:00:01Z"}
+    condition = {"type": "Ready", "status": str(ready), "lastTransitionTime": since}
     path = f"/api/v1/namespaces/{namespace}/pods/{pod}"
     others = [known for known in admin.get(path)["status"]["conditions"] if known["type"] != "Ready"]
     body = {"phase": phase, "conditions": [*others, condition], "containerStatuses": [status]}

@@ -87,7 +87,8 @@ async def unit_world(
     access: ClusterAccess, audit: AuditLog, namespaces: Sequence[str], stock: Sequence[str], directory: Path
 ) -> AsyncIterator[UnitWorld]:
     """A world of these namespaces, some of them for stock."""
-    options = GPUUnitOptions(Rendering(namespaces=Namespaces(tuple(namespaces), tuple(stock))))
+    rendering = Rendering(namespaces=Namespaces(tuple(namespaces), tuple(stock)), min_ready_seconds=0)
+    options = GPUUnitOptions(rendering)
     planned = Manager(OFFLINE_CREDENTIALS, _OPTIONS)
     install_gpuunit(planned, options)
     with granted_account(access, planned.permissions, namespace=namespaces[0], directory=directory) as account:

@@ -82,11 +82,14 @@ def build_product(
     keep: timedelta = timedelta(days=1),
     patience: float = 15.0,
     refused_seconds: float = 60.0,
+    min_ready_seconds: int = 0,
 ) -> Product:
     """The product in two namespaces; Operations are in that of active units."""
     namespaces = Namespaces((active,), (stock,), active)
     manager = Manager(credentials, ManagerOptions(name, grace=10.0))
-    units = install_gpuunit(manager, GPUUnitOptions(Rendering(namespaces=namespaces)))
+    units = install_gpuunit(
+        manager, GPUUnitOptions(Rendering(namespaces=namespaces, min_ready_seconds=min_ready_seconds))
+    )
     pools = install_stockpool(manager, StockPoolOptions(namespaces, refused_seconds=refused_seconds))
     claims = install_claims(manager, ClaimOptions(namespaces, timing, refused_seconds=refused_seconds))
     options = ServiceOptions(namespaces, keep, timing, patience=patience)
@@ -137,7 +140,9 @@ class ServiceWorld:
         wanted = StockPoolSpec(**{"spec_name": "g1.1", "cpu": "10m", "memory": "16Mi", **spec}, replicas=replicas)
         return await self.admin.create(StockPool(ObjectMeta(name=name, namespace=self.stock), wanted))
 
-    async def pool_because(self, reason: str, words: str = "", name: str = "warm", namespace: str = "") -> StockPool:
+    async def pool_because(
+        self, reason: str, words: str = "", name: str = "warm", namespace: str = "", within: float = 60.0
+    ) -> StockPool:
         """The pool, once its newest generation has this reason, and a message that contains these words."""
         async with looking_at(self.access, StockPool, namespace or self.stock) as pools:
 
@@ -148,7 +153,7 @@ class ServiceWorld:
                 return ready.reason == reason and words in (ready.message or "")
 
             expected: WaitCondition[StockPool] = WaitCondition(f"is {reason} ({words})", holds)
-            found = await wait_for(pools, ObjectKey(namespace or self.stock, name), expected, within=60)
+            found = await wait_for(pools, ObjectKey(namespace or self.stock, name), expected, within=within)
         assert found is not None
         return found
 

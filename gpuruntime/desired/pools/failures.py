@@ -1,37 +1,41 @@
 """Consecutive failures of a pool's stock units, and when the next one may be tried.
 
 A failed unit is replaced after a while, because another node may work. Replaced units are gone, so the status of the
-pool keeps their count.
+pool keeps their count. A unit is a success when it has been ready for 30 seconds or was claimed: stock that crashes is
+ready for a moment, too.
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from attrs import frozen
 
 from gpuruntime.api.gpuunit import GPUUnit
-from gpuruntime.api.reasons import FAILED, UNSCHEDULABLE
+from gpuruntime.api.reasons import FAILED, READY_CONDITION, UNSCHEDULABLE
 from gpuruntime.api.stockpool import StockPool, StockPoolStatus
 from gpuruntime.desired.pools.units import is_ready_stock, reason_of, serial_of
 from gpuruntime.desired.provenance import claim_of, provenance_of
-from gpuruntime.meta import format_seconds, parse_timestamp
+from gpuruntime.meta import find_condition, format_seconds, parse_timestamp
 
 __all__ = ["FAILURES_UNTIL_STOP", "FailureStreak", "failure_streak", "is_starting", "is_unschedulable"]
 
 FAILURES_UNTIL_STOP: Final = 3
 _FIRST_WAIT: Final = timedelta(seconds=30)
 _LONGEST_WAIT: Final = timedelta(minutes=30)
+_LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_TRIAL: Final = timedelta(seconds=30)
 
 
 @frozen
 class FailureStreak:
-    """The consecutive failures since the last unit that became ready.
+    """The consecutive failures since the last success.
 
     `failed` are all failed units that exist, the oldest first, including those from before the streak. `failures` is
     the length of the streak; `replaced` of these units are gone, `replaced_serial` is their highest serial number.
     `retry_at` is when a failed unit may be replaced: one wait after the last failure, and one wait after the creation
-    of the last unschedulable unit.
+    of the last unschedulable unit. `trial_ends_at` is when the first unit that is ready becomes a
+    success.
     """
 
     failed: tuple[GPUUnit, ...] = ()
@@ -40,6 +44,7 @@ class FailureStreak:
     retry_at: datetime | None = None
     replaced: int = 0
     replaced_serial: int = 0
+    trial_ends_at: datetime | None = None
 
     @property
     def is_stopped(self) -> bool:
@@ -63,7 +68,7 @@ def failure_streak(
     A new spec starts a new streak.
     """
     failed = sorted((unit for unit in current if unit.status.phase == FAILED), key=lambda unit: _serial(pool, unit))
-    success = _last_success(pool, units, active)
+    success = _last_success(pool, units, active, now)
     failing = [unit for unit in failed if _serial(pool, unit) > success]
     status = pool.status
     is_same = status.observed_generation == pool.metadata.generation and success < (status.replaced_serial or 0)
@@ -73,7 +78,16 @@ def failure_streak(
         return FailureStreak()
     noticed = _noticed(status, failures, now)
     began = max(map(parse_timestamp, (noticed, *_unschedulable_since(current))))
-    return FailureStreak(tuple(failed), failures, noticed, began + _wait(failures), replaced, replaced_serial)
+    trials = [_proven_at(unit) for unit in units if is_ready_stock(unit) and _serial(pool, unit) > success]
+    return FailureStreak(
+        tuple(failed),
+        failures,
+        noticed,
+        began + _wait(failures),
+        replaced,
+        replaced_serial,
+        min(trials, default=None) if failures else None,
+    )
 
 
 def is_unschedulable(unit: GPUUnit) -> bool:
@@ -92,11 +106,19 @@ def _unschedulable_since(current: Sequence[GPUUnit]) -> tuple[str, ...]:
     return tuple(time for time in created if time is not None)
 
 
-def _last_success(pool: StockPool, units: Sequence[GPUUnit], active: Sequence[GPUUnit]) -> int:
-    """The highest serial number of a unit that is ready, or was claimed and so had been ready; 0 if there is none."""
-    ready = [unit.metadata.name for unit in units if is_ready_stock(unit) or claim_of(unit.metadata) is not None]
+def _last_success(pool: StockPool, units: Sequence[GPUUnit], active: Sequence[GPUUnit], now: datetime) -> int:
+    """The highest serial number of a unit that has been ready for long enough, or was claimed; 0 if there is none."""
+    proven = [unit.metadata.name for unit in units if is_ready_stock(unit) and _proven_at(unit) <= now]
+    claimed = [unit.metadata.name for unit in units if claim_of(unit.metadata) is not None]
     taken = [source.stock.name for unit in active if (source := provenance_of(unit.metadata)) is not None]
-    return max((serial_of(pool, name) for name in (*ready, *taken)), default=0)
+    return max((serial_of(pool, name) for name in (*proven, *claimed, *taken)), default=0)
+
+
+def _proven_at(unit: GPUUnit) -> datetime:
+    """When a ready unit will have been ready for long enough."""
+    ready = find_condition(unit.status.conditions, READY_CONDITION)
+    since = None if ready is None else ready.last_transition_time
+    return (_LONG_AGO if since is None else parse_timestamp(since)) + _TRIAL
 
 
 def _noticed(status: StockPoolStatus, failures: int, now: datetime) -> str:

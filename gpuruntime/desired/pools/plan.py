@@ -91,6 +91,7 @@ def next_steps(
           failures the pool stops filling other replicas as well, and each further failure doubles the wait, up to 30
           minutes. An unschedulable replacement delays the next one by one wait only, because failed units may hold the
           capacity that it needs.
+        - A unit ends a row of failures when it has been ready for 30 seconds, or was claimed.
         - Without an allowance nothing is created, and no failed unit is replaced.
         - Names are never reused.
     """
@@ -109,7 +110,9 @@ def next_steps(
         return max(0, min(pool.spec.replicas - kept, limit - len(free) + deleted))
 
     shortfall = missing(0)
-    has_starting = any(map(is_starting, current))
+    # The one unit that a stopped pool tries is on trial until it is a success: the next try waits for it.
+    is_on_trial = streak.is_stopped and streak.trial_ends_at is not None
+    has_starting = is_on_trial or any(map(is_starting, current))
     may_retry = streak.is_due(now) and not has_starting
     replaceable = streak.failed[:1] if may_retry and not shortfall and missing(1) else ()
     due = min(missing(len(replaceable)), int(may_retry)) if streak.is_stopped or replaceable else shortfall
@@ -134,7 +137,7 @@ def next_steps(
         last_serial=last + allowed,
         reason=reason,
         message=message,
-        retry_at=retry_at,
+        retry_at=min((time for time in (retry_at, streak.trial_ends_at) if time is not None), default=None),
         limited=allowed < due,
     )
 

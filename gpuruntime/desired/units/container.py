@@ -42,6 +42,8 @@ def runtime_container(unit: GPUUnit, image: str, security_context: FrozenDict[st
         ),
         resources=_resources(spec),
         volume_mounts=(VolumeMount(name=SHARED_MEMORY, mount_path="/dev/shm"),),  # noqa: S108  # not a temporary file
+        # The status of a container that failed then has the end of its log, if it wrote no termination message.
+        termination_message_policy="FallbackToLogsOnError",
         readiness_probe=None if probe is None else freeze(known_fields(probe)),
         security_context=security_context,
     )

@@ -4,6 +4,7 @@ from hashlib import sha256
 from typing import Final
 
 import orjson
+from attrs import evolve
 
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.names import RENDER_ON, RENDERED_FOR
@@ -16,6 +17,7 @@ from gpuruntime.meta import FrozenDict, LabelSelector, ObjectMeta, known_fields
 __all__ = ["unit_deployment"]
 
 _HASH_LENGTH: Final = 32
+_ROLLOUT_SECONDS: Final = 1
 
 
 def unit_deployment(unit: GPUUnit, rendering: Rendering) -> Deployment:
@@ -26,7 +28,7 @@ def unit_deployment(unit: GPUUnit, rendering: Rendering) -> Deployment:
     Raises:
         QuantityError: cpu or memory is not a quantity; `gpuruntime.desired.validation` reports that first.
     """
-    meta = unit.metadata
+    meta, min_ready_seconds = unit.metadata, _min_ready_seconds(unit, rendering)
     return Deployment(
         metadata=ObjectMeta(
             name=child_name(meta.name),
@@ -40,17 +42,29 @@ def unit_deployment(unit: GPUUnit, rendering: Rendering) -> Deployment:
             selector=LabelSelector(match_labels=unit_selector(meta.name)),
             strategy=DeploymentStrategy(type="Recreate"),
             template=pod_template(unit, rendering),
-            progress_deadline_seconds=rendering.progress_deadline_seconds,
+            min_ready_seconds=min_ready_seconds,
+            # The API server wants it to be longer than minReadySeconds.
+            progress_deadline_seconds=max(rendering.progress_deadline_seconds, min_ready_seconds + _ROLLOUT_SECONDS),
             # There are no rollbacks: the spec of the unit is the source of truth.
             revision_history_limit=0,
         ),
     )
 
 
+def _min_ready_seconds(unit: GPUUnit, rendering: Rendering) -> int:
+    """A probe knows when the program can serve. Without one, a pod is ready when its container has started, and nothing
+    shows yet whether it stays up.
+    """
+    if unit.spec.min_ready_seconds is not None:
+        return unit.spec.min_ready_seconds
+    return 0 if unit.spec.template.readiness_probe is not None else rendering.min_ready_seconds
+
+
 def _inputs(unit: GPUUnit, rendering: Rendering) -> str:
     """The hash of the user's inputs of the pod template, without those of the operator."""
     inputs = {
-        "spec": known_fields(unit.spec),
+        # minReadySeconds is not in the pod template.
+        "spec": known_fields(evolve(unit.spec, min_ready_seconds=None)),
         "stock": rendering.namespaces.is_stock(unit.metadata.namespace),
         "renderOn": unit.metadata.annotations.get(RENDER_ON, ""),
     }

@@ -95,6 +95,7 @@ class Container(Struct):
     readiness_probe: FrozenDict[str, Any] | None = None
     startup_probe: FrozenDict[str, Any] | None = None
     lifecycle: FrozenDict[str, Any] | None = None
+    termination_message_policy: str | None = None
     security_context: FrozenDict[str, Any] | None = None
     restart_policy: str | None = None
 

@@ -31,12 +31,14 @@ __all__ = [
     "Logging",
     "ProcessConfig",
     "metrics_bind_address_key",
+    "min_ready_seconds_key",
     "workers_key",
 ]
 
 LEASE: Final = "gpuruntime-controller-manager"
 """The Lease of the process that reconciles. `manager` and `controller-manager` share it, so that one of them leads."""
 _MOST_WORKERS: Final = 1000
+_LONGEST_MIN_READY: Final = 3600
 _SECONDS: Final = duration(least=0.1)
 
 
@@ -154,6 +156,15 @@ class ProcessConfig:
 def workers_key(default: int) -> Any:
     """The key of the number of workers."""
     return key(count(1, _MOST_WORKERS), default, "maximum concurrent reconciles of GPUUnits")
+
+
+def min_ready_seconds_key(default: int) -> Any:
+    """The key of the time for which a unit without a readiness probe has to stay up before it is Ready."""
+    return key(
+        count(0, _LONGEST_MIN_READY),
+        default,
+        "minReadySeconds of units that set none and have no readiness probe",
+    )
 
 
 def metrics_bind_address_key(port: int) -> Any:

@@ -9,14 +9,22 @@ from gpuruntime.reconcilers.claims import ClaimOptions, install_claims
 from gpuruntime.reconcilers.gpuunit.reconciler import GPUUnitOptions, install_gpuunit
 from gpuruntime.reconcilers.stockpool.reconciler import StockPoolOptions, install_stockpool
 
-__all__ = ["WORKERS", "install_reconcilers"]
+__all__ = ["MIN_READY_SECONDS", "WORKERS", "install_reconcilers"]
 
+MIN_READY_SECONDS: Final = Rendering().min_ready_seconds
+"""The default `minReadySeconds` of units without a readiness probe."""
 WORKERS: Final = GPUUnitOptions().concurrency
 """The default number of concurrent reconciles of GPUUnits."""
 
 
-def install_reconcilers(manager: Manager, namespaces: Namespaces, workers: int = WORKERS) -> None:
+def install_reconcilers(
+    manager: Manager,
+    namespaces: Namespaces,
+    workers: int = WORKERS,
+    min_ready_seconds: int = MIN_READY_SECONDS,
+) -> None:
     """Have a manager reconcile everything while it leads. Before it runs."""
-    install_gpuunit(manager, GPUUnitOptions(Rendering(namespaces=namespaces), concurrency=workers))
+    rendering = Rendering(namespaces=namespaces, min_ready_seconds=min_ready_seconds)
+    install_gpuunit(manager, GPUUnitOptions(rendering, concurrency=workers))
     install_stockpool(manager, StockPoolOptions(namespaces))
     install_claims(manager, ClaimOptions(namespaces))

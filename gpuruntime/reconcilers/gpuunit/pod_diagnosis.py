@@ -1,10 +1,11 @@
 """Why a pod is not ready, in one reason and one sentence. Pure.
 
-The rules look at one state at a time and give the same answer while the cause is the same: a container in a crash loop
-runs for a moment each time, and must not look healthy then.
+The rules give the same answer while the cause is the same: a container in a crash loop is terminated, waits, and runs
+for a moment, and reads the same in all three. See `uptime` for when it counts as up again.
 """
 
 import re
+from datetime import datetime
 from typing import Final
 
 from attrs import frozen
@@ -19,9 +20,11 @@ from gpuruntime.api.reasons import (
     UNSCHEDULABLE,
 )
 from gpuruntime.reconcilers.gpuunit.pod_summary import ContainerSummary, Ending, PodSummary
+from gpuruntime.reconcilers.gpuunit.quoting import beginning_of, end_of
+from gpuruntime.reconcilers.gpuunit.uptime import ending_of, ends_in_a_row, missing_uptime, required_uptime
 from gpuruntime.service.reads.informers import NodeSummary
 
-__all__ = ["Failure", "node_failure", "pod_failure", "pod_progress"]
+__all__ = ["Failure", "PodDiagnosis", "diagnose_pod", "node_failure"]
 
 _STARTING: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
 _PULLING: Final = frozenset(
@@ -31,15 +34,17 @@ _PULLING: Final = frozenset(
     }
 )
 _OUT_OF_MEMORY: Final = "OOMKilled"
+_NOT_STARTED: Final = frozenset({"StartError", "ContainerCannotRun"})
 _BACK_OFF: Final = "CrashLoopBackOff"
+# With these reasons a container waits because of its last end; others are about the start to come.
+_AFTER_AN_END: Final = frozenset({*_STARTING, _BACK_OFF, "RunContainerError"})
 _BAD_CONFIG: Final = "CreateContainerConfigError"
 _NOT_ROOT: Final = "runAsNonRoot"
 _NOT_ROOT_HINT: Final = "use an image whose USER is a number other than 0, or ask for securityProfile: Baseline"
-# One restart may be an accident; a container that was started a third time and is not ready is in a loop.
+# One end may be an accident; a container that ended twice in a row is in a loop.
 _LOOP: Final = 2
 # The kubelet alternates between the error and its back-off, which quotes the error: both are to read the same.
 _QUOTED_PULL_ERROR: Final = re.compile(r'Back-off pulling image "[^"]*": \w+: ')
-_TEXT_LIMIT: Final = 800
 
 
 @frozen
@@ -50,19 +55,35 @@ class Failure:
     message: str
 
 
-def pod_failure(pod: PodSummary) -> Failure | None:
-    """Why the pod is not ready, None if no cause is known.
+@frozen
+class PodDiagnosis:
+    """How a pod is: failed, or on its way, as `progress` says.
+
+    `is_down` means that a container has ended and has not been up for long enough since; in `recheck_seconds` it has,
+    if it stays up.
+    """
+
+    failure: Failure | None
+    progress: str
+    is_down: bool = False
+    recheck_seconds: float | None = None
+
+
+def diagnose_pod(pod: PodSummary, *, min_ready_seconds: float, probe_answer: str, now: datetime) -> PodDiagnosis:
+    """Why the pod is not ready, or how far it has come.
 
     The first of these counts: a pod that failed as a whole, one that no node takes, the first init container in
-    trouble, the first container in trouble.
+    trouble, the first container in trouble. `probe_answer` is what its failing readiness probe answered last.
     """
     if pod.phase == "Failed" and (pod.reason or pod.message):
         words = ": ".join(part for part in (pod.reason, pod.message) if part)
-        return Failure(POD_STARTUP_FAILED, f"Pod {pod.name}: {_cut(words)}")
+        return PodDiagnosis(Failure(POD_STARTUP_FAILED, f"Pod {pod.name}: {beginning_of(words)}"), "")
     if pod.unscheduled and not pod.nominated:
-        return Failure(UNSCHEDULABLE, f"Pod {pod.name} is not scheduled: {_cut(pod.unscheduled)}")
-    failures = (_container_failure(pod, container) for container in pod.containers)
-    return next((failure for failure in failures if failure is not None), None)
+        words = beginning_of(pod.unscheduled)
+        return PodDiagnosis(Failure(UNSCHEDULABLE, f"Pod {pod.name} is not scheduled: {words}"), "")
+    found = (_container_diagnosis(pod, container, min_ready_seconds, now) for container in pod.containers)
+    in_trouble = next((diagnosis for diagnosis in found if diagnosis is not None), None)
+    return in_trouble or PodDiagnosis(None, _progress(pod, min_ready_seconds, probe_answer))
 
 
 def node_failure(pod: PodSummary, node: NodeSummary | None) -> Failure | None:
@@ -75,71 +96,83 @@ def node_failure(pod: PodSummary, node: NodeSummary | None) -> Failure | None:
     if node is None:
         return Failure(NODE_LOST, f"Pod {pod.name}: its node {pod.node} is gone from the cluster")
     words = ": ".join(part for part in (node.reason, node.message) if part) or "it was never heard of"
-    return Failure(NODE_LOST, f"Pod {pod.name}: its node {pod.node} is not ready: {_cut(words)}")
+    return Failure(NODE_LOST, f"Pod {pod.name}: its node {pod.node} is not ready: {beginning_of(words)}")
 
 
-def pod_progress(pod: PodSummary) -> str:
+def _progress(pod: PodSummary, min_ready_seconds: float, probe_answer: str) -> str:
     """How far the start of a pod without failures has come."""
-    if pod.is_ending:
-        return f"Waiting for pod {pod.name} to end."
     if not pod.node and pod.nominated:
         return f"Waiting for the room that pod {pod.name} gets on node {pod.nominated}."
     if not pod.node:
         return f"Waiting for pod {pod.name} to be scheduled."
     if not pod.started_at:
         return f"Pod {pod.name} is on node {pod.node}; waiting for its containers to start."
-    return f"Pod {pod.name} runs on node {pod.node}; waiting for it to be ready."
+    place = f"Pod {pod.name} runs on node {pod.node}"
+    if pod.ready_at and min_ready_seconds:
+        return f"{place}; waiting until it has been ready for {min_ready_seconds:g} s."
+    if probe_answer:
+        return f"{place}; its readiness probe fails: {beginning_of(probe_answer)}"
+    return f"{place}; waiting for it to be ready."
 
 
-def _container_failure(pod: PodSummary, container: ContainerSummary) -> Failure | None:
-    if container.is_ready:
+def _container_diagnosis(
+    pod: PodSummary, container: ContainerSummary, min_ready_seconds: float, now: datetime
+) -> PodDiagnosis | None:
+    # An init container that is ready has done its work.
+    if container.is_init and container.is_ready:
         return None
-    kind = "init container" if container.is_init else "container"
-    place = f"Pod {pod.name} {kind} {container.name}"
-    ending = container.ended or container.ended_before
-    if container.waiting_reason in _PULLING:
-        words = _QUOTED_PULL_ERROR.sub("", container.waiting_message) or container.waiting_reason
-        return Failure(IMAGE_PULL_FAILED, f"{place}: {_cut(words)}")
-    if container.waiting_reason == _BAD_CONFIG and _NOT_ROOT in container.waiting_message:
-        return Failure(SECURITY_PROFILE_UNMET, f"{place}: {_cut(container.waiting_message)}; {_NOT_ROOT_HINT}")
-    if container.waiting_reason not in _STARTING | {_BACK_OFF}:
-        return Failure(POD_STARTUP_FAILED, f"{place}: {_cut(container.waiting_message or container.waiting_reason)}")
-    if not _is_in_trouble(container):
+    place = f"Pod {pod.name} {'init container' if container.is_init else 'container'} {container.name}"
+    ending = ending_of(container)
+    if ending is None or container.waiting_reason not in _AFTER_AN_END:
+        return _waiting(place, container)
+    if container.is_init and not ending.is_failure:
         return None
-    reason = CRASH_LOOPING if container.restarts or container.waiting_reason == _BACK_OFF else POD_STARTUP_FAILED
-    words = container.waiting_message or container.waiting_reason
-    if ending is not None:
-        reason = OUT_OF_MEMORY if ending.reason == _OUT_OF_MEMORY else reason
-        words = _last_words(ending)
-    return Failure(reason, f"{place}: {_cut(words)}{_counted(container.restarts)}")
+    missing = missing_uptime(container, min_ready_seconds, now)
+    if container.started_at and not missing:
+        return None
+    return _ended(place, container, ending, min_ready_seconds, missing if container.started_at else None)
 
 
-def _is_in_trouble(container: ContainerSummary) -> bool:
-    if container.waiting_reason == _BACK_OFF:
-        return True
-    if container.ended is not None:
-        return container.ended.is_failure or container.restarts >= _LOOP
-    # Running, or about to: what it ended with before counts while it has not got further than the last time.
-    return container.restarts >= _LOOP and container.ended_before is not None
+def _waiting(place: str, container: ContainerSummary) -> PodDiagnosis | None:
+    """A container that waits for something else than its last end."""
+    waiting, words = container.waiting_reason, container.waiting_message
+    if waiting in _STARTING:
+        return None
+    reason, hint = CRASH_LOOPING if waiting == _BACK_OFF else POD_STARTUP_FAILED, ""
+    if waiting in _PULLING:
+        reason, words = IMAGE_PULL_FAILED, _QUOTED_PULL_ERROR.sub("", words)
+    elif waiting == _BAD_CONFIG and _NOT_ROOT in words:
+        reason, hint = SECURITY_PROFILE_UNMET, f"; {_NOT_ROOT_HINT}"
+    return PodDiagnosis(Failure(reason, f"{place}: {beginning_of(words or waiting)}{hint}"), "")
+
+
+def _ended(
+    place: str, container: ContainerSummary, ending: Ending, min_ready_seconds: float, missing: float | None
+) -> PodDiagnosis:
+    """A container that ended, and was restarted too short a time ago or not at all.
+
+    The words are the ones of its end in all states: the kubelet has others for each state.
+    """
+    if ending.reason in _NOT_STARTED:
+        failure = Failure(POD_STARTUP_FAILED, f"{place}: {beginning_of(ending.message or ending.reason)}")
+        return PodDiagnosis(failure, "", is_down=True, recheck_seconds=missing)
+    ends, required = ends_in_a_row(container), required_uptime(container, min_ready_seconds)
+    count = "ended once" if ends == 1 else f"ended {ends} times"
+    sentence = f"{place}: {_last_words(ending)} ({count}; ready when it has run for {required:g} s)"
+    if ending.reason == _OUT_OF_MEMORY:
+        return PodDiagnosis(Failure(OUT_OF_MEMORY, sentence), "", is_down=True, recheck_seconds=missing)
+    if ends >= _LOOP:
+        return PodDiagnosis(Failure(CRASH_LOOPING, sentence), "", is_down=True, recheck_seconds=missing)
+    return PodDiagnosis(None, sentence, is_down=True, recheck_seconds=missing)
 
 
 def _last_words(ending: Ending) -> str:
+    said = end_of(ending.message)
+    quoted = f": {said}" if said else ""
     if ending.reason == _OUT_OF_MEMORY:
-        return f"killed because it needed more memory than it has{': ' if ending.message else ''}{ending.message}"
-    if ending.message:
-        return ending.message.strip()
+        return f"killed because it needed more memory than it has{quoted}"
     if not ending.is_failure:
-        return "it ends without an error (exit code 0), but has to go on running"
-    if ending.reason:
-        return f"{ending.reason} (exit code {ending.exit_code})"
+        return f"it ends without an error (exit code 0), but has to go on running{quoted}"
     if ending.exit_code:
-        return f"container exited with code {ending.exit_code}"
-    return f"container terminated by signal {ending.signal}"
-
-
-def _counted(restarts: int) -> str:
-    return f" (restarted {restarts} {'time' if restarts == 1 else 'times'})" if restarts else ""
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _TEXT_LIMIT else f"{text[:_TEXT_LIMIT]}…"
+        return f"exit code {ending.exit_code}{quoted}"
+    return f"terminated by signal {ending.signal}{quoted}"

@@ -4,25 +4,29 @@ Five thousand whole pods take 100 MB; their summaries take 5 MB. Two equal summa
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from attrs import frozen
 
 from gpuruntime.api.names import UNIT_LABEL
+from gpuruntime.meta import parse_timestamp
 
 __all__ = ["ContainerSummary", "Ending", "PodSummary", "summarize_pod"]
 
 Raw = Mapping[str, Any]
+# A container that could not be started "began" at this time.
+_NEVER: Final = "1970-01-01T00:00:00Z"
 
 
 @frozen
 class Ending:
-    """How a container ended."""
+    """How a container ended, and for how many seconds it had run: 0 if it could not be started."""
 
     exit_code: int
     signal: int = 0
     reason: str = ""
     message: str = ""
+    seconds: float = 0.0
 
     @property
     def is_failure(self) -> bool:
@@ -128,7 +132,15 @@ def _ending(state: Raw) -> Ending | None:
         signal=terminated.get("signal") or 0,
         reason=terminated.get("reason") or "",
         message=terminated.get("message") or "",
+        seconds=_lifetime(terminated),
     )
+
+
+def _lifetime(terminated: Raw) -> float:
+    began, ended = terminated.get("startedAt") or _NEVER, terminated.get("finishedAt") or _NEVER
+    if _NEVER in (began, ended):
+        return 0.0
+    return max(0.0, (parse_timestamp(ended) - parse_timestamp(began)).total_seconds())
 
 
 def _since(condition: Raw) -> str:

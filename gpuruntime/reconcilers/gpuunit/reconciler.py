@@ -6,7 +6,7 @@
               │ yes
     Deployment, Service ── refused? ── yes ──> DeploymentSyncFailed, ServiceSyncFailed, ForeignObject
               │ no
-    Deployment, pods, nodes ── rolled out? ── no ──> the reason why not
+    Deployment, pods, probes, nodes ── rolled out, and stays up? ── no ──> the reason why not
               │ yes
             Ready
 
@@ -15,6 +15,7 @@ deleted unit; those that have lost their owner reference are orphans, which this
 """
 
 import logging
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Any, Final, Generic, TypeVar
@@ -64,6 +65,7 @@ from gpuruntime.kube import (
 )
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.builtin.core import Service
+from gpuruntime.kube.builtin.events import Event
 from gpuruntime.kube.builtin.pods import Pod
 from gpuruntime.meta import ObjectKey, TypedObject, encode
 from gpuruntime.reconcilers.child_sync_errors import ChildSyncError, child_sync_error
@@ -71,9 +73,10 @@ from gpuruntime.reconcilers.foreign_status import status_touched
 from gpuruntime.reconcilers.gpuunit.caches import UnitCaches, summary_changed
 from gpuruntime.reconcilers.gpuunit.children import certain_unit, units_of_child
 from gpuruntime.reconcilers.gpuunit.handoff import Handoff
+from gpuruntime.reconcilers.gpuunit.probe_failures import ProbeAnswers, ProbeFailures
 from gpuruntime.reconcilers.gpuunit.renderings import UnitRendering, UnitRenderings
 from gpuruntime.reconcilers.gpuunit.stage_metrics import StageCollector, StageTimes
-from gpuruntime.reconcilers.gpuunit.status import Findings, SyncFailure, can_wait, transition, unit_status
+from gpuruntime.reconcilers.gpuunit.status import Findings, SyncFailure, can_wait, judge, transition
 from gpuruntime.reconcilers.gpuunit.unreadable import status_of, unreadable_status
 from gpuruntime.reconcilers.orphans import OWNERSHIP, OrphanCollector, OrphanRemoval
 
@@ -85,6 +88,7 @@ _UNREADABLE: Final = "used when a unit was stored that this version cannot decod
 _UNREADABLE_SECONDS: Final = 10.0
 _FULL: Final = "used when a unit is claimed and no node has room for it before the stock pod ends"
 _ORPHANED: Final = "used when a Deployment outlived its unit"
+_UNHEALTHY: Final = "used when a readiness probe fails"
 _CHANGED_ROLE: Final = "used when a namespace of active units becomes one for stock"
 
 
@@ -106,7 +110,10 @@ def install_gpuunit(manager: Manager, options: GPUUnitOptions | None = None) -> 
     chosen = options or GPUUnitOptions()
     caches = UnitCaches.of(manager.cache, chosen.rendering.namespaces.units)
     orphans = OrphanRemoval(manager.client, GPUUnit.KIND)
-    reconciler = GPUUnitReconciler(caches, UnitRenderings(chosen.rendering), orphans, now=manager.server_time.now)
+    probes = ProbeFailures(manager.client, time.monotonic)
+    reconciler = GPUUnitReconciler(
+        caches, UnitRenderings(chosen.rendering), orphans, probes, now=manager.server_time.now
+    )
     StageCollector(manager.observability.registry, reconciler.stages)
     OrphanCollector(manager.observability.registry, orphans, "unit", (Deployment.KIND, Service.KIND))
     return (
@@ -129,6 +136,7 @@ def install_gpuunit(manager: Manager, options: GPUUnitOptions | None = None) -> 
             allow(Deployment, "delete", rare=_ORPHANED),
             allow(GPUUnit, "get", rare=_UNREADABLE),
             allow(Pod, "patch", subresource="status", namespaces=_active(chosen), rare=_FULL),
+            allow(Event, "list", namespaces=chosen.rendering.namespaces.units, rare=_UNHEALTHY),
         )
         .reconcile_keys(reconciler.reconcile)
     )
@@ -173,6 +181,7 @@ class GPUUnitReconciler:
         - Children go with their unit, also those without owner references and labels.
         - The status of a unit that cannot be decoded says so; its children are left alone.
         - The pod of a claimed unit preempts nothing: see `handoff`.
+        - A unit is Ready when it stays up, not when it has started: see `uptime`.
         - A pod template that was rendered for this spec stays, whatever a later operator version would render.
         - The Service is synced even if the Deployment is refused.
         - Each transition of the Ready condition is recorded as an event, when its status is written.
@@ -181,6 +190,7 @@ class GPUUnitReconciler:
     caches: UnitCaches
     renderings: UnitRenderings
     orphans: OrphanRemoval
+    probes: ProbeFailures
     stages: StageTimes = field(factory=StageTimes)
     now: Callable[[], datetime] = field(kw_only=True)
 
@@ -215,13 +225,13 @@ class GPUUnitReconciler:
             "Deployment",
             DEPLOYMENT_SYNC_FAILED,
         )
-        is_nominated = await self._nominate(unit, ctx, handoff)
+        has_pod_changed = await self._nominate(unit, ctx, handoff)
         service = await self._synced(
             _sync_service(ctx, rendered, own_service), own_service, "Service", SERVICE_SYNC_FAILED
         )
         failed = deployment.failed or service.failed
-        if is_nominated and failed is None:
-            return Result.done()  # the nominated pod brings a run that writes the status
+        if has_pod_changed and failed is None:
+            return Result.done()  # the changed pod brings a run that writes the status
         failure, url = (None, rendered.url) if failed is None else (failed.failure, unit.status.access_url)
         later = await self._update_status(unit, ctx, deployment.child, service.child, url, failure)
         waits = [later, handoff.seconds_left if handoff.pod is not None else 0.0]
@@ -240,7 +250,7 @@ class GPUUnitReconciler:
         return rendered.deployment(own, priority_class=claimed if handoff.is_under_way else "")
 
     async def _nominate(self, unit: GPUUnit, ctx: Context, handoff: Handoff) -> bool:
-        """Keep the room of the stock pod for the pod of the unit; returns whether that changes the pod."""
+        """Keep the room of the stock pod for the pod of the unit; returns whether the pod changed."""
         if handoff.pod is None or not handoff.node:
             return False
         key = ObjectKey(unit.metadata.namespace, handoff.pod.name)
@@ -251,7 +261,7 @@ class GPUUnitReconciler:
         try:
             await ctx.client.patch(metadata_only(Pod.KIND), key.name, key.namespace, patch, subresource="status")
         except (ConflictError, NotFoundError):
-            return False  # the pod changed meanwhile, which brings another run
+            return True
         except (ForbiddenError, InvalidError) as error:
             # Without the nomination the pod competes with others for the room.
             _LOG.warning("node not nominated for a claimed unit", extra={"pod": str(key), "error": str(error)})
@@ -285,19 +295,22 @@ class GPUUnitReconciler:
         url: str | None,
         failure: SyncFailure | None,
     ) -> float:
-        """Write the status if it differs; returns the seconds after which it is to be written, 0 if that is done."""
-        pods = self.caches.pods_of(unit.key)
+        """Write the status if it differs; returns the seconds after which to look again, 0 if only a change matters."""
+        now, pods = self.now(), self.caches.pods_of(unit.key)
+        is_probed = unit.spec.template.readiness_probe is not None
+        probes = await self.probes.answers(unit.metadata.namespace, pods, now) if is_probed else ProbeAnswers()
         findings = Findings(
             deployment=deployment,
             pods=pods,
             nodes=self.caches.nodes_of(pods),
+            answers=probes.by_pod,
             service_name=None if service is None else service.metadata.name,
             access_url=None if service is None else url,
             failure=failure,
         )
         role = self.renderings.rendering.namespaces.role_of(unit.metadata.namespace)
-        now = self.now()
-        status = unit_status(unit, findings, is_stock=role == "stock", now=now)
+        verdict = judge(unit, findings, is_stock=role == "stock", now=now)
+        status = verdict.status
         later = can_wait(unit.status, status, now) if status is not unit.status else 0.0
         try:
             if not later and await ctx.update_status(status):
@@ -305,7 +318,7 @@ class GPUUnitReconciler:
                 self.stages.status_written(unit, status, role)
         except NotFoundError:
             return 0.0  # the unit was deleted meanwhile
-        return later
+        return min(filter(None, (later, verdict.recheck_seconds, probes.recheck_seconds)), default=0.0)
 
     async def _report_unreadable(self, key: ObjectKey, ctx: Context, fault: str) -> None:
         """Write into the status that a unit cannot be decoded; one that is decodable by now brings a run of its own."""

@@ -1,10 +1,12 @@
-"""Whether a unit's Deployment has rolled out, and if not, why. Pure.
+"""Whether a unit's Deployment has rolled out and its pod stays up, and if not, why. Pure.
 
 A Deployment status says nothing about the newest template before its controller has observed it, and neither does a pod
-of the template before: they must not make a new generation look ready, or failed.
+of the template before: they must not make a new generation look ready, or failed. And a Deployment can be available
+while its container restarts: the pod has the last word.
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Final
 
 from attrs import frozen
@@ -12,7 +14,7 @@ from attrs import frozen
 from gpuruntime.api.reasons import ADMISSION_REFUSED, PROGRESS_DEADLINE_EXCEEDED, QUOTA_EXCEEDED
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.meta import find_condition
-from gpuruntime.reconcilers.gpuunit.pod_diagnosis import Failure, node_failure, pod_failure, pod_progress
+from gpuruntime.reconcilers.gpuunit.pod_diagnosis import Failure, diagnose_pod, node_failure
 from gpuruntime.reconcilers.gpuunit.pod_summary import PodSummary
 from gpuruntime.service.reads.informers import NodeSummary
 
@@ -28,17 +30,29 @@ _DEADLINE: Final = "ProgressDeadlineExceeded"
 class Rollout:
     """The state of a rollout: complete, failed, or in progress, as `progress` says.
 
-    `pod` is the one that runs the newest template, if there is one.
+    `pod` is the one that runs the newest template, if there is one. `is_down` means that a container of it has ended
+    and has not been up for long enough since. In `recheck_seconds` the answer may be another one without any change.
     """
 
     is_complete: bool = False
     failure: Failure | None = None
     progress: str = ""
     pod: PodSummary | None = None
+    is_down: bool = False
+    recheck_seconds: float | None = None
 
 
-def rollout_of(deployment: Deployment, pods: Sequence[PodSummary], nodes: Mapping[str, NodeSummary]) -> Rollout:
-    """The rollout of a unit's Deployment. `pods` have the label of the unit, `nodes` are the nodes that they are on.
+def rollout_of(
+    deployment: Deployment,
+    pods: Sequence[PodSummary],
+    nodes: Mapping[str, NodeSummary],
+    answers: Mapping[str, str],
+    now: datetime,
+) -> Rollout:
+    """The rollout of a unit's Deployment.
+
+    `pods` have the label of the unit, `nodes` are the nodes that they are on, by name. `answers` has the last answers
+    of failing readiness probes, by pod.
 
     Pods that only carry the label, and do not belong to a ReplicaSet of the Deployment, say nothing.
     What a pod says comes before what the Deployment says, which is the same at second hand; a deadline that passed
@@ -49,16 +63,28 @@ def rollout_of(deployment: Deployment, pods: Sequence[PodSummary], nodes: Mappin
     if status.observed_generation < deployment.metadata.generation:
         return Rollout(progress="Waiting for the Deployment to be rolled out.")
     pod = _newest(pods) if status.updated_replicas else None
-    replaced = status.replicas == status.updated_replicas
-    if replaced and status.updated_replicas and status.available_replicas:
-        return Rollout(is_complete=True, pod=pod)
-    if pod is not None:
-        failure = node_failure(pod, nodes.get(pod.node)) or pod_failure(pod)
-        progress = pod_progress(pod)
-    else:
+    if pod is None:
         failure, progress = _before_the_pod(pods, nodes)
-    failure = failure or _refusal(deployment) or _lateness(deployment, progress)
-    return Rollout(failure=failure, progress=progress, pod=pod)
+        return Rollout(failure=failure or _refusal(deployment) or _lateness(deployment, progress), progress=progress)
+    found = diagnose_pod(
+        pod,
+        min_ready_seconds=float(deployment.spec.min_ready_seconds or 0),
+        probe_answer=answers.get(pod.name, ""),
+        now=now,
+    )
+    replaced = status.replicas == status.updated_replicas
+    if replaced and status.available_replicas and pod.ready_at and not found.is_down and found.failure is None:
+        return Rollout(is_complete=True, pod=pod)
+    failure = node_failure(pod, nodes.get(pod.node)) or found.failure
+    # The deadline of a rollout says nothing about a pod that ran and ended later.
+    failure = failure or _refusal(deployment) or (None if found.is_down else _lateness(deployment, found.progress))
+    return Rollout(
+        failure=failure,
+        progress=found.progress,
+        pod=pod,
+        is_down=found.is_down,
+        recheck_seconds=found.recheck_seconds,
+    )
 
 
 def _newest(pods: Sequence[PodSummary]) -> PodSummary | None:
@@ -74,7 +100,7 @@ def _before_the_pod(pods: Sequence[PodSummary], nodes: Mapping[str, NodeSummary]
     ending = sorted((pod for pod in pods if pod.is_ending), key=lambda pod: pod.name)
     failures = (node_failure(pod, nodes.get(pod.node)) for pod in ending)
     failure = next((found for found in failures if found is not None), None)
-    return failure, pod_progress(ending[0]) if ending else "Waiting for the pod to be made."
+    return failure, f"Waiting for pod {ending[0].name} to end." if ending else "Waiting for the pod to be made."
 
 
 def _refusal(deployment: Deployment) -> Failure | None:

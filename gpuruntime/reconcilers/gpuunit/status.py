@@ -1,10 +1,10 @@
-"""The status of a unit, computed from its children. Pure."""
+"""The verdict on a unit: its status, computed from its children. Pure."""
 
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitStatus, UnitStages
 from gpuruntime.api.names import CLAIM_ID
@@ -25,7 +25,7 @@ from gpuruntime.reconcilers.gpuunit.pod_summary import PodSummary
 from gpuruntime.reconcilers.gpuunit.rollout import Rollout, rollout_of
 from gpuruntime.service.reads.informers import NodeSummary
 
-__all__ = ["Findings", "SyncFailure", "can_wait", "transition", "unit_status"]
+__all__ = ["Findings", "SyncFailure", "Verdict", "can_wait", "judge", "transition"]
 
 _READY: Final = "GPU unit runtime is ready."
 _STOCK: Final = "GPU unit stock is ready."
@@ -49,28 +49,43 @@ class Findings:
     """The children of a unit as a run left them.
 
     `deployment` and the name and URL of the Service are None where there is none of the unit's own. `nodes` has the
-    nodes of `pods`.
+    nodes of `pods`, by name; `answers` the last answers of their failing readiness probes, by pod.
     """
 
     deployment: Deployment | None
     pods: tuple[PodSummary, ...]
     nodes: Mapping[str, NodeSummary]
+    answers: Mapping[str, str] = field(factory=dict)
     service_name: str | None = None
     access_url: str | None = None
     failure: SyncFailure | None = None
 
 
-def unit_status(unit: GPUUnit, findings: Findings, *, is_stock: bool, now: datetime) -> GPUUnitStatus:
-    """The desired status of a unit.
+@frozen
+class Verdict:
+    """The desired status of a unit. In `recheck_seconds` it may be another one without any change of the children."""
+
+    status: GPUUnitStatus
+    recheck_seconds: float | None = None
+
+
+def judge(unit: GPUUnit, findings: Findings, *, is_stock: bool, now: datetime) -> Verdict:
+    """The verdict on a unit.
 
     Guarantees:
-        - Ready is true only if the children are in sync with this generation and the Deployment has rolled out.
+        - Ready is true only if the children are in sync with this generation, the Deployment has rolled out, and the
+          pod stays up, see `uptime`.
+        - From one end of a container to the next the status is the same: a crash loop costs one write a round.
         - `observedGeneration` is the generation of the last spec that the children were synced with; that of the
           condition is the generation that it describes.
         - If nothing changed, the result equals the present status, times included.
     """
     deployment, generation = findings.deployment, unit.metadata.generation
-    rollout = Rollout() if deployment is None else rollout_of(deployment, findings.pods, findings.nodes)
+    rollout = (
+        Rollout()
+        if deployment is None
+        else rollout_of(deployment, findings.pods, findings.nodes, findings.answers, now)
+    )
     condition = evolve(
         _blocked(findings.failure, is_stock=is_stock)
         if findings.failure is not None
@@ -81,14 +96,16 @@ def unit_status(unit: GPUUnit, findings: Findings, *, is_stock: bool, now: datet
     after = evolve(
         before,
         phase=phase_of(condition.reason),
-        ready_replicas=0 if deployment is None else deployment.status.ready_replicas,
+        # In a crash loop the pod is ready for moments, and this would change several times a round.
+        ready_replicas=0 if deployment is None or rollout.is_down else deployment.status.ready_replicas,
         observed_generation=before.observed_generation if findings.failure is not None else generation,
         service_name=findings.service_name,
         access_url=findings.access_url,
-        stages=_stages(rollout.pod),
+        stages=_stages(rollout.pod, is_down=rollout.is_down),
         conditions=set_condition(before.conditions, condition, now),
     )
-    return before if after == before else evolve(after, last_sync_time=format_seconds(now))
+    status = before if after == before else evolve(after, last_sync_time=format_seconds(now))
+    return Verdict(status, None if findings.failure is not None else rollout.recheck_seconds)
 
 
 def transition(before: GPUUnitStatus, after: GPUUnitStatus) -> Condition | None:
@@ -149,8 +166,12 @@ def _under_way(message: str, *, is_stock: bool) -> Condition:
     return Condition(READY_CONDITION, "False", STOCK_NOT_READY if is_stock else UNIT_PROGRESSING, message)
 
 
-def _stages(pod: PodSummary | None) -> UnitStages | None:
+def _stages(pod: PodSummary | None, *, is_down: bool) -> UnitStages | None:
     if pod is None:
         return None
-    stages = UnitStages(pod.scheduled_at or None, pod.started_at or None, pod.ready_at or None)
+    stages = UnitStages(
+        pod.scheduled_at or None,
+        None if is_down else pod.started_at or None,
+        None if is_down else pod.ready_at or None,
+    )
     return None if stages == UnitStages() else stages

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
+from urllib.parse import quote
 
 from attrs import fields
 
@@ -13,6 +14,7 @@ __all__ = ["redacted", "secret_texts"]
 # Shorter texts occur in many messages by chance, and are no secrets.
 _SHORTEST: Final = 4
 _ELLIPSIS: Final = "…"
+_URL_CHARACTERS: Final = "!#$%&'()*+,/:;=?@[]~"
 
 
 def secret_texts(value: Any, path: str = "", *, sensitive: bool = False) -> Iterator[tuple[str, str]]:
@@ -46,14 +48,18 @@ def redacted(message: str | None, holder: Struct, *, is_current: bool) -> str | 
     # Longest first: a secret may be a part of another one.
     for form in forms:
         message = message.replace(form, MASK)
-    before, is_cut, after = message.partition(_ELLIPSIS)
-    return f"{_without_prefix_at_end(before, forms)}{is_cut}{after}" if is_cut else message
+    first, *others = message.split(_ELLIPSIS)
+    # What was cut may have begun in the part before, or have ended in the part after.
+    parts = [first, *(_without_suffix_at_beginning(part, forms) for part in others)]
+    return _ELLIPSIS.join((*(_without_prefix_at_end(part, forms) for part in parts[:-1]), parts[-1]))
 
 
 def _forms(text: str) -> Iterator[str]:
     if len(text) >= _SHORTEST:
         yield text
         yield " ".join(text.split())
+        # A kubelet quotes the URL of a probe.
+        yield quote(text, safe=_URL_CHARACTERS)
         for ascii_only in (True, False):
             yield json.dumps(text, ensure_ascii=ascii_only)[1:-1]
 
@@ -64,4 +70,13 @@ def _without_prefix_at_end(message: str, forms: Iterable[str]) -> str:
         for length in range(min(len(form), len(message)), _SHORTEST - 1, -1):
             if message.endswith(form[:length]):
                 return message[:-length] + MASK
+    return message
+
+
+def _without_suffix_at_beginning(message: str, forms: Iterable[str]) -> str:
+    """A message without the end of a secret at its beginning."""
+    for form in forms:
+        for length in range(min(len(form), len(message)), _SHORTEST - 1, -1):
+            if message.startswith(form[-length:]):
+                return MASK + message[length:]
     return message

@@ -1,4 +1,4 @@
-"""Build of the control plane's binaries from pinned Go modules, once per machine and user.
+"""Build of a set of binaries from pinned Go modules, once per machine and user.
 
 Guarantees:
     - The result is moved into place atomically: an interruption leaves no broken cache.
@@ -8,62 +8,35 @@ Guarantees:
 
 import fcntl
 import os
-import re
 import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from importlib.resources import as_file, files
+from importlib.resources import as_file
 from pathlib import Path
 
 from attrs import evolve
 
+from gpuruntime.testing.assets.binary_sets import BinarySet, GoModule
 from gpuruntime.testing.assets.go_toolchain import Go, find_go
 from gpuruntime.testing.progress import Progress
 
-__all__ = ["BINARIES", "BuildError", "build", "recipe"]
+__all__ = ["BuildError", "build"]
 
-BINARIES: Mapping[str, str] = {
-    "etcd": "go.etcd.io/etcd/server/v3",
-    "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
-    "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
-    "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
-    "kubectl": "k8s.io/kubernetes/cmd/kubectl",
-    "kwok": "sigs.k8s.io/kwok/cmd/kwok",
-}
 _NEEDED_GIB = 6
 _ERROR_LINES = 3
+_SOURCES = ("*.mod", "*.sum", "*.go")
 
 
 class BuildError(Exception):
     """The binaries could not be built; the message says what to do."""
 
 
-def recipe() -> str:
-    """The linker flags, which together with the module versions determine the binaries."""
-    module = (files("gpuruntime.testing") / "controlplane" / "go.mod").read_text()
-    kubernetes = _pinned(module, r"k8s\.io/kubernetes")
-    kwok = _pinned(module, r"sigs\.k8s\.io/kwok")
-    major, minor = kubernetes.removeprefix("v").split(".")[:2]
-    stamps = {
-        # Clients and kubectl parse the server's version, and fail on the placeholder of a build without version stamps.
-        "k8s.io/component-base/version.gitVersion": kubernetes,
-        "k8s.io/component-base/version.gitMajor": major,
-        "k8s.io/component-base/version.gitMinor": minor,
-        "k8s.io/component-base/version.gitTreeState": "clean",
-        "k8s.io/component-base/version.gitCommit": "unknown",
-        "k8s.io/client-go/pkg/version.gitVersion": kubernetes,
-        "k8s.io/client-go/pkg/version.gitCommit": "unknown",
-        "sigs.k8s.io/kwok/pkg/consts.Version": kwok,
-    }
-    return " ".join(["-s", "-w", *(f"-X {name}={value}" for name, value in stamps.items())])
-
-
-def build(cache: Path, target: Path, progress: Progress) -> Path:
-    """Build all binaries into `target`, a directory below `cache`; returns at once if another process just did.
+def build(binaries: BinarySet, cache: Path, target: Path, progress: Progress) -> Path:
+    """Build all binaries of the set into `target`, a directory below `cache`; returns at once if another process did.
 
     Raises:
         BuildError: not enough disk space, or Go failed.
@@ -79,26 +52,36 @@ def build(cache: Path, target: Path, progress: Progress) -> Path:
         free = shutil.disk_usage(cache).free / 2**30
         if free < _NEEDED_GIB:
             raise BuildError(
-                f"{cache} has {free:.1f} GiB free, building Kubernetes needs {_NEEDED_GIB}: free some space,"
+                f"{cache} has {free:.1f} GiB free, building {binaries.title} needs {_NEEDED_GIB}: free some space,"
                 " or set XDG_CACHE_HOME to a directory on a larger disk"
             )
-        with tempfile.TemporaryDirectory(dir=cache, prefix=".build-") as draft, _module() as module:
-            found = find_go(_pinned((module / "go.mod").read_text(), "go"), cache, progress)
+        with tempfile.TemporaryDirectory(dir=cache, prefix=".build-") as draft:
+            found = find_go(max(module.pinned("go") for module in binaries.modules), cache, progress)
             go = evolve(found, inherited=(lock,))
-            _build_all(go, module, Path(draft), progress)
+            progress.step(f"building {binaries.title} from source, once; about {binaries.minutes} minutes on two cores")
+            for number, module in enumerate(binaries.modules):
+                work = Path(draft) / f"module-{number}"
+                _copy_sources(module, work)
+                _build_module(go, module, work, Path(draft) / "bin", progress, binaries.binaries)
             (Path(draft) / "bin").rename(target)
             for directory in go.private:  # gigabytes that only this build needed
                 shutil.rmtree(directory, ignore_errors=True)
-    progress.step(f"the control plane is built: {target}")
+    progress.step(f"{binaries.title}: built in {target}")
     return target
 
 
-def _build_all(go: Go, module: Path, draft: Path, progress: Progress) -> None:
-    work = draft / "module"
-    work.mkdir()
-    for name in ("go.mod", "go.sum"):
-        shutil.copyfile(module / name, work / name)  # Go requires a writable module directory
-    progress.step("building the Kubernetes control plane from source, once; about ten minutes on two cores")
+def _copy_sources(module: GoModule, work: Path) -> None:
+    """Copy a module to a writable directory, which Go requires."""
+    with as_file(module.directory) as installed:
+        for source in (path for pattern in _SOURCES for path in installed.rglob(pattern)):
+            copy = work / source.relative_to(installed)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, copy)
+
+
+def _build_module(
+    go: Go, module: GoModule, work: Path, output: Path, progress: Progress, names: tuple[str, ...]
+) -> None:
     downloaded = 0
 
     def on_download(line: str) -> None:
@@ -108,11 +91,15 @@ def _build_all(go: Go, module: Path, draft: Path, progress: Progress) -> None:
             progress.advance("downloading modules", downloaded, len(modules))
 
     modules = {line.split()[0] for line in (work / "go.sum").read_text().splitlines() if "/go.mod " not in line}
-    packages = {name: set(_go(go, work, ["list", "-deps", package], on_download)) for name, package in BINARIES.items()}
+    options = [f"-tags={','.join(module.tags)}"] if module.tags else []
+    packages = {
+        name: set(_go(go, work, ["list", *options, "-deps", package], on_download))
+        for name, package in module.binaries.items()
+    }
     everything = set().union(*packages.values())
     compiled: set[str] = set()
-    for number, (name, package) in enumerate(BINARIES.items(), 1):
-        progress.step(f"[{number}/{len(BINARIES)}] {name}")
+    for name, package in module.binaries.items():
+        progress.step(f"[{names.index(name) + 1}/{len(names)}] {name}")
 
         def on_compile(line: str, name: str = name, compiled: set[str] = compiled) -> None:
             compiled.add(line)
@@ -122,9 +109,10 @@ def _build_all(go: Go, module: Path, draft: Path, progress: Progress) -> None:
             "build",
             "-v",
             "-trimpath",
-            f"-ldflags={recipe()}",
+            *options,
+            f"-ldflags={module.linker_flags()}",
             "-o",
-            str(draft / "bin" / name),
+            str(output / name),
             package,
         ]
         _go(go, work, arguments, on_compile)
@@ -175,12 +163,6 @@ def _go(go: Go, work: Path, arguments: list[str], on_line: Callable[[str], None]
 
 
 @contextmanager
-def _module() -> Iterator[Path]:
-    with as_file(files("gpuruntime.testing") / "controlplane") as module:
-        yield module
-
-
-@contextmanager
 def _exclusive(path: Path, on_wait: Callable[[], None]) -> Iterator[int]:
     with path.open("w") as lock:
         try:
@@ -189,10 +171,3 @@ def _exclusive(path: Path, on_wait: Callable[[], None]) -> Iterator[int]:
             on_wait()
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield lock.fileno()
-
-
-def _pinned(module: str, name: str) -> str:
-    match = re.search(rf"^\s*{name} (\S+)$", module, re.MULTILINE)
-    if match is None:
-        raise BuildError(f"go.mod does not pin {name}")
-    return match.group(1)

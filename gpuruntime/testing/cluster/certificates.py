@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from gpuruntime.testing.cluster.pki import KeyPair, Pki
+from gpuruntime.testing.cluster.pki import KUBELET_CLIENT, KeyPair, Pki
 
 __all__ = ["Authority", "issue_pki"]
 
@@ -32,7 +32,7 @@ def _write_private(path: Path, content: bytes) -> None:
 
 @frozen
 class Authority:
-    """A certificate authority whose files are in one directory; only this process holds its key in memory."""
+    """A certificate authority whose files are in one directory."""
 
     directory: Path
     files: KeyPair
@@ -66,6 +66,15 @@ class Authority:
         files.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
         _write_private(files.key, _pem(key))
         return cls(directory, files, key, certificate)
+
+    @classmethod
+    def load(cls, directory: Path) -> Self:
+        """The authority that another process has created in `directory`."""
+        files = KeyPair(directory / "ca.crt", directory / "ca.key")
+        key = serialization.load_pem_private_key(files.key.read_bytes(), password=None)
+        if not isinstance(key, ec.EllipticCurvePrivateKey):
+            raise TypeError(f"{files.key}: expected the elliptic curve key of a local cluster")
+        return cls(directory, files, key, x509.load_pem_x509_certificate(files.certificate.read_bytes()))
 
     def issue(self, name: str, common_name: str, groups: tuple[str, ...] = (), hosts: tuple[str, ...] = ()) -> KeyPair:
         """Sign a certificate for a client (user and groups as Kubernetes reads them) and, given hosts, for a server."""
@@ -101,6 +110,7 @@ def issue_pki(directory: Path, server_hosts: tuple[str, ...]) -> Pki:
         controller_manager=authority.issue("controller-manager", "system:kube-controller-manager"),
         scheduler=authority.issue("scheduler", "system:kube-scheduler"),
         kwok=authority.issue("kwok", "kwok", groups=("system:masters",)),
+        kubelet_client=authority.issue("kubelet-client", KUBELET_CLIENT),
         tokens=_write_signing_key(directory, "tokens"),
     )
 

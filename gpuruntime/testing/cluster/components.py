@@ -110,6 +110,11 @@ def apiserver(layout: Layout) -> list[str]:
         # The default is /var/run/kubernetes, outside the cluster's directory.
         "cert-dir": layout.directory / SCRATCH,
         "client-ca-file": layout.pki.authority.certificate,
+        # For logs, exec and port-forward of pods on real nodes.
+        "kubelet-client-certificate": layout.pki.kubelet_client.certificate,
+        "kubelet-client-key": layout.pki.kubelet_client.key,
+        "kubelet-certificate-authority": layout.pki.authority.certificate,
+        "kubelet-preferred-address-types": "InternalIP",
         "authorization-mode": "Node,RBAC",
         "enable-admission-plugins": "NodeRestriction",
         "service-account-issuer": ISSUER,

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from attrs import evolve
 
@@ -20,6 +20,9 @@ from gpuruntime.testing.cluster.admin import RefusedError
 from gpuruntime.testing.cluster.etcd_history import compact_history
 from gpuruntime.testing.cluster.nodes import NodeShape, default_nodes
 from gpuruntime.testing.processes.supervised import ChildProcesses
+
+if TYPE_CHECKING:
+    from gpuruntime.testing.node.real import RealNode
 
 __all__ = ["ClusterError", "LocalCluster"]
 
@@ -35,7 +38,7 @@ _COMMANDS: Mapping[str, Callable[[components.Layout], list[str]]] = {
 
 
 class ClusterError(Exception):
-    """The control plane did not start; the message names the component that failed and its last log line."""
+    """The cluster did not start; the message names the component that failed and its last log line."""
 
 
 class _PortTakenError(Exception):
@@ -43,7 +46,7 @@ class _PortTakenError(Exception):
 
 
 class LocalCluster:
-    """A real control plane with fake nodes.
+    """A real control plane with fake nodes, and real ones if asked for.
 
     Guarantees:
         - TLS with its own certificate authority, RBAC and ServiceAccount admission are on.
@@ -54,7 +57,8 @@ class LocalCluster:
           cluster.
 
     Caveats:
-        No container runs, and nothing routes to a Service. The data is gone after `stop`.
+        No container runs on a fake node, and nothing routes to a Service: see `RealNode` for nodes that do both. The
+        data is gone after `stop`.
     """
 
     def __init__(
@@ -62,6 +66,7 @@ class LocalCluster:
         directory: Path | None = None,
         *,
         nodes: tuple[NodeShape, ...] | None = None,
+        real_nodes: int = 0,
         audit: bool = False,
         apiserver_flags: Mapping[str, str] | None = None,
         binaries: Path | None = None,
@@ -72,6 +77,7 @@ class LocalCluster:
         Args:
             directory: for state and logs, one cluster per directory; a temporary one if None.
             nodes: the fake nodes; four with eight GPUs each if None.
+            real_nodes: the number of nodes that run containers, `real-1` and so on; needs root: see `RealNode`.
             audit: log every request to `ClusterAccess.audit_log`.
             apiserver_flags: additional flags of kube-apiserver, without the dashes; they override the defaults.
             binaries: a directory with the six binaries; found or built if None.
@@ -80,6 +86,8 @@ class LocalCluster:
         self._given_directory = directory
         self._directory: Path
         self._nodes = default_nodes() if nodes is None else nodes
+        self._real_node_count = real_nodes
+        self._real_nodes: tuple[RealNode, ...] = ()
         self._audit = audit
         self._apiserver_flags = dict(apiserver_flags or {})
         self._binaries = binaries
@@ -98,6 +106,11 @@ class LocalCluster:
         if self._access is None:
             raise ClusterError("the cluster is not running: call start first")
         return self._access
+
+    @property
+    def real_nodes(self) -> "tuple[RealNode, ...]":
+        """The nodes of the running cluster that run containers."""
+        return self._real_nodes
 
     def __enter__(self) -> Self:
         self.start()
@@ -193,6 +206,7 @@ class LocalCluster:
             admin.create("/api/v1/nodes", node.manifest())
         self._wait("the nodes", self._nodes_ready)
         self._wait("ServiceAccounts", self._accounts_ready)
+        self._start_real_nodes(access)
         access.save(self._directory)
         return access
 
@@ -265,7 +279,23 @@ class LocalCluster:
         self.access.admin().get("/api/v1/namespaces/default/serviceaccounts/default")
         return True
 
+    def _start_real_nodes(self, access: ClusterAccess) -> None:
+        # Imported here, because a real node is started in a running cluster, and knows of it.
+        from gpuruntime.testing.node.real import RealNode  # noqa: PLC0415
+
+        for number in range(1, self._real_node_count + 1):
+            name = f"real-{number}"
+            # Beside a temporary directory, not in it: each is removed by the supervisor of its own processes.
+            directory = None if self._given_directory is None else self._directory / name
+            node = RealNode(access, directory, name=name)
+            node.__enter__()
+            self._real_nodes = (*self._real_nodes, node)
+
     def _stop_processes(self) -> None:
+        while self._real_nodes:
+            *others, last = self._real_nodes
+            self._real_nodes = tuple(others)
+            last.__exit__(None, None, None)
         if self._children is not None:
             ClusterAccess.withdraw(self._directory)
             self._children.__exit__(None, None, None)

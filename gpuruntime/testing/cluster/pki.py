@@ -5,7 +5,10 @@ from pathlib import Path
 
 from attrs import frozen
 
-__all__ = ["KeyPair", "Pki"]
+__all__ = ["KUBELET_CLIENT", "KeyPair", "Pki"]
+
+# The user that the API server is at a kubelet.
+KUBELET_CLIENT = "kube-apiserver-kubelet-client"
 
 
 @frozen
@@ -34,4 +37,5 @@ class Pki:
     controller_manager: KeyPair
     scheduler: KeyPair
     kwok: KeyPair
+    kubelet_client: KeyPair
     tokens: KeyPair

@@ -37,11 +37,22 @@ class ChildProcesses:
         - A temporary directory is removed after that, also if this process has died.
     """
 
-    def __init__(self, directory: Path, lock_timeout: float = 0.0, *, temporary: bool = False) -> None:
-        """Use `directory`, waiting up to `lock_timeout` seconds for the children of an earlier owner to end."""
+    def __init__(
+        self,
+        directory: Path,
+        lock_timeout: float = 0.0,
+        *,
+        temporary: bool = False,
+        inherited: tuple[int, ...] = (),
+    ) -> None:
+        """Use `directory`, waiting up to `lock_timeout` seconds for the children of an earlier owner to end.
+
+        Every child inherits the file descriptors `inherited`, for instance of another lock.
+        """
         self._directory = directory
         self._lock_timeout = lock_timeout
         self._temporary = temporary
+        self._inherited = inherited
         self._numbers = itertools.count()
         self._lock: int | None = None
         self._supervisor: subprocess.Popen[str] | None = None
@@ -51,14 +62,15 @@ class ChildProcesses:
         lock = os.open(self._directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             self._acquire(lock)
+            inherited = (lock, *self._inherited)
             script = [sys.executable, "-I", supervisor.__file__]
             removal = ["--remove", str(self._directory.resolve())] if self._temporary else []
             self._supervisor = subprocess.Popen(
-                [*script, *removal, str(lock)],
+                [*script, *removal, *map(str, inherited)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
-                pass_fds=(lock,),
+                pass_fds=inherited,
                 start_new_session=True,  # Ctrl-C in the terminal must not reach the children before us
             )
         except BaseException:

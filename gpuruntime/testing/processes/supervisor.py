@@ -28,13 +28,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Supervisor", "main"]
+__all__ = ["Supervisor", "die_with", "main"]
 
 _GRACE_SECONDS = 10.0
 _PR_SET_PDEATHSIG = 1
 
 
-def _bind_to(parent: int) -> Callable[[], None] | None:
+def die_with(parent: int) -> Callable[[], None] | None:
     """A `preexec_fn` that makes the child die with this process; None where the kernel has no such feature."""
     if sys.platform != "linux":
         return None
@@ -69,7 +69,7 @@ class Supervisor:
                 env=None if env is None else {**os.environ, **env},
                 pass_fds=self._inherited,
                 # This program has one thread, so running Python between fork and exec is safe here.
-                preexec_fn=_bind_to(os.getpid()),  # noqa: PLW1509
+                preexec_fn=die_with(os.getpid()),  # noqa: PLW1509
             )
         self._children[name] = child
         self._stopped.discard(name)

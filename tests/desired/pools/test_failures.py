@@ -1,6 +1,6 @@
 """Pool plans with failing units, over hours."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from attrs import evolve
@@ -194,3 +194,62 @@ def test_a_pool_whose_failures_end_becomes_full_and_never_exceeds_its_replicas(
     assert (
         next_steps(simulated.owner, simulated.units, (), now=simulated.now, allowance=10).reason == reasons.POOL_READY
     )
+
+
+def ready_since(unit: GPUUnit, since: datetime) -> GPUUnit:
+    """The unit, ready since this time."""
+    (condition,) = unit.status.conditions
+    known = evolve(condition, last_transition_time=format_seconds(since))
+    return evolve(unit, status=evolve(unit.status, conditions=(known,)))
+
+
+def test_stock_that_is_ready_for_moments_is_counted_until_the_pool_stops() -> None:
+    """Every unit is ready for 2 seconds, then it crashes and stays failed."""
+    owner, now, seen = pool(1), NOW, []
+    for serial in range(1, 5):
+        ready = [ready_since(stock(owner, serial), now)]
+        moment = next_steps(owner, ready, (), now=now, allowance=10)
+        owner = evolve(owner, status=pool_status(owner, moment, now))
+        now += timedelta(seconds=2)
+        failed = [stock(owner, serial, "failed")]
+        noticed = next_steps(owner, failed, (), now=now, allowance=10)
+        owner = evolve(owner, status=pool_status(owner, noticed, now))
+        for _ in range(3):
+            again = next_steps(owner, failed, (), now=now + timedelta(seconds=1), allowance=10)
+            assert again.retry_at == noticed.retry_at
+        seen.append((moment.failures, noticed.failures, noticed.reason))
+        assert noticed.retry_at is not None
+        now = noticed.retry_at
+        replacing = next_steps(owner, failed, (), now=now, allowance=10)
+        assert replacing.delete == tuple(failed)
+        owner = evolve(owner, status=pool_status(owner, replacing, now))
+
+    assert seen == [
+        (0, 1, reasons.POD_STARTUP_FAILED),
+        (1, 2, reasons.POD_STARTUP_FAILED),
+        (2, 3, reasons.REFILL_STOPPED),
+        (3, 4, reasons.REFILL_STOPPED),
+    ]
+
+
+def test_a_unit_ends_the_streak_when_it_has_been_ready_for_half_a_minute_and_the_pool_looks_then() -> None:
+    status = StockPoolStatus(
+        observed_generation=3, failures=3, replaced=3, replaced_serial=3, last_failure_time=format_seconds(NOW)
+    )
+    owner, since = pool(3, status=status), NOW + timedelta(minutes=5)
+    units = [ready_since(stock(owner, 4), since)]
+
+    on_trial = next_steps(owner, units, (), now=since + HALF_A_MINUTE / 2, allowance=10)
+    proven = next_steps(owner, units, (), now=since + HALF_A_MINUTE, allowance=10)
+
+    assert (on_trial.failures, on_trial.create, on_trial.retry_at) == (3, (), since + HALF_A_MINUTE)
+    assert (proven.failures, len(proven.create), proven.retry_at) == (0, 2, None)
+
+
+def test_a_claim_ends_the_streak_at_once() -> None:
+    status = StockPoolStatus(observed_generation=3, failures=3, replaced=3, replaced_serial=3)
+    owner = pool(1, status=status)
+
+    plan = next_steps(owner, [claimed(stock(owner, 4))], (), now=NOW, allowance=10)
+
+    assert plan.failures == 0

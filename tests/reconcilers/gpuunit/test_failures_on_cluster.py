@@ -42,7 +42,7 @@ FAILURES: list[tuple[dict[str, Any], str, str]] = [
     (
         {"state": BACK_OFF, "lastState": crash("", "OOMKilled", 137), "restartCount": 2},
         reasons.OUT_OF_MEMORY,
-        "2 times",
+        "3 times",
     ),
     (
         {"state": {"waiting": {"reason": "CreateContainerConfigError", "message": 'secret "s" not found'}}},

@@ -1,17 +1,25 @@
 """What is said about a pod that is not ready: one row a state that a kubelet, a scheduler or a node leaves behind."""
 
+from datetime import UTC, datetime
+
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuruntime.api import reasons
-from gpuruntime.reconcilers.gpuunit.pod_diagnosis import Failure, node_failure, pod_failure, pod_progress
+from gpuruntime.reconcilers.gpuunit.pod_diagnosis import Failure, PodDiagnosis, diagnose_pod, node_failure
 from gpuruntime.reconcilers.gpuunit.pod_summary import ContainerSummary, Ending, PodSummary
 from gpuruntime.service.reads.informers import NodeSummary
 
-ERROR = Ending(1, reason="Error")
-OOM = Ending(137, reason="OOMKilled")
+NOW = datetime(2026, 1, 1, 0, 0, 5, tzinfo=UTC)
+STARTED = "2026-01-01T00:00:00Z"
+LONG_AGO = "2025-12-31T00:00:00Z"
+ERROR = Ending(1, reason="Error", seconds=1.0)
+OOM = Ending(137, reason="OOMKilled", seconds=1.0)
 PULL = 'failed to pull image "nowhere/x:1": not found'
+NO_COMMAND = 'failed to create containerd task: exec: "nosuch": executable file not found in $PATH'
+NOT_STARTED = Ending(128, reason="StartError", message=NO_COMMAND)
 
 
 def container(**fields: object) -> ContainerSummary:
@@ -22,22 +30,31 @@ def pod(*containers: ContainerSummary, **fields: object) -> PodSummary:
     return PodSummary("unit-a-1", containers=containers, **fields)  # type: ignore[arg-type]  # as above
 
 
+def diagnosis(of: PodSummary, answer: str = "") -> PodDiagnosis:
+    return diagnose_pod(of, min_ready_seconds=3.0, probe_answer=answer, now=NOW)
+
+
 @pytest.mark.parametrize(
     "healthy",
     [
         pod(phase="Pending"),
         pod(container(waiting_reason="ContainerCreating"), phase="Pending"),
         pod(container(waiting_reason="PodInitializing"), phase="Pending"),
-        pod(container(started_at="2026-01-01T00:00:00Z"), phase="Running"),
-        pod(container(is_ready=True, restarts=7, ended_before=ERROR), phase="Running"),
-        pod(container(started_at="2026-01-01T00:00:00Z", restarts=1, ended_before=ERROR), phase="Running"),
-        pod(container(ended=Ending(0, reason="Completed")), phase="Running"),
+        pod(container(started_at=STARTED), phase="Running"),
+        pod(container(is_ready=True, started_at=LONG_AGO, restarts=7, ended_before=ERROR), phase="Running"),
+        # It restarted long ago; that it is not ready has another cause.
+        pod(container(started_at=LONG_AGO, restarts=7, ended_before=ERROR), phase="Running"),
+        pod(ContainerSummary("fetch", is_init=True, is_ready=True, ended=Ending(0)), phase="Running"),
+        pod(ContainerSummary("fetch", is_init=True, ended=Ending(0)), phase="Running"),
         pod(phase="Failed"),
     ],
     ids=lambda pod: f"{pod.phase} {[item.waiting_reason for item in pod.containers]}",
 )
-def test_a_pod_on_its_way_has_no_failure(healthy: PodSummary) -> None:
-    assert pod_failure(healthy) is None
+def test_a_pod_on_its_way_is_neither_failed_nor_down(healthy: PodSummary) -> None:
+    found = diagnosis(healthy)
+
+    assert (found.failure, found.is_down, found.recheck_seconds) == (None, False, None)
+    assert found.progress
 
 
 @pytest.mark.parametrize(
@@ -58,15 +75,19 @@ def test_a_pod_on_its_way_has_no_failure(healthy: PodSummary) -> None:
             reasons.POD_STARTUP_FAILED,
             'secret "s" not found',
         ),
-        (container(waiting_reason="RunContainerError"), reasons.POD_STARTUP_FAILED, "RunContainerError"),
-        (container(ended=ERROR), reasons.POD_STARTUP_FAILED, "Error (exit code 1)"),
-        (container(ended=Ending(2)), reasons.POD_STARTUP_FAILED, "code 2"),
-        (container(ended=Ending(0, signal=9)), reasons.POD_STARTUP_FAILED, "signal 9"),
+        # After a crash its Secret is gone: that is the trouble now.
         (
-            container(ended=Ending(3, reason="Error", message="no such model\n")),
+            container(
+                waiting_reason="CreateContainerConfigError",
+                waiting_message='secret "s" not found',
+                restarts=3,
+                ended_before=ERROR,
+            ),
             reasons.POD_STARTUP_FAILED,
-            "no such model",
+            'secret "s" not found',
         ),
+        (container(waiting_reason="RunContainerError"), reasons.POD_STARTUP_FAILED, "RunContainerError"),
+        (container(ended=NOT_STARTED), reasons.POD_STARTUP_FAILED, NO_COMMAND),
         (
             container(waiting_reason="CrashLoopBackOff", waiting_message="back-off 5m0s restarting failed container"),
             reasons.CRASH_LOOPING,
@@ -77,27 +98,23 @@ def test_a_pod_on_its_way_has_no_failure(healthy: PodSummary) -> None:
                 waiting_reason="CrashLoopBackOff",
                 waiting_message="back-off 40s",
                 restarts=3,
-                ended_before=Ending(1, reason="Error", message="cannot bind port 80"),
+                ended_before=Ending(1, reason="Error", message="starting\ncannot bind port 80\n"),
             ),
             reasons.CRASH_LOOPING,
-            "cannot bind port 80 (restarted 3 times)",
+            "exit code 1: starting cannot bind port 80 (ended 4 times; ready when it has run for 60 s)",
         ),
         (
             container(waiting_reason="CrashLoopBackOff", restarts=1, ended_before=Ending(0, reason="Completed")),
             reasons.CRASH_LOOPING,
-            "(restarted 1 time)",
+            "(ended 2 times; ready when it has run for 20 s)",
         ),
-        (container(ended=ERROR, restarts=1), reasons.CRASH_LOOPING, "Error (exit code 1) (restarted 1 time)"),
-        (
-            container(started_at="2026-01-01T00:00:00Z", restarts=2, ended_before=ERROR),
-            reasons.CRASH_LOOPING,
-            "Error (exit code 1) (restarted 2 times)",
-        ),
-        (container(ended=OOM), reasons.OUT_OF_MEMORY, ""),
+        (container(ended=ERROR, restarts=1), reasons.CRASH_LOOPING, "20 s)"),
+        (container(started_at=STARTED, is_ready=True, restarts=2, ended_before=ERROR), reasons.CRASH_LOOPING, "20 s)"),
+        (container(ended=OOM), reasons.OUT_OF_MEMORY, "(ended once; ready when it has run for 10 s)"),
         (
             container(waiting_reason="CrashLoopBackOff", restarts=4, ended_before=OOM),
             reasons.OUT_OF_MEMORY,
-            "(restarted 4 times)",
+            "(ended 5 times; ready when it has run for 60 s)",
         ),
     ],
     ids=lambda value: (
@@ -105,7 +122,7 @@ def test_a_pod_on_its_way_has_no_failure(healthy: PodSummary) -> None:
     ),
 )
 def test_a_container_in_trouble_is_named_with_its_words(state: ContainerSummary, reason: str, text: str) -> None:
-    failure = pod_failure(pod(state))
+    failure = diagnosis(pod(state)).failure
 
     assert failure is not None
     assert failure.reason == reason
@@ -113,30 +130,79 @@ def test_a_container_in_trouble_is_named_with_its_words(state: ContainerSummary,
     assert failure.message.endswith(text)
 
 
-def test_a_crash_reads_the_same_whether_the_container_waits_or_runs_for_a_moment() -> None:
+@pytest.mark.parametrize(
+    ("ending", "text"),
+    [
+        (ERROR, "exit code 1 (ended once"),
+        (Ending(2, message="no such model\n"), "exit code 2: no such model (ended once"),
+        (Ending(0, signal=9), "terminated by signal 9 (ended once"),
+        (Ending(0, reason="Completed"), "(exit code 0), but has to go on running (ended once"),
+    ],
+)
+def test_a_first_end_may_be_an_accident_and_is_reported_without_being_a_failure(ending: Ending, text: str) -> None:
     moments = [
-        container(restarts=3, ended=ERROR),
-        container(restarts=3, waiting_reason="CrashLoopBackOff", ended_before=ERROR),
-        container(restarts=3, started_at="2026-01-01T00:00:00Z", ended_before=ERROR),
+        container(ended=ending),
+        container(restarts=1, ended_before=ending),
+        container(restarts=1, started_at=STARTED, is_ready=True, ended_before=ending),
     ]
 
-    reported = {pod_failure(pod(moment)) for moment in moments}
+    found = [diagnosis(pod(moment)) for moment in moments]
 
-    assert len(reported) == 1
+    assert {(one.failure, one.is_down) for one in found} == {(None, True)}
+    assert len({one.progress for one in found}) == 1
+    assert text in found[0].progress
+
+
+@pytest.mark.parametrize("ending", [ERROR, OOM, NOT_STARTED, Ending(0)])
+@pytest.mark.parametrize("restarts", [1, 2, 30])
+def test_a_crash_reads_the_same_from_one_end_to_the_next(ending: Ending, restarts: int) -> None:
+    moments = [
+        container(restarts=restarts, ended=ending),
+        container(restarts=restarts, waiting_reason="CrashLoopBackOff", waiting_message="1", ended_before=ending),
+        container(restarts=restarts, waiting_reason="RunContainerError", waiting_message="2", ended_before=ending),
+        container(restarts=restarts + 1, ended_before=ending),
+        container(restarts=restarts + 1, started_at=STARTED, ended_before=ending),
+        container(restarts=restarts + 1, started_at=STARTED, is_ready=True, ended_before=ending),
+    ]
+
+    found = [diagnosis(pod(moment)) for moment in moments]
+
+    assert len({(one.failure, one.is_down) for one in found}) == 1
+    assert found[0].failure is not None
+
+
+def test_a_command_that_is_not_in_the_image_reads_the_same_at_every_try() -> None:
+    tries = [container(restarts=number, ended=NOT_STARTED) for number in range(9)]
+
+    assert {diagnosis(pod(one)).failure for one in tries} == {
+        Failure(reasons.POD_STARTUP_FAILED, f"Pod unit-a-1 container runtime-worker: {NO_COMMAND}")
+    }
+
+
+def test_a_restarted_container_is_looked_at_again_when_it_may_be_up() -> None:
+    restarted = container(started_at=STARTED, is_ready=True, restarts=1, ended_before=ERROR)
+
+    early = diagnosis(pod(restarted))
+    in_time = diagnosis(pod(evolve(restarted, started_at="2025-12-31T23:59:55Z")))
+
+    assert early.recheck_seconds == 5.0
+    assert (in_time.is_down, in_time.recheck_seconds) == (False, None)
 
 
 def test_init_containers_come_first_and_are_called_so() -> None:
-    first = ContainerSummary("fetch", is_init=True, ended=ERROR)
+    first = ContainerSummary("fetch", is_init=True, ended=ERROR, restarts=1)
 
-    failure = pod_failure(pod(first, container(waiting_reason="ErrImagePull")))
+    failure = diagnosis(pod(first, container(waiting_reason="ErrImagePull"))).failure
 
-    assert failure == Failure(reasons.POD_STARTUP_FAILED, "Pod unit-a-1 init container fetch: Error (exit code 1)")
+    assert failure is not None
+    assert failure.reason == reasons.CRASH_LOOPING
+    assert failure.message.startswith("Pod unit-a-1 init container fetch: exit code 1 ")
 
 
 def test_a_pod_that_no_node_takes_has_the_scheduler_s_words() -> None:
     words = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu."
 
-    failure = pod_failure(pod(phase="Pending", unscheduled=words))
+    failure = diagnosis(pod(phase="Pending", unscheduled=words)).failure
 
     assert failure == Failure(reasons.UNSCHEDULABLE, f"Pod unit-a-1 is not scheduled: {words}")
 
@@ -144,7 +210,7 @@ def test_a_pod_that_no_node_takes_has_the_scheduler_s_words() -> None:
 def test_a_pod_that_failed_as_a_whole_says_why_before_its_containers_do() -> None:
     evicted = pod(container(ended=Ending(137)), phase="Failed", reason="Evicted", message="low on memory")
 
-    failure = pod_failure(evicted)
+    failure = diagnosis(evicted).failure
 
     assert failure == Failure(reasons.POD_STARTUP_FAILED, "Pod unit-a-1: Evicted: low on memory")
 
@@ -175,25 +241,37 @@ def test_a_lost_node_is_named(state: PodSummary, node: NodeSummary | None, text:
 
 
 @pytest.mark.parametrize(
-    ("state", "text"),
+    ("state", "answer", "text"),
     [
-        (pod(is_ending=True, node="gpu-1"), "Waiting for pod unit-a-1 to end."),
-        (pod(), "Waiting for pod unit-a-1 to be scheduled."),
-        (pod(container(), node="gpu-1"), "Pod unit-a-1 is on node gpu-1; waiting for its containers to start."),
+        (pod(), "", "Waiting for pod unit-a-1 to be scheduled."),
+        (pod(container(), node="gpu-1"), "", "Pod unit-a-1 is on node gpu-1; waiting for its containers to start."),
         (
-            pod(container(started_at="2026-01-01T00:00:00Z"), node="gpu-1"),
+            pod(container(started_at=STARTED), node="gpu-1"),
+            "",
             "Pod unit-a-1 runs on node gpu-1; waiting for it to be ready.",
+        ),
+        (
+            pod(container(started_at=STARTED), node="gpu-1"),
+            "HTTP probe failed with statuscode: 404",
+            "Pod unit-a-1 runs on node gpu-1; its readiness probe fails: HTTP probe failed with statuscode: 404",
+        ),
+        (
+            pod(container(started_at=STARTED, is_ready=True), node="gpu-1", ready_at=STARTED),
+            "HTTP probe failed with statuscode: 404",
+            "Pod unit-a-1 runs on node gpu-1; waiting until it has been ready for 3 s.",
         ),
     ],
 )
-def test_progress_says_how_far_a_pod_is(state: PodSummary, text: str) -> None:
-    assert pod_progress(state) == text
+def test_progress_says_how_far_a_pod_is(state: PodSummary, answer: str, text: str) -> None:
+    assert diagnosis(state, answer).progress == text
 
 
-@given(st.text(max_size=5000), st.integers(-1, 200), st.integers(0, 9))
-def test_whatever_a_container_says_the_message_stays_short(message: str, code: int, restarts: int) -> None:
-    state = container(ended=Ending(code, message=message), restarts=restarts)
+@given(st.text(max_size=5000), st.integers(-1, 200), st.integers(0, 9), st.floats(0, 1e6))
+def test_whatever_a_container_says_the_message_stays_short(
+    message: str, code: int, restarts: int, seconds: float
+) -> None:
+    state = container(ended=Ending(code, message=message, seconds=seconds), restarts=restarts)
 
-    failure = pod_failure(pod(state))
+    found = diagnosis(pod(state), message)
 
-    assert failure is None or len(failure.message) < 1000
+    assert len(found.progress if found.failure is None else found.failure.message) < 1100

@@ -9,6 +9,7 @@ from gpuruntime.reconcilers.gpuunit.pod_summary import (
     summarize_pod,
 )
 
+RUN_AT = "2026-01-01T00:00:02Z"
 RUNNING: dict[str, Any] = {
     "metadata": {
         "name": "unit-a-5d8-x2k",
@@ -30,7 +31,15 @@ RUNNING: dict[str, Any] = {
                 "ready": True,
                 "restartCount": 2,
                 "state": {"running": {"startedAt": "2026-01-01T00:00:03Z"}},
-                "lastState": {"terminated": {"exitCode": 1, "reason": "Error", "message": "oops"}},
+                "lastState": {
+                    "terminated": {
+                        "exitCode": 1,
+                        "reason": "Error",
+                        "message": "oops",
+                        "startedAt": "2025-12-31T23:59:58Z",
+                        "finishedAt": "2026-01-01T00:00:02Z",
+                    }
+                },
             }
         ],
     },
@@ -56,7 +65,7 @@ def test_a_running_pod_is_kept_with_its_times_and_its_last_ending() -> None:
                 is_ready=True,
                 restarts=2,
                 started_at="2026-01-01T00:00:03Z",
-                ended_before=Ending(1, reason="Error", message="oops"),
+                ended_before=Ending(1, reason="Error", message="oops", seconds=4.0),
             ),
         ),
     )
@@ -95,3 +104,12 @@ def test_irrelevant_changes_make_no_difference() -> None:
     touched = {**RUNNING, "metadata": {**RUNNING["metadata"], "resourceVersion": "9"}, "status": status}
 
     assert summarize_pod(touched) == summarize_pod(RUNNING)
+
+
+def test_a_container_that_could_not_be_started_has_not_run_since_1970() -> None:
+    ended = {"exitCode": 128, "reason": "StartError", "startedAt": "1970-01-01T00:00:00Z", "finishedAt": RUN_AT}
+    status = {"name": "runtime-worker", "restartCount": 0, "state": {"terminated": ended}}
+
+    summary = summarize_pod({"metadata": {"name": "p"}, "status": {"containerStatuses": [status]}})
+
+    assert summary.containers[0].ended == Ending(128, reason="StartError", seconds=0.0)

@@ -1,5 +1,8 @@
 """How far a unit's Deployment is: one row a state of the Deployment and its pods."""
 
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
 import pytest
 from attrs import evolve
 
@@ -9,14 +12,17 @@ from gpuruntime.kube.builtin.pods import PodTemplateSpec
 from gpuruntime.meta.conditions import Condition
 from gpuruntime.meta.label_selectors import LabelSelector
 from gpuruntime.meta.objects import ObjectMeta
-from gpuruntime.reconcilers.gpuunit.pod_summary import ContainerSummary, PodSummary
-from gpuruntime.reconcilers.gpuunit.rollout import Rollout, rollout_of
+from gpuruntime.reconcilers.gpuunit.pod_summary import ContainerSummary, Ending, PodSummary
+from gpuruntime.reconcilers.gpuunit.rollout import Rollout
+from gpuruntime.reconcilers.gpuunit.rollout import rollout_of as rollout_at
 from gpuruntime.service.reads.informers import NodeSummary
 
 LOST = NodeSummary(is_ready=False, reason="NodeStatusUnknown", message="Kubelet stopped posting node status.")
 QUOTA = 'pods "unit-a-1-x" is forbidden: exceeded quota: gpus, requested: requests.nvidia.com/gpu=1'
 STUCK = ContainerSummary("runtime-worker", waiting_reason="ErrImagePull", waiting_message="not found")
 NEW = PodSummary("unit-a-2-x", controller="unit-a-2", created_at="2026-01-01T00:01:00Z", node="gpu-1", phase="Pending")
+RUNNING = ContainerSummary("runtime-worker", is_ready=True, started_at="2026-01-01T00:01:02Z")
+UP = evolve(NEW, phase="Running", ready_at="2026-01-01T00:01:03Z", containers=(RUNNING,))
 OLD = PodSummary("unit-a-1-x", controller="unit-a-1", created_at="2026-01-01T00:00:00Z", node="gpu-2", phase="Running")
 READY = DeploymentStatus(observed_generation=3, replicas=1, updated_replicas=1, ready_replicas=1, available_replicas=1)
 STARTING = DeploymentStatus(observed_generation=3, replicas=1, updated_replicas=1, unavailable_replicas=1)
@@ -25,13 +31,21 @@ REFUSED = Condition("ReplicaFailure", "True", "FailedCreate", QUOTA)
 LATE = Condition("Progressing", "False", "ProgressDeadlineExceeded", "has timed out progressing.")
 
 
+HEALTHY = {"gpu-1": NodeSummary(is_ready=True)}
+NOW = datetime(2026, 1, 1, 0, 5, tzinfo=UTC)
+
+
+def rollout_of(made: Deployment, pods: Sequence[PodSummary], nodes: Mapping[str, NodeSummary]) -> Rollout:
+    return rollout_at(made, pods, nodes, {}, NOW)
+
+
 def deployment(status: DeploymentStatus, *conditions: Condition) -> Deployment:
     spec = DeploymentSpec(LabelSelector(), PodTemplateSpec(), replicas=1, progress_deadline_seconds=600)
     return Deployment(ObjectMeta(name="unit-a", generation=3), spec, evolve(status, conditions=conditions))
 
 
 def test_a_deployment_is_rolled_out_when_this_generation_is_available_and_nothing_else_is_left() -> None:
-    assert rollout_of(deployment(READY), [NEW], {}) == Rollout(is_complete=True, pod=NEW)
+    assert rollout_of(deployment(READY), [UP], {}) == Rollout(is_complete=True, pod=UP)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +59,52 @@ def test_a_deployment_is_rolled_out_when_this_generation_is_available_and_nothin
     ],
 )
 def test_anything_less_is_not_rolled_out(status: DeploymentStatus) -> None:
-    assert not rollout_of(deployment(status), [NEW], {}).is_complete
+    assert not rollout_of(deployment(status), [UP], {}).is_complete
+
+
+@pytest.mark.parametrize(
+    "pods",
+    [
+        [],
+        [NEW],
+        [evolve(UP, is_ending=True)],
+        [evolve(UP, ready_at="")],
+        [
+            evolve(
+                UP, containers=(evolve(RUNNING, restarts=1, ended_before=Ending(1), started_at="2026-01-01T00:04:55Z"),)
+            )
+        ],
+        [evolve(UP, containers=(evolve(RUNNING, started_at="", ended=Ending(1)),))],
+    ],
+)
+def test_a_deployment_that_is_available_by_its_own_word_is_not_rolled_out_before_its_pod_says_so(
+    pods: list[PodSummary],
+) -> None:
+    assert not rollout_of(deployment(READY), pods, {}).is_complete
+
+
+def test_a_restarted_container_is_looked_at_again_when_it_may_have_stayed_up_for_long_enough() -> None:
+    restarted = evolve(RUNNING, restarts=1, ended_before=Ending(1), started_at="2026-01-01T00:04:55Z")
+
+    waiting = rollout_of(deployment(READY), [evolve(UP, containers=(restarted,))], {})
+    later = rollout_of(
+        deployment(READY), [evolve(UP, containers=(evolve(restarted, started_at="2026-01-01T00:04:50Z"),))], {}
+    )
+
+    assert (waiting.is_complete, waiting.is_down, waiting.recheck_seconds) == (False, True, 5.0)
+    assert later.is_complete
+
+
+def test_the_answer_of_a_failing_probe_is_in_the_progress_and_in_the_deadline_that_passed() -> None:
+    unready = evolve(UP, ready_at="", containers=(evolve(RUNNING, is_ready=False),))
+
+    starting = rollout_at(deployment(STARTING), [unready], HEALTHY, {UP.name: "HTTP 404"}, NOW)
+    late = rollout_at(deployment(STARTING, LATE), [unready], HEALTHY, {UP.name: "HTTP 404"}, NOW)
+
+    assert starting.failure is None
+    assert "HTTP 404" in starting.progress
+    assert late.failure is not None
+    assert "HTTP 404" in late.failure.message
 
 
 @pytest.mark.parametrize(
@@ -74,7 +133,7 @@ def test_only_what_concerns_the_newest_template_holds_it_up(
     rollout = rollout_of(deployment(status), pods, nodes)
 
     assert (rollout.failure and rollout.failure.reason) == reason
-    assert rollout.progress
+    assert rollout.failure is not None or rollout.progress
 
 
 def test_a_pod_that_a_quota_refuses_has_the_server_s_words() -> None:

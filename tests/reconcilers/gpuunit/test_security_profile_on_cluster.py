@@ -67,7 +67,7 @@ async def test_an_image_that_cannot_run_under_the_profile_is_the_reason_of_its_u
     world: UnitWorld, observer: Observer, kube_namespace: str, silent_node: str
 ) -> None:
     said = "container has runAsNonRoot and image will run as root (pod: unit-demo, container: runtime-worker)"
-    waiting = {"state": {"waiting": {"reason": "CreateContainerConfigError", "message": said}}}
+    waiting: dict[str, Any] = {"state": {"waiting": {"reason": "CreateContainerConfigError", "message": said}}}
     admin, profile = world.access.admin(), {"image": "nginx", "securityProfile": "Restricted"}
     async with world.operator():
         key = create_unit(admin, kube_namespace, "demo", gpu=1, gpuType=silent_node, **profile)

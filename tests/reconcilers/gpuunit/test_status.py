@@ -14,8 +14,9 @@ from gpuruntime.meta.conditions import Condition
 from gpuruntime.meta.frozen_mapping import FrozenDict
 from gpuruntime.meta.label_selectors import LabelSelector
 from gpuruntime.meta.objects import ObjectMeta
-from gpuruntime.reconcilers.gpuunit.pod_summary import ContainerSummary, PodSummary
-from gpuruntime.reconcilers.gpuunit.status import Findings, SyncFailure, can_wait, transition, unit_status
+from gpuruntime.reconcilers.gpuunit.pod_summary import ContainerSummary, Ending, PodSummary
+from gpuruntime.reconcilers.gpuunit.status import Findings, SyncFailure, can_wait, judge, transition
+from gpuruntime.service.reads.informers import NodeSummary
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)
@@ -37,7 +38,12 @@ POD = PodSummary(
 def findings(status: DeploymentStatus | None, failure: SyncFailure | None = None, *pods: PodSummary) -> Findings:
     spec = DeploymentSpec(LabelSelector(), PodTemplateSpec(), replicas=1)
     made = None if status is None else Deployment(ObjectMeta(name="unit-a", generation=7), spec, status)
-    return Findings(made, pods, {}, "unit-a", "http://unit-a.apps.svc.cluster.local:80", failure)
+    nodes = {"gpu-1": NodeSummary(is_ready=True)}
+    return Findings(made, pods, nodes, {}, "unit-a", "http://unit-a.apps.svc.cluster.local:80", failure)
+
+
+def unit_status(unit: GPUUnit, found: Findings, *, is_stock: bool, now: datetime) -> GPUUnitStatus:
+    return judge(unit, found, is_stock=is_stock, now=now).status
 
 
 def reported(status: GPUUnitStatus) -> tuple[str | None, str, str]:
@@ -75,8 +81,8 @@ def test_a_unit_that_is_ready_says_everything_there_is_to_say() -> None:
         (findings(None), False, ("Progressing", "False", reasons.UNIT_PROGRESSING)),
         (findings(None), True, ("Progressing", "False", reasons.STOCK_NOT_READY)),
         (findings(DeploymentStatus()), False, ("Progressing", "False", reasons.UNIT_PROGRESSING)),
-        (findings(ROLLED_OUT), False, ("Ready", "True", reasons.UNIT_READY)),
-        (findings(ROLLED_OUT), True, ("Ready", "True", reasons.STOCK_READY)),
+        (findings(ROLLED_OUT, None, POD), False, ("Ready", "True", reasons.UNIT_READY)),
+        (findings(ROLLED_OUT, None, POD), True, ("Ready", "True", reasons.STOCK_READY)),
         (
             findings(ROLLED_OUT, SyncFailure("x", reasons.INVALID_SPEC)),
             False,
@@ -107,7 +113,7 @@ def test_phase_and_condition_follow_the_findings(
 def test_a_claimed_stock_unit_is_not_ready() -> None:
     claimed = evolve(UNIT, metadata=evolve(UNIT.metadata, annotations=FrozenDict({CLAIM_ID: "order-7"})))
 
-    status = unit_status(claimed, findings(ROLLED_OUT), is_stock=True, now=NOW)
+    status = unit_status(claimed, findings(ROLLED_OUT, None, POD), is_stock=True, now=NOW)
 
     assert reported(status) == ("Progressing", "False", reasons.STOCK_CLAIMED)
     assert "order-7" in (status.conditions[0].message or "")
@@ -202,3 +208,54 @@ def test_the_steps_of_a_start_are_written_together_and_transitions_at_once(
 
 def test_the_first_status_of_a_unit_is_written_at_once() -> None:
     assert can_wait(GPUUnitStatus(), WAITING, NOW) == 0.0
+
+
+LOOPING = evolve(
+    POD,
+    containers=(
+        ContainerSummary(
+            "runtime-worker",
+            started_at="2026-01-01T00:59:58Z",
+            is_ready=True,
+            restarts=3,
+            ended_before=Ending(1, message="no model", seconds=4.0),
+        ),
+    ),
+)
+WAITING_TO_RESTART = evolve(
+    POD,
+    ready_at="",
+    containers=(
+        ContainerSummary(
+            "runtime-worker",
+            restarts=2,
+            waiting_reason="CrashLoopBackOff",
+            waiting_message="back-off 20s",
+            ended_before=Ending(1, message="no model", seconds=4.0),
+        ),
+    ),
+)
+
+
+@pytest.mark.parametrize("is_stock", [False, True])
+def test_a_round_of_a_crash_loop_is_one_status_and_never_ready(is_stock: bool) -> None:
+    down = findings(evolve(ROLLED_OUT, ready_replicas=0, available_replicas=0), None, WAITING_TO_RESTART)
+    before = unit_status(UNIT, down, is_stock=is_stock, now=NOW)
+    crashing = evolve(UNIT, status=before)
+
+    up = judge(crashing, findings(ROLLED_OUT, None, LOOPING), is_stock=is_stock, now=LATER)
+
+    assert reported(before) == ("Failed", "False", reasons.CRASH_LOOPING)
+    assert before.stages == UnitStages(scheduled="2026-01-01T00:00:01Z")
+    assert up.status is before
+    assert up.recheck_seconds == 38.0
+
+
+def test_a_unit_that_stayed_up_is_ready_again_with_its_times() -> None:
+    later = LATER + timedelta(seconds=38)
+
+    verdict = judge(UNIT, findings(ROLLED_OUT, None, LOOPING), is_stock=False, now=later)
+
+    assert reported(verdict.status) == ("Ready", "True", reasons.UNIT_READY)
+    assert verdict.status.stages == UnitStages("2026-01-01T00:00:01Z", "2026-01-01T00:59:58Z", "2026-01-01T00:00:03Z")
+    assert verdict.recheck_seconds is None

@@ -6,9 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 
 from gpuruntime.testing import assets
-from gpuruntime.testing.assets import build, go_toolchain
+from gpuruntime.testing.assets import CONTROL_PLANE, NODE, build, go_toolchain
+from gpuruntime.testing.assets.binary_sets import GoModule
 from gpuruntime.testing.progress import Progress
 from tests.programs import require_program
 
@@ -39,7 +41,7 @@ def fake_go(directory: Path, on_build: str = ":") -> Path:
 
 def complete(directory: Path) -> Path:
     directory.mkdir(parents=True)
-    for name in build.BINARIES:
+    for name in CONTROL_PLANE.binaries:
         (directory / name).touch(mode=0o755)
     return directory
 
@@ -64,10 +66,43 @@ def test_a_build_appears_under_its_name_only_when_it_is_complete(
     monkeypatch.setenv("PATH", f"{fake_go(tmp_path / 'bin').parent}:{os.environ['PATH']}")
     target = tmp_path / "cache" / "target"
 
-    assert build.build(tmp_path / "cache", target, QUIET) == target
+    assert build.build(CONTROL_PLANE, tmp_path / "cache", target, QUIET) == target
 
     assert not assets.missing(target)
     assert sorted(path.name for path in (tmp_path / "cache").iterdir()) == ["build.lock", "target"]
+
+
+def test_the_node_is_a_set_of_its_own_beside_the_control_plane(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{fake_go(tmp_path / 'bin').parent}:{os.environ['PATH']}")
+    environ = {"KUBEBUILDER_ASSETS": str(complete(tmp_path / "given")), "XDG_CACHE_HOME": str(tmp_path)}
+    assert assets.locate(environ, of=NODE) is None
+
+    node = assets.ensure(environ, of=NODE)
+
+    assert not assets.missing(node, of=NODE)
+    assert assets.locate(environ, of=NODE) == node
+    assert assets.locate(environ) == tmp_path / "given"
+
+
+def test_both_sets_pin_the_same_kubernetes() -> None:
+    versions = {
+        GoModule(path, {}).pinned("k8s.io/kubernetes") for path in (("controlplane",), ("nodeplane", "kubernetes"))
+    }
+
+    assert len(versions) == 1
+
+
+def test_a_pin_a_flag_and_a_source_of_ours_each_change_the_name_of_the_cache() -> None:
+    kubernetes, containers = NODE.modules
+
+    digests = {
+        NODE.digest(),
+        evolve(NODE, modules=(kubernetes,)).digest(),
+        evolve(NODE, modules=(kubernetes, evolve(containers, tags=()))).digest(),
+        evolve(NODE, modules=(kubernetes, evolve(containers, binaries={"pause": "./dns"}))).digest(),
+    }
+
+    assert len(digests) == 4
 
 
 def test_a_failed_build_leaves_nothing_and_says_what_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +110,7 @@ def test_a_failed_build_leaves_nothing_and_says_what_failed(tmp_path: Path, monk
     monkeypatch.setenv("PATH", f"{go.parent}:{os.environ['PATH']}")
 
     with pytest.raises(build.BuildError, match=r"etcd.*no route to host.*GOPROXY"):
-        build.build(tmp_path / "cache", tmp_path / "cache" / "target", QUIET)
+        build.build(CONTROL_PLANE, tmp_path / "cache", tmp_path / "cache" / "target", QUIET)
 
     assert [path.name for path in (tmp_path / "cache").iterdir()] == ["build.lock"]
 
@@ -93,7 +128,7 @@ def test_the_next_build_removes_the_files_of_a_killed_one(tmp_path: Path, monkey
     assert list(cache.glob(".build-*"))
 
     fake_go(tmp_path / "bin")
-    build.build(cache, target, QUIET)
+    build.build(CONTROL_PLANE, cache, target, QUIET)
 
     assert not assets.missing(target)
     assert not list(cache.glob(".build-*"))
@@ -108,7 +143,7 @@ def test_two_concurrent_builds_build_once(tmp_path: Path, monkeypatch: pytest.Mo
         assert one.wait() == 0
         assert other.wait() == 0
 
-    assert (tmp_path / "builds").read_text().split() == ["x"] * len(build.BINARIES)
+    assert (tmp_path / "builds").read_text().split() == ["x"] * len(CONTROL_PLANE.binaries)
     assert not assets.missing(target)
 
 
@@ -134,14 +169,14 @@ def test_a_full_disk_is_reported_before_the_build_starts(tmp_path: Path, monkeyp
     monkeypatch.setattr(build, "_NEEDED_GIB", 10**9)
 
     with pytest.raises(build.BuildError, match=r"1000000000.*XDG_CACHE_HOME"):
-        build.build(tmp_path, tmp_path / "target", QUIET)
+        build.build(CONTROL_PLANE, tmp_path, tmp_path / "target", QUIET)
 
 
 def build_in_another_process(cache: Path, target: Path) -> subprocess.Popen[bytes]:
     script = (
         "import sys; from pathlib import Path;"
-        "from gpuruntime.testing.assets import build; from gpuruntime.testing.progress import Progress;"
-        f"build.build(Path({str(cache)!r}), Path({str(target)!r}), Progress(sys.stderr))"
+        "from gpuruntime.testing.assets import CONTROL_PLANE, build; from gpuruntime.testing.progress import Progress;"
+        f"build.build(CONTROL_PLANE, Path({str(cache)!r}), Path({str(target)!r}), Progress(sys.stderr))"
     )
     return subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL)
 

@@ -77,8 +77,10 @@ def test_a_body_with_the_mask_as_a_value_is_rejected_by_field() -> None:
         ("first hunter2\nsecond", 'exec: "first hunter2\\nsecond": not found'),
         ("first hunter2\nsecond", "exec: first hunter2 second: not found"),
         ("serve --key=hunter2 and much more", "exec: serve --key=hunter2 an…"),
+        ("serve --and --much --key=hunter2", "exit code 1: …d --much --key=hunter2 is wrong"),
+        ("/ready?key=hunter2 {x}", 'Get "http://198.18.0.2:80/ready?key=hunter2%20%7Bx%7D": refused'),
     ],
-    ids=["with escapes", "a line break with escapes", "on one line", "cut off"],
+    ids=["with escapes", "a line break with escapes", "on one line", "cut off", "without its beginning", "in a URL"],
 )
 def test_a_value_is_masked_however_a_message_quotes_it(command: str, quoted: str) -> None:
     template = UnitTemplate(command=(command,))

@@ -1,0 +1,83 @@
+"""The objects of a cluster that belong to a real node: its Node, an endpoint of the API server, and a binding."""
+
+import contextlib
+import http
+from typing import Any
+
+from attrs import frozen
+
+from gpuruntime.testing.cluster.admin import AdminClient, RefusedError
+from gpuruntime.testing.cluster.pki import KUBELET_CLIENT
+from gpuruntime.testing.node.addresses import API_PORT, Addresses
+
+__all__ = ["ClusterObjects"]
+
+_SLICES = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
+_BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+_GPU = "nvidia.com/gpu"
+
+
+@frozen
+class ClusterObjects:
+    """Creates and deletes them. The Node itself is created by the kubelet."""
+
+    admin: AdminClient
+    node: str
+    addresses: Addresses
+
+    def create(self) -> None:
+        """Create what the node needs before it starts, after deleting what a killed node of this name left."""
+        self.delete()
+        self.admin.create(_SLICES, self._endpoint_slice())
+        with contextlib.suppress(RefusedError):  # shared by all real nodes of the cluster
+            self.admin.create(_BINDINGS, _binding())
+
+    def delete(self) -> None:
+        """Delete the Node and the endpoint. Kubernetes deletes pods of a missing node within a minute."""
+        self.admin.delete(f"/api/v1/nodes/{self.node}")
+        self.admin.delete(f"{_SLICES}/{self._endpoint_slice()['metadata']['name']}")
+
+    def is_ready(self) -> bool:
+        """Whether the node is Ready, and free of the taint that a new node has until then."""
+        try:
+            node = self.admin.get(f"/api/v1/nodes/{self.node}")
+        except RefusedError as error:
+            if error.status == http.HTTPStatus.NOT_FOUND:
+                return False
+            raise
+        conditions = {one["type"]: one["status"] for one in node["status"].get("conditions", [])}
+        taints = {one["key"] for one in node["spec"].get("taints", [])}
+        return conditions.get("Ready") == "True" and "node.kubernetes.io/not-ready" not in taints
+
+    def offer_gpus(self, count: int) -> None:
+        """Make the node offer GPUs. The kubelet keeps resources of others in its status."""
+        if count:
+            resources = {_GPU: str(count)}
+            status = {"status": {"capacity": resources, "allocatable": resources}}
+            self.admin.merge(f"/api/v1/nodes/{self.node}/status", status)
+
+    def _endpoint_slice(self) -> dict[str, Any]:
+        """An endpoint of the Service `kubernetes`, by which pods reach the API server at 10.96.0.1."""
+        return {
+            "apiVersion": "discovery.k8s.io/v1",
+            "kind": "EndpointSlice",
+            "metadata": {"name": f"kubernetes-{self.node}", "labels": {"kubernetes.io/service-name": "kubernetes"}},
+            "addressType": "IPv4",
+            "endpoints": [{"addresses": [self.addresses.machine], "conditions": {"ready": True}}],
+            "ports": [{"name": "https", "port": API_PORT, "protocol": "TCP"}],
+        }
+
+
+def _binding() -> dict[str, Any]:
+    """Lets the API server use the kubelet's own API: logs, exec and port-forward."""
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": KUBELET_CLIENT},
+        "roleRef": {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": "ClusterRole",
+            "name": "system:kubelet-api-admin",
+        },
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": KUBELET_CLIENT}],
+    }

@@ -1,0 +1,46 @@
+"""Pods that run on the real node."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from gpuruntime.testing import ClusterAccess
+
+__all__ = ["BUSYBOX", "create_pod", "real_pod", "wait_for_pod"]
+
+BUSYBOX = "busybox:1.36"
+_REAL_NODE = "gpuruntime.local/real-node"
+
+
+def real_pod(name: str, *command: str, node: str, **container: Any) -> dict[str, Any]:
+    """A pod of one busybox container, bound by the scheduler to `node`. It ends at once when it is deleted."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": {"app": name}},
+        "spec": {
+            "nodeSelector": {_REAL_NODE: "true", "kubernetes.io/hostname": node},
+            "tolerations": [{"key": _REAL_NODE, "operator": "Exists"}],
+            "terminationGracePeriodSeconds": 0,
+            "containers": [{"name": "main", "image": BUSYBOX, "command": list(command), **container}],
+        },
+    }
+
+
+def create_pod(cluster: ClusterAccess, namespace: str, pod: dict[str, Any]) -> None:
+    cluster.admin().create(f"/api/v1/namespaces/{namespace}/pods", pod)
+
+
+def wait_for_pod(cluster: ClusterAccess, namespace: str, name: str, state: str = "condition=Ready") -> dict[str, Any]:
+    """Wait until kubectl sees a state: `condition=Ready`, `jsonpath={...}=...`; returns the pod."""
+    arguments: Sequence[str] = (
+        "wait",
+        f"pod/{name}",
+        "-n",
+        namespace,
+        f"--for={state}",
+        "--timeout=60s",
+        "--output=json",
+    )
+    pod: dict[str, Any] = json.loads(cluster.kubectl(*arguments))
+    return pod
