@@ -23,13 +23,14 @@ from gpuruntime.testing.node import cgroups, configuration
 from gpuruntime.testing.node.addresses import Addresses, ReservedNumber
 from gpuruntime.testing.node.cluster_objects import ClusterObjects
 from gpuruntime.testing.node.configuration import PAUSE_IMAGE, REAL_NODE, NodeLayout
+from gpuruntime.testing.node.dns import DNS_COMMAND, DNS_IMAGE, dns_files
 from gpuruntime.testing.node.requirements import find_program, require_real_node
 from gpuruntime.testing.processes.supervised import ChildProcesses
 
 __all__ = ["NodeError", "RealNode"]
 
 _READY_SECONDS = 60.0
-_STATE = ("config", "containerd", "kubelet", "scratch")
+_STATE = ("config", "containerd", "kubelet", "scratch", "volumes")
 _KEEPER = "keeper"
 
 
@@ -175,6 +176,7 @@ class RealNode:
         users = {
             "kubelet": authority.issue(f"{self.name}-client", f"system:node:{self.name}", groups=("system:nodes",)),
             "kube-proxy": authority.issue(f"{self.name}-kube-proxy", "system:kube-proxy"),
+            "agent": authority.issue(f"{self.name}-agent", "node-agent", groups=("system:masters",)),
         }
         for program, pair in users.items():
             document = kubeconfig_document(addresses.server, self._access.authority.read_bytes(), pair.inline())
@@ -193,6 +195,7 @@ class RealNode:
         }
         for name, text in texts.items():
             layout.config(name).write_text(text)
+        ImageStore(layout.images).add(DNS_IMAGE, dns_files(binaries / "dns"), entrypoint=DNS_COMMAND)
         ImageStore(layout.images).add(PAUSE_IMAGE, {"/pause": File(binaries / "pause", 0o755)}, entrypoint=["/pause"])
         return layout
 
