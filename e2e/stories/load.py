@@ -35,6 +35,17 @@ class Load:
     wrong: list[str] = field(factory=list)
     _numbers: "itertools.count[int]" = field(factory=itertools.count)
 
+    async def reader(self, *, keep_alive: bool) -> None:
+        """Read the list of units until cancelled, over one connection or over a new one for each request."""
+        headers = {"Authorization": f"Bearer {self.installation.api.token}"}
+        connector = aiohttp.TCPConnector(force_close=not keep_alive)
+        async with aiohttp.ClientSession(headers=headers, connector=connector) as session:
+            while True:
+                found = await self._send(session, "GET", "/gpu-units?limit=1", None)
+                if found is not None and found[0] != 200:
+                    self.wrong.append(f"GET: {found}")
+                self.reads += 1
+
     async def client(self) -> None:
         """Create units one by one, from stock and cold, then the same again, until cancelled.
 

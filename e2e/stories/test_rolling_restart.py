@@ -13,6 +13,7 @@ from e2e.names import CONTROLLERS, INSTANCES, LEASE, OPERATION_ID, RUNTIME_APIS,
 from e2e.stories.load import Load
 from e2e.stories.orders import SMALL
 
+REQUESTS: Final = 2000
 ACCOUNT: Final = "gpuruntime-controller-manager"
 
 
@@ -53,6 +54,23 @@ async def test_no_request_fails_twice_and_nothing_is_lost_while_everything_is_re
     assert max(Counter(map(operation_id_of, units)).values()) == 1
     assert max(Counter(source for source in sources if source).values()) == 1
     assert (writes_without_lease(writes, ACCOUNT, LEASE), duplicate_creations(writes, ACCOUNT)) == ([], [])
+
+
+async def test_of_2000_requests_none_fails_twice_while_the_apis_are_restarted(
+    exclusive: Installation, suffix: str
+) -> None:
+    load = Load(exclusive, suffix)
+
+    readers = [asyncio.create_task(load.reader(keep_alive=number % 2 == 0)) for number in range(8)]
+    await asyncio.to_thread(exclusive.replicas.roll, RUNTIME_APIS)
+    while load.reads < REQUESTS:
+        await asyncio.to_thread(exclusive.replicas.roll, RUNTIME_APIS)
+    for task in readers:
+        task.cancel()
+    ends = await asyncio.gather(*readers, return_exceptions=True)
+
+    assert {type(end) for end in ends} == {asyncio.CancelledError}
+    assert (load.failed, load.wrong) == ([], [])
 
 
 def unexpected(load: Load) -> list[str]:

@@ -19,6 +19,7 @@ from gpuruntime.meta import (
     Length,
     MapOf,
     Pattern,
+    Range,
     ResourceKind,
     Rule,
     Struct,
@@ -62,6 +63,13 @@ class GPUUnitSpec(SharedSpec):
     """Baseline: the container runs as the user of its image, which may be root. Restricted: the pod satisfies the Pod
     Security Standard `restricted` and has no capabilities; the image must declare a numeric user other than 0. Stock
     units are always Restricted and run as user 65532."""
+    termination_grace_period_seconds: Annotated[int, Range(minimum=1, maximum=3600)] = 10
+    """Seconds between SIGTERM and SIGKILL when the unit is deleted or its pod is replaced. The unit holds its GPUs
+    until its processes have ended, for this time at most. Stock units have 1 second."""
+    share_process_namespace: bool = True
+    """Whether the first process of the container is a child of the pod's own init process, so that SIGTERM ends it
+    unless it handles the signal, and zombies are reaped. Set it to false for an image whose init must be process 1,
+    such as s6-overlay or systemd. Stock units have no init process."""
 
 
 @frozen

@@ -98,6 +98,8 @@ _SPECS = _struct(
         _SHORT | st.just("nvidia.com/gpu.product"), _SHORT | st.just("NVIDIA-A100-SXM4-80GB"), max_size=2
     ).map(FrozenDict),
     runtime_class_name=_maybe(_SHORT),
+    termination_grace_period_seconds=st.sampled_from([10, 1, 3600, 0, -1]),
+    share_process_namespace=st.booleans(),
 )
 
 

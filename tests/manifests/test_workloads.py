@@ -62,6 +62,17 @@ def test_a_process_accepts_its_config_and_its_pod_matches(overlay: Rendered, pro
         assert config["auth"]["tokenReview"] is True
 
 
+def test_a_rolling_update_starts_the_next_api_before_one_stops_and_each_serves_on_while_proxies_notice(
+    overlay: Rendered, tmp_path: Path
+) -> None:
+    deployment = overlay.named("Deployment", "gpuruntime-runtime-api")["spec"]
+
+    config = effective(overlay, "runtime-api", tmp_path)
+
+    assert deployment["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
+    assert DURATION.read(config["drainDelay"]) >= 5
+
+
 @pytest.mark.parametrize("process", PROCESSES)
 def test_each_probe_uses_its_own_endpoint_on_the_right_port(overlay: Rendered, process: str) -> None:
     (container,) = template(overlay, process)["spec"]["containers"]

@@ -23,7 +23,8 @@ _NANO: Final = 10**9
 def pod_template(unit: GPUUnit, rendering: Rendering) -> PodTemplateSpec:
     """The pod template of a unit: stock reserves the envelope, an active unit runs the user's program in it.
 
-    Guarantees: no ServiceAccount token, no privilege escalation, no Service environment variables.
+    Guarantees: no ServiceAccount token, no privilege escalation, no Service environment variables. SIGTERM ends the
+    program, whether it handles the signal or not, unless the user asked for no init process.
 
     Raises:
         QuantityError: cpu or memory is not a quantity; `gpuruntime.desired.validation` reports that first.
@@ -42,10 +43,16 @@ def pod_template(unit: GPUUnit, rendering: Rendering) -> PodTemplateSpec:
             runtime_class_name=spec.runtime_class_name,
             automount_service_account_token=False,
             image_pull_secrets=tuple(LocalObjectReference(secret.name) for secret in spec.image_pull_secrets),
-            termination_grace_period_seconds=_STOCK_GRACE_SECONDS if is_stock else None,
+            # As process 1 a program ignores every signal that it has no handler for.
+            share_process_namespace=None if is_stock else spec.share_process_namespace or None,
+            termination_grace_period_seconds=_grace_seconds(spec, is_stock=is_stock),
             enable_service_links=False,
         ),
     )
+
+
+def _grace_seconds(spec: GPUUnitSpec, *, is_stock: bool) -> int:
+    return _STOCK_GRACE_SECONDS if is_stock else spec.termination_grace_period_seconds
 
 
 def _shared_memory(spec: GPUUnitSpec) -> Volume:

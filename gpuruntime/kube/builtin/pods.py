@@ -80,6 +80,7 @@ class PodSpec(Struct):
     host_network: bool | None = None
     host_pid: bool | None = field(default=None, metadata=wire("hostPID"))
     host_ipc: bool | None = field(default=None, metadata=wire("hostIPC"))
+    share_process_namespace: bool | None = None
     enable_service_links: bool | None = None
 
 

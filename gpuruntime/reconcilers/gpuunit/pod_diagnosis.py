@@ -101,8 +101,6 @@ def node_failure(pod: PodSummary, node: NodeSummary | None) -> Failure | None:
 
 def _progress(pod: PodSummary, min_ready_seconds: float, probe_answer: str) -> str:
     """How far the start of a pod without failures has come."""
-    if pod.is_ending:
-        return f"Waiting for pod {pod.name} to end."
     if not pod.node:
         room = f"Waiting for the room that pod {pod.name} gets on node {pod.nominated}."
         return room if pod.nominated else f"Waiting for pod {pod.name} to be scheduled."

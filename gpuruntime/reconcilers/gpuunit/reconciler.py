@@ -180,8 +180,8 @@ class GPUUnitReconciler:
         - Foreign objects are left alone, and named in the status: a child of ours has the unit's UID in an annotation.
         - Children go with their unit, also those without owner references and labels.
         - The status of a unit that cannot be decoded says so; its children are left alone.
-        - A unit is Ready when it stays up, not when it has started: see `uptime`.
         - The pod of a claimed unit preempts nothing: see `handoff`.
+        - A unit is Ready when it stays up, not when it has started: see `uptime`.
         - A pod template that was rendered for this spec stays, whatever a later operator version would render.
         - The Service is synced even if the Deployment is refused.
         - Each transition of the Ready condition is recorded as an event, when its status is written.
@@ -225,13 +225,13 @@ class GPUUnitReconciler:
             "Deployment",
             DEPLOYMENT_SYNC_FAILED,
         )
-        is_nominated = await self._nominate(unit, ctx, handoff)
+        has_pod_changed = await self._nominate(unit, ctx, handoff)
         service = await self._synced(
             _sync_service(ctx, rendered, own_service), own_service, "Service", SERVICE_SYNC_FAILED
         )
         failed = deployment.failed or service.failed
-        if is_nominated and failed is None:
-            return Result.done()  # the nominated pod brings a run that writes the status
+        if has_pod_changed and failed is None:
+            return Result.done()  # the changed pod brings a run that writes the status
         failure, url = (None, rendered.url) if failed is None else (failed.failure, unit.status.access_url)
         later = await self._update_status(unit, ctx, deployment.child, service.child, url, failure)
         waits = [later, handoff.seconds_left if handoff.pod is not None else 0.0]
@@ -250,7 +250,7 @@ class GPUUnitReconciler:
         return rendered.deployment(own, priority_class=claimed if handoff.is_under_way else "")
 
     async def _nominate(self, unit: GPUUnit, ctx: Context, handoff: Handoff) -> bool:
-        """Keep the room of the stock pod for the pod of the unit; returns whether that changes the pod."""
+        """Keep the room of the stock pod for the pod of the unit; returns whether the pod changed."""
         if handoff.pod is None or not handoff.node:
             return False
         key = ObjectKey(unit.metadata.namespace, handoff.pod.name)
@@ -261,7 +261,7 @@ class GPUUnitReconciler:
         try:
             await ctx.client.patch(metadata_only(Pod.KIND), key.name, key.namespace, patch, subresource="status")
         except (ConflictError, NotFoundError):
-            return False  # the pod changed meanwhile, which brings another run
+            return True
         except (ForbiddenError, InvalidError) as error:
             # Without the nomination the pod competes with others for the room.
             _LOG.warning("node not nominated for a claimed unit", extra={"pod": str(key), "error": str(error)})
