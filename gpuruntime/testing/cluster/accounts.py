@@ -1,6 +1,7 @@
 """ServiceAccounts with exactly the permissions that a test grants, so that code under test need not be admin."""
 
 import json
+import time
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,11 +10,14 @@ from typing import Any
 from attrs import frozen
 
 from gpuruntime.testing.cluster.access import ClusterAccess
+from gpuruntime.testing.cluster.admin import AdminClient
 
 __all__ = ["Account", "create_account", "delete_account"]
 
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
+_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _TOKEN_SECONDS = 24 * 3600
+_TIMEOUT_SECONDS = 30.0
 
 
 @frozen
@@ -41,7 +45,8 @@ def create_account(
 ) -> Account:
     """Create an account with RBAC `rules` in its namespace and `cluster_rules` cluster-wide.
 
-    Without rules it has no permissions. Its kubeconfig is written to `directory`.
+    Without rules it has no permissions; those of its rules are in force when this returns. Its kubeconfig is written to
+    `directory`.
     """
     admin = access.admin()
     name = f"account-{uuid.uuid4().hex[:8]}"
@@ -73,7 +78,12 @@ def create_account(
     kubeconfig = directory / f"{name}.kubeconfig"
     kubeconfig.touch(mode=0o600)
     kubeconfig.write_text(json.dumps(access.kubeconfig_for(token, namespace)))
-    return Account(namespace, name, token, kubeconfig)
+    account = Account(namespace, name, token, kubeconfig)
+    for rule in rules:
+        _await_granted(admin, account, rule, namespace)
+    for rule in cluster_rules:
+        _await_granted(admin, account, rule, "")
+    return account
 
 
 def delete_account(access: ClusterAccess, account: Account) -> None:
@@ -81,6 +91,27 @@ def delete_account(access: ClusterAccess, account: Account) -> None:
     admin = access.admin()
     admin.delete(f"{_RBAC}/clusterrolebindings/{account.name}")
     admin.delete(f"{_RBAC}/clusterroles/{account.name}")
+
+
+def _await_granted(admin: AdminClient, account: Account, rule: Mapping[str, Any], namespace: str) -> None:
+    """Wait until the rule is in force: the API server reads roles by a watch, and would refuse a faster client."""
+    if "resources" not in rule:
+        return
+    resource, _, subresource = rule["resources"][0].partition("/")
+    wanted = {
+        "verb": rule["verbs"][0],
+        "group": rule["apiGroups"][0],
+        "resource": resource,
+        "subresource": subresource,
+        "namespace": namespace,
+        "name": next(iter(rule.get("resourceNames", ())), ""),
+    }
+    review = {"spec": {"user": account.username, "resourceAttributes": wanted}}
+    deadline = time.monotonic() + _TIMEOUT_SECONDS
+    while not admin.create(_REVIEWS, review)["status"]["allowed"]:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{account.username} was not granted {wanted} within {_TIMEOUT_SECONDS:.0f} s")
+        time.sleep(0.02)  # there is no event to await
 
 
 def _object(api_version: str, kind: str, name: str, **fields: Any) -> dict[str, Any]:

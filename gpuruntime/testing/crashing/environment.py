@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import time
 import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -15,7 +14,6 @@ from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.kube.client import connect
 from gpuruntime.testing.cluster.access import ClusterAccess, kubeconfig_document
 from gpuruntime.testing.cluster.accounts import Account, create_account, delete_account
-from gpuruntime.testing.cluster.admin import AdminClient
 from gpuruntime.testing.cluster.namespaces import create_namespace
 from gpuruntime.testing.crashing.change_recorder import recording_changes
 from gpuruntime.testing.crashing.operators import Launch
@@ -26,7 +24,6 @@ __all__ = ["ALLOW_ALL", "Rules", "RunEnvironment", "run_environment"]
 
 Rules = Sequence[Mapping[str, Any]]
 ALLOW_ALL: Final[Rules] = ({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},)
-_TIMEOUT_SECONDS = 30.0
 
 
 @frozen
@@ -67,26 +64,7 @@ def _create_objects(access: ClusterAccess, namespaces: tuple[str, ...], director
     admin = access.admin()
     for name in namespaces:
         create_namespace(admin, name)
-    account = create_account(access, namespaces[0], directory, cluster_rules=rules)
-    for rule in rules:
-        _await_permission(admin, account, rule)
-    return account
-
-
-def _await_permission(admin: AdminClient, account: Account, rule: Mapping[str, Any]) -> None:
-    """Wait until the rule is in force: the API server reads roles by a watch, and would refuse a faster operator."""
-    if "resources" not in rule:
-        return
-    resource, _, subresource = rule["resources"][0].partition("/")
-    wanted = {"verb": rule["verbs"][0], "group": rule["apiGroups"][0], "resource": resource, "subresource": subresource}
-    if rule.get("resourceNames"):
-        wanted["name"] = rule["resourceNames"][0]
-    review = {"spec": {"user": account.username, "resourceAttributes": wanted}}
-    deadline = time.monotonic() + _TIMEOUT_SECONDS
-    while not admin.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)["status"]["allowed"]:
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{account.username} was not granted {wanted} within {_TIMEOUT_SECONDS:.0f} s")
-        time.sleep(0.02)
+    return create_account(access, namespaces[0], directory, cluster_rules=rules)
 
 
 def _delete_namespaces(access: ClusterAccess, namespaces: tuple[str, ...]) -> None:
