@@ -79,6 +79,10 @@ async def test_claims_in_a_row_on_a_full_node_preempt_nothing_and_a_cold_start_p
     assert (before, len(preempted(events))) == ([], 1)
 
 
+async def until_unschedulable(observer: Observer, world: ServiceWorld, count: int) -> None:
+    await observer.units.until(lambda store: unschedulable(store, world.stock) == count)
+
+
 async def test_pending_stock_does_not_take_the_room_of_a_claim(
     world: ServiceWorld, observer: Observer, kube_nodes: Callable[[NodeShape], None]
 ) -> None:
@@ -90,10 +94,10 @@ async def test_pending_stock_does_not_take_the_room_of_a_claim(
         await world.pool_because(reasons.POOL_READY)
 
         for refills, name in enumerate(names):
-            await observer.units.until(lambda store, wanted=refills: unschedulable(store, world.stock) == wanted)
+            await until_unschedulable(observer, world, refills)
             await product.service.units.create(f"order-{name}", world.creates(name))
             await observer.ready(ObjectKey(world.active, name))
-        await observer.units.until(lambda store: unschedulable(store, world.stock) == 3)
+        await until_unschedulable(observer, world, 3)
 
     assert preempted(events) == []
 
