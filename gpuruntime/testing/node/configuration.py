@@ -20,6 +20,7 @@ __all__ = [
     "NodeLayout",
     "cni",
     "containerd",
+    "gpus_command",
     "hosts",
     "init_plan",
     "kube_proxy",
@@ -60,6 +61,7 @@ class NodeLayout:
     labels: Mapping[str, str] = field(factory=dict)
     taints: Mapping[str, str] = field(factory=dict)
     kubelet: Mapping[str, Any] = field(factory=dict)
+    gpus: int = 0
 
     def config(self, name: str) -> Path:
         return self.directory / "config" / name
@@ -126,6 +128,12 @@ def kubelet_command(layout: NodeLayout) -> list[str]:
         "node-labels": ",".join(f"{key}={value}" for key, value in labels.items()),
     }
     return [str(layout.binaries / "kubelet"), *(f"--{name}={value}" for name, value in flags.items())]
+
+
+def gpus_command(layout: NodeLayout) -> list[str]:
+    """The driver of the fake GPUs, for dynamic resource allocation."""
+    flags = {"kubeconfig": layout.kubeconfig("agent"), "node": layout.name, "gpus": layout.gpus}
+    return [str(layout.binaries / "gpus"), *(f"--{name}={value}" for name, value in flags.items())]
 
 
 def kube_proxy(layout: NodeLayout) -> dict[str, Any]:
@@ -216,6 +224,8 @@ def init_plan(layout: NodeLayout, environ: Mapping[str, str]) -> dict[str, Any]:
         {"name": "kubelet", "argv": kubelet_command(layout), "after": _SOCKET},
         {"name": "agent", "argv": [*python, *agent]},
     ]
+    if layout.gpus:
+        programs.append({"name": "gpus", "argv": gpus_command(layout)})
     scratch = str(layout.directory / "scratch")
     path = [str(layout.binaries), environ.get("PATH", ""), _DEFAULT_PATH]
     return {

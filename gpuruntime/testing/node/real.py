@@ -76,7 +76,8 @@ class RealNode:
             name: the name of its Node object, unique in the cluster.
             labels: additional labels.
             taints: keys and effects, in place of the default taint.
-            gpus: the number of `nvidia.com/gpu` that it offers; no device is behind them.
+            gpus: the number of GPUs that it offers, once as `nvidia.com/gpu` and once as devices of the DeviceClass
+                `gpu.nvidia.com`; no hardware is behind them.
             kubelet: fields of the KubeletConfiguration, in addition to ours or in their place.
             images: a directory of images; `images` below its own directory if None.
             binaries: a directory with the node's programs; found or built if None.
@@ -164,6 +165,7 @@ class RealNode:
             labels=self._labels,
             taints=self._taints,
             kubelet=self._kubelet,
+            gpus=self._gpus,
         )
         for path in (
             *layout.state.values(),
