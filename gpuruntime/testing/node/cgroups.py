@@ -9,7 +9,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from gpuruntime.testing.node.addresses import Addresses, is_free
+from gpuruntime.testing.node.addresses import Addresses, ReservedNumber
 
 __all__ = ["Hierarchy", "hierarchies", "make", "remove", "sweep", "uses_v1"]
 
@@ -83,11 +83,12 @@ def sweep(mounted: Iterable[Hierarchy]) -> None:
     mounted = tuple(mounted)
     names = {match for one in mounted for path in one.path.glob("gpurt-*") if (match := _NAME.fullmatch(path.name))}
     for number in sorted({int(match[1]) for match in names}):
-        if is_free(number):
-            with contextlib.suppress(
-                OSError
-            ):  # another process sweeps as well, or a new node has just taken the number
-                remove(Addresses(number), mounted)
+        reserved = ReservedNumber.try_reserve(number)
+        if reserved is None:
+            continue
+        # Reserved until we are done, so that no new node takes the number. Processes of the killed one may still end.
+        with contextlib.closing(reserved), contextlib.suppress(OSError):
+            remove(reserved.addresses, mounted)
 
 
 def _cgroup(hierarchy: Hierarchy, addresses: Addresses) -> Path:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from signal import Signals
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -92,6 +93,7 @@ class RealNode:
         self._kubelet = dict(kubelet or {})
         self._binaries = binaries
         self._layout: NodeLayout | None = None
+        self._keeper = 0
         self._stack = ExitStack()
 
     @property
@@ -127,7 +129,7 @@ class RealNode:
             self._layout = layout = self._prepare(directory, number.addresses, binaries)
             objects.create()
             keeper = [sys.executable, "-m", "gpuruntime.testing.node.keeper", str(number.addresses.number)]
-            children.start(_KEEPER, [*keeper, str(layout.config("init.json"))], layout.log(_KEEPER))
+            self._keeper = children.start(_KEEPER, [*keeper, str(layout.config("init.json"))], layout.log(_KEEPER))
             self._await_ready(children, objects)
             objects.offer_gpus(self._gpus)
             self._stack = stack.pop_all()
@@ -138,6 +140,22 @@ class RealNode:
     ) -> None:
         self._stack.close()
         self._layout = None
+
+    def signal(self, program: str, number: Signals) -> None:
+        """Send a signal to one of the node's programs: SIGSTOP to `kubelet` makes the cluster lose the node.
+
+        A program that ends is started again after a second.
+        """
+        self._running()
+        unshare = _child_processes(self._keeper)
+        init = [pid for process in unshare for pid in _child_processes(process)]
+        found = [pid for process in init for pid in _child_processes(process) if _process_name(pid) == program]
+        if not found:
+            raise NodeError(
+                f"the node {self.name} runs no program {program!r}: expected kubelet, containerd or kube-proxy"
+            )
+        for pid in found:
+            os.kill(pid, number)
 
     def _running(self) -> NodeLayout:
         if self._layout is None:
@@ -224,6 +242,15 @@ def _delete_objects(objects: ClusterObjects) -> None:
     """Delete the node's objects, unless the cluster is gone as well."""
     with contextlib.suppress(OSError, RefusedError):
         objects.delete()
+
+
+def _child_processes(process: int) -> list[int]:
+    tasks = Path(f"/proc/{process}/task").iterdir()
+    return [int(child) for task in tasks for child in (task / "children").read_text().split()]
+
+
+def _process_name(process: int) -> str:
+    return Path(f"/proc/{process}/comm").read_text().strip()
 
 
 def _last_line(log: Path) -> str:
