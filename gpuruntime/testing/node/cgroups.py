@@ -10,10 +10,10 @@ from pathlib import Path
 from attrs import frozen
 
 from gpuruntime.testing.node.addresses import Addresses, ReservedNumber
+from gpuruntime.testing.node.mounts import mounts
 
 __all__ = ["Hierarchy", "hierarchies", "make", "remove", "sweep", "uses_v1"]
 
-_MOUNTS = Path("/proc/self/mountinfo")
 _NAME = re.compile(r"gpurt-(\d+)")
 # What the kubelet requires of a cgroup that holds pods, on a machine with version 2.
 _UNIFIED = ("cpu", "cpuset", "memory", "hugetlb", "pids", "io")
@@ -31,14 +31,9 @@ class Hierarchy:
 
 def hierarchies(mountinfo: str | None = None) -> tuple[Hierarchy, ...]:
     """The hierarchies of /proc/self/mountinfo, or of its given text."""
-    found = []
-    for line in (_MOUNTS.read_text() if mountinfo is None else mountinfo).splitlines():
-        before, _, after = line.partition(" - ")
-        kind, _, rest = after.partition(" ")
-        if kind in ("cgroup", "cgroup2"):
-            options = frozenset(rest.rpartition(" ")[2].split(","))
-            found.append(Hierarchy(Path(before.split()[4]), 1 if kind == "cgroup" else 2, options))
-    return tuple(found)
+    versions = {"cgroup": 1, "cgroup2": 2}
+    found = (mount for mount in mounts(mountinfo) if mount.kind in versions)
+    return tuple(Hierarchy(mount.path, versions[mount.kind], mount.options) for mount in found)
 
 
 def uses_v1(mounted: Iterable[Hierarchy]) -> bool:
