@@ -52,11 +52,9 @@ def make(addresses: Addresses, mounted: Iterable[Hierarchy]) -> None:
                 for name in ("cpuset.cpus", "cpuset.mems"):  # empty in a new cgroup, which then takes no process
                     (cgroup / name).write_text((one.path / name).read_text())
         elif not uses_v1(mounted):
+            cgroup.mkdir(exist_ok=True)
             for directory in (one.path, cgroup):
-                directory.mkdir(exist_ok=True)
-                available = (directory / "cgroup.controllers").read_text().split()
-                wanted = " ".join(f"+{name}" for name in _UNIFIED if name in available)
-                (directory / "cgroup.subtree_control").write_text(wanted)
+                _pass_on(directory)
 
 
 def remove(addresses: Addresses, mounted: Iterable[Hierarchy]) -> None:
@@ -88,6 +86,16 @@ def sweep(mounted: Iterable[Hierarchy]) -> None:
 
 def _cgroup(hierarchy: Hierarchy, addresses: Addresses) -> Path:
     return hierarchy.path / addresses.cgroup.removeprefix("/")
+
+
+def _pass_on(directory: Path) -> None:
+    """Pass on to child cgroups what pods need, and what the cgroup itself has; the rest stays as it is."""
+    available = (directory / "cgroup.controllers").read_text().split()
+    control = directory / "cgroup.subtree_control"
+    enabled = control.read_text().split()
+    wanted = [f"+{name}" for name in _UNIFIED if name in available and name not in enabled]
+    if wanted:
+        control.write_text(" ".join(wanted))
 
 
 def _remove_directory(directory: Path, deadline: float) -> None:
