@@ -58,6 +58,7 @@ class NodeLayout:
     authority: Path
     serving: KeyPair
     api_port: int
+    snapshotter: str = "overlayfs"
     labels: Mapping[str, str] = field(factory=dict)
     taints: Mapping[str, str] = field(factory=dict)
     kubelet: Mapping[str, Any] = field(factory=dict)
@@ -160,7 +161,8 @@ def containerd(layout: NodeLayout) -> str:
         # Without it, containerd makes /opt/containerd on the machine.
         "plugins.'io.containerd.internal.v1.opt'": {"path": "/var/lib/containerd/opt"},
         "plugins.'io.containerd.nri.v1.nri'": {"disable": True},
-        f"{cri}.images'": {"snapshotter": "overlayfs"},
+        # The other way to pull, containerd's transfer service, unpacks with its default snapshotter alone.
+        f"{cri}.images'": {"snapshotter": layout.snapshotter, "use_local_image_pull": True},
         f"{cri}.images'.pinned_images": {"sandbox": PAUSE_IMAGE},
         f"{cri}.images'.registry": {"config_path": str(layout.config("registries"))},
         f"{cri}.runtime'": {

@@ -25,6 +25,7 @@ from gpuruntime.testing.node.addresses import Addresses, ReservedNumber
 from gpuruntime.testing.node.cluster_objects import ClusterObjects
 from gpuruntime.testing.node.configuration import PAUSE_IMAGE, REAL_NODE, NodeLayout
 from gpuruntime.testing.node.dns import DNS_COMMAND, DNS_IMAGE, dns_files
+from gpuruntime.testing.node.mounts import file_system_of, mounts
 from gpuruntime.testing.node.requirements import find_program, require_real_node
 from gpuruntime.testing.processes.supervised import ChildProcesses
 
@@ -180,6 +181,8 @@ class RealNode:
             authority=self._access.authority,
             serving=authority.issue(f"{self.name}-kubelet", self.name, hosts=(self.name, addresses.node, "127.0.0.1")),
             api_port=urlsplit(self._access.server).port or 443,
+            # An overlay cannot lie on an overlay, the file system of most containers: there, images are copied.
+            snapshotter="native" if file_system_of(directory.resolve(), mounts()) == "overlay" else "overlayfs",
             labels=self._labels,
             taints=self._taints,
             kubelet=self._kubelet,
