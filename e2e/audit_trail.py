@@ -13,6 +13,7 @@ __all__ = ["AuditTrail", "Write", "duplicate_creations", "lease_writes", "writes
 
 _WRITES: Final = frozenset({"create", "update", "patch", "delete"})
 _CREDENTIAL: Final = "authentication.kubernetes.io/credential-id"
+_POD: Final = "authentication.kubernetes.io/pod-uid"
 _ANSWERED: Final = b'"stage":"ResponseComplete"'
 # Events may come from any replica, and control nothing.
 _NO_CHILDREN: Final = frozenset({"leases", "events"})
@@ -20,7 +21,7 @@ _NO_CHILDREN: Final = frozenset({"leases", "events"})
 
 @frozen
 class Write:
-    """A completed write; `credential` identifies one process of a replica."""
+    """A completed write; `credential` identifies one process of a replica: the UID of its pod, else its token."""
 
     received: datetime
     answered: datetime
@@ -35,11 +36,12 @@ class Write:
     @classmethod
     def parse(cls, line: dict[str, Any]) -> Self:
         target = line.get("objectRef", {})
+        extra = line["user"].get("extra", {})
         parts = [target.get("resource", ""), target.get("subresource", "")]
         return cls(
             datetime.fromisoformat(line["requestReceivedTimestamp"]),
             datetime.fromisoformat(line["stageTimestamp"]),
-            line["user"].get("extra", {}).get(_CREDENTIAL, [""])[0],
+            extra.get(_POD, extra.get(_CREDENTIAL, [""]))[0],
             line["user"].get("username", "").rpartition(":")[2],
             line["verb"],
             "/".join(part for part in parts if part),

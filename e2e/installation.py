@@ -15,11 +15,11 @@ __all__ = ["Installation", "Kubectl", "Replica", "Replicas"]
 
 @frozen
 class Replica:
-    """One process of a replica; `credential` is the id of its token in the audit log, "" if it is unknown."""
+    """One process of a replica; `credential` names it in the audit log: see `Write`."""
 
     name: str
     life: str
-    credential: str = ""
+    credential: str
 
 
 class Replicas(Protocol):

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from attrs import evolve, frozen
 
+from e2e.audit_trail import AuditTrail
 from e2e.caller import Caller
 from e2e.cluster_view import ClusterView, eventually
 from e2e.host import NODES, REPLICAS
@@ -57,7 +58,7 @@ class PodReplicas:
     def living(self, process: str) -> Mapping[str, Replica]:
         pods = self.cluster.core.list_namespaced_pod(SYSTEM, label_selector=_selector(process)).items
         alive = [pod.metadata for pod in pods if pod.metadata.deletion_timestamp is None]
-        return {pod.name: Replica(pod.name, pod.uid) for pod in alive}
+        return {pod.name: Replica(pod.name, pod.uid, pod.uid) for pod in alive}
 
     def leader(self) -> Replica:
         def leading() -> Replica | None:
@@ -115,9 +116,14 @@ def _is_complete(deployment: Any) -> bool:
 
 @contextmanager
 def remote_installation(
-    kubeconfig: Path, directory: Path, say: Callable[[str], None] = print
+    kubeconfig: Path,
+    directory: Path,
+    say: Callable[[str], None] = print,
+    *,
+    gateway: str = f"{SYSTEM}/service/gpuruntime-runtime-api",
+    audit_log: Path | None = None,
 ) -> Iterator[Installation]:
-    """Install the product in the cluster of a kubeconfig; it stays there.
+    """Install the product in the cluster of a kubeconfig; it stays there. The API is reached through `gateway`.
 
     The manifests come first: the pods take longest to start, and everything else is prepared meanwhile.
     """
@@ -143,8 +149,9 @@ def remote_installation(
         with phases.phase("access"):
             account = ("gpuruntime-developer", "--namespace", SYSTEM)
             token = kubectl("create", "token", *account, "--audience=gpuruntime").strip()
-            url = stack.enter_context(_forwarded(kubectl))
-        yield Installation(Caller(url, token), cluster, replicas, kubectl, overlay, directory)
+            url = stack.enter_context(_forwarded(kubectl, gateway))
+        trail = None if audit_log is None else AuditTrail(audit_log)
+        yield Installation(Caller(url, token), cluster, replicas, kubectl, overlay, directory, trail)
 
 
 def _overlay(directory: Path) -> Path:
@@ -161,10 +168,11 @@ def _overlay(directory: Path) -> Path:
 
 
 @contextmanager
-def _forwarded(kubectl: _Terminal) -> Iterator[str]:
+def _forwarded(kubectl: _Terminal, gateway: str) -> Iterator[str]:
     """The local address of the API. A port-forward ends with its pod, and is then restarted."""
-    command = [str(kubectl.binary), "--kubeconfig", str(kubectl.kubeconfig), "--namespace", SYSTEM]
-    forward = [*command, "port-forward", "service/gpuruntime-runtime-api"]
+    namespace, _, target = gateway.partition("/")
+    command = [str(kubectl.binary), "--kubeconfig", str(kubectl.kubeconfig), "--namespace", namespace]
+    forward = [*command, "port-forward", target]
     running = subprocess.Popen([*forward, ":8080"], stdout=subprocess.PIPE, text=True)
     assert running.stdout is not None
     line = running.stdout.readline()

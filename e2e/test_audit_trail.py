@@ -78,3 +78,11 @@ def test_duplicate_creations_are_found(tmp_path: Path) -> None:
     wrong = duplicate_creations(writes, ACCOUNT)
 
     assert wrong == [("deployments", "place", "once"), ("services", "place", "once")]
+
+
+def test_a_pod_is_one_process_also_when_its_token_is_renewed(tmp_path: Path) -> None:
+    lines = [line(1, "one", "create", "deployments", "a", 201), line(2, "renewed", "create", "deployments", "b", 201)]
+    for one in lines:
+        one["user"]["extra"]["authentication.kubernetes.io/pod-uid"] = ["the pod"]
+
+    assert [write.credential for write in trail(tmp_path, *lines).writes()] == ["the pod", "the pod"]

@@ -16,12 +16,14 @@ from e2e.installation_local import LocalReplicas, own_installation, shared_insta
 from e2e.installation_remote import remote_installation
 
 KUBECONFIG = os.environ.get("E2E_KUBECONFIG")
+AUDIT_LOG = os.environ.get("E2E_AUDIT_LOG")
+GATEWAY = os.environ.get("E2E_GATEWAY")
 USED = pytest.StashKey[Installation]()
 # Fixtures that are not available in another cluster.
 LOCAL = {
-    "fresh": "this story needs its own cluster: run it without --kubeconfig",
-    "trail": "the audit log of this cluster is not available",
+    "fresh": "this story needs its own cluster: run it without --kubeconfig and --real-node",
     "programs": "there is no image of a later release",
+    **({} if AUDIT_LOG else {"trail": "the audit log of this cluster is not available"}),
 }
 
 
@@ -37,7 +39,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def shared(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Installation]:
     base = tmp_path_factory.getbasetemp()
     if KUBECONFIG is not None:
-        with remote_installation(Path(KUBECONFIG), base, partial(print_line, pytestconfig)) as made:
+        found = {"gateway": GATEWAY} if GATEWAY else {}
+        log = Path(AUDIT_LOG) if AUDIT_LOG else None
+        say = partial(print_line, pytestconfig)
+        with remote_installation(Path(KUBECONFIG), base, say, audit_log=log, **found) as made:
             yield made
     elif "PYTEST_XDIST_WORKER" in os.environ:
         with shared_installation(base.parent / "installation", os.getppid()) as made:

@@ -4,8 +4,14 @@ import argparse
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Final
+
+from gpuruntime.testing import ClusterError
+from gpuruntime.testing.node.requirements import RealNodeUnavailableError
+from hack.dev.product_image import ImageBuildError
+from hack.dev.real_node_cluster import story_cluster
 
 __all__ = ["main"]
 
@@ -33,18 +39,27 @@ def main(argv: list[str]) -> int:
         print(f"error: --kubeconfig {kubeconfig}: there is no such file", file=sys.stderr)
         return 1
     environment = dict(os.environ)
-    if kubeconfig is None:
+    is_local = kubeconfig is None and not arguments.real_node
+    if is_local:
         # Two stories run at a time and share one installation.
         chosen = [str(FILES[name]) for name in arguments.stories] or ["e2e"]
         flags = ["--numprocesses", "auto"]
     else:
         chosen = [str(FILES[name]) for name in arguments.stories] or ["e2e/stories"]
         flags = ["--numprocesses", "0"]
+    if kubeconfig is not None:
         environment["E2E_KUBECONFIG"] = str(kubeconfig.resolve())
     marks = ["-m", "soak or not soak"] if arguments.soak else []
     if subprocess.run(ASSETS, cwd=ROOT, stdout=subprocess.DEVNULL, check=False).returncode != 0:
         return 1
-    return subprocess.run([*PYTEST, *flags, *marks, *chosen], cwd=ROOT, env=environment, check=False).returncode
+    command = [*PYTEST, *flags, *marks, *chosen]
+    try:
+        with story_cluster() if arguments.real_node else nullcontext() as cluster:
+            found = cluster.environment() if cluster is not None else {}
+            return subprocess.run(command, cwd=ROOT, env={**environment, **found}, check=False).returncode
+    except (ClusterError, RealNodeUnavailableError, ImageBuildError) as error:
+        print(f"error: {error}", file=sys.stderr)
+    return 1
 
 
 def _first_line(path: Path) -> str:
@@ -58,11 +73,20 @@ def _parser() -> argparse.ArgumentParser:
         " official Kubernetes client. Without --kubeconfig each run has a control plane of its own on this machine; the"
         " processes of the product run beside it under tokens of their own accounts, behind a load balancer.",
         epilog="Examples: `hack/e2e` runs all; `hack/e2e claim failover` two of them; `hack/kind` and then"
-        " `hack/e2e --kubeconfig FILE` runs them against pods in a kind cluster.",
+        " `hack/e2e --kubeconfig FILE` runs them against pods in a kind cluster; `hack/e2e --real-node` runs them"
+        " against pods on this machine.",
     )
     parser.add_argument("stories", nargs="*", metavar="STORY", help="run these alone; --list names them")
     parser.add_argument("--list", action="store_true", help="name all stories, and run none")
-    parser.add_argument(
+    target = parser.add_mutually_exclusive_group()
+    target.add_argument(
+        "--real-node",
+        action="store_true",
+        help="build the image without Docker, install it on a real node of a new local cluster, and run the stories of"
+        " e2e/stories there, one after the other; those that need a cluster of their own or another image are skipped."
+        " Needs root. Nothing stays.",
+    )
+    target.add_argument(
         "--kubeconfig",
         type=Path,
         metavar="FILE",

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from gpuruntime.testing.cluster.access import kubeconfig_document
+from gpuruntime.testing.node.requirements import RealNodeUnavailableError
+from hack.dev import stories
 from hack.dev.stories import FILES, main
 
 
@@ -33,18 +35,32 @@ def test_stories_that_cannot_run_in_another_cluster_are_skipped_before_anything_
 ) -> None:
     unreachable = kubeconfig_document("https://127.0.0.1:1", b"", {"token": "t"})
     (tmp_path / "kubeconfig").write_text(json.dumps(unreachable))
-    stories = ["crd_upgrade", "failover", "install_and_uninstall", "rendering_upgrade", "rolling_restart"]
+    chosen = ["crd_upgrade", "failover", "install_and_uninstall", "rendering_upgrade", "rolling_restart"]
 
-    code = main(["--kubeconfig", str(tmp_path / "kubeconfig"), *stories])
+    code = main(["--kubeconfig", str(tmp_path / "kubeconfig"), *chosen])
 
     summary = capfd.readouterr().out.splitlines()[-1].strip("= ")
     assert (code, summary.split(",")[0]) == (0, "6 skipped")
 
 
-def test_the_help_names_both_ways_to_run_the_stories(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_machine_that_cannot_run_a_real_node_is_named_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse() -> None:
+        raise RealNodeUnavailableError("runc is missing")
+
+    monkeypatch.setattr(stories, "story_cluster", refuse)
+
+    code = main(["--real-node", "claim"])
+
+    assert (code, capsys.readouterr().err.splitlines()) == (1, ["error: runc is missing"])
+
+
+def test_the_help_names_all_ways_to_run_the_stories(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
 
     text = " ".join(capsys.readouterr().out.split())
     assert "hack/e2e --kubeconfig FILE" in text
+    assert "hack/e2e --real-node" in text
     assert "load balancer" in text

@@ -3,7 +3,7 @@
 import pytest
 
 from gpuruntime.processes.command import main
-from tests.image.dockerfile import ROOT, read_dockerfile
+from hack.dev.dockerfile import ROOT, read_dockerfile
 
 DOCKERFILE = read_dockerfile((ROOT / "Dockerfile").read_text())
 

@@ -15,8 +15,9 @@ import pytest
 
 from gpuruntime import __version__
 from gpuruntime.testing import ClusterAccess, LocalCluster
-from tests.image.containers import Container, Image, build, why_not
-from tests.image.dockerfile import ROOT, read_dockerfile
+from hack.dev.dockerfile import ROOT, read_dockerfile
+from hack.dev.dockerfile_build import why_not
+from tests.image.containers import Container, Image, build
 from tests.manifests.rendered import MANIFESTS, rendered
 
 SYSTEM = "gpuruntime-system"

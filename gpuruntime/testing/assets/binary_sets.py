@@ -120,6 +120,7 @@ NODE = BinarySet(
             {
                 "kubelet": "k8s.io/kubernetes/cmd/kubelet",
                 "kube-proxy": "k8s.io/kubernetes/cmd/kube-proxy",
+                "gpus": "./gpus",
             },
         ),
         GoModule(

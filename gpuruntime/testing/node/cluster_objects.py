@@ -19,6 +19,7 @@ __all__ = ["ClusterObjects"]
 _SLICES = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
 _BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 _GPU = "nvidia.com/gpu"
+_GPU_DRIVER = "gpu.nvidia.com"
 
 
 @frozen
@@ -90,8 +91,15 @@ def _shared_objects() -> list[tuple[str, dict[str, Any]]]:
     return [
         (_BINDINGS, _binding()),
         ("/apis/storage.k8s.io/v1/storageclasses", host_path),
+        ("/apis/resource.k8s.io/v1/deviceclasses", _device_class()),
         *dns_objects(REAL_NODE),
     ]
+
+
+def _device_class() -> dict[str, Any]:
+    """The class of GPUs for ResourceClaims, as the real driver has it."""
+    gpu = f"device.driver == '{_GPU_DRIVER}' && device.attributes['{_GPU_DRIVER}'].type == 'gpu'"
+    return {"metadata": {"name": _GPU_DRIVER}, "spec": {"selectors": [{"cel": {"expression": gpu}}]}}
 
 
 def _binding() -> dict[str, Any]:

@@ -20,6 +20,7 @@ __all__ = [
     "NodeLayout",
     "cni",
     "containerd",
+    "gpus_command",
     "hosts",
     "init_plan",
     "kube_proxy",
@@ -57,9 +58,11 @@ class NodeLayout:
     authority: Path
     serving: KeyPair
     api_port: int
+    snapshotter: str = "overlayfs"
     labels: Mapping[str, str] = field(factory=dict)
     taints: Mapping[str, str] = field(factory=dict)
     kubelet: Mapping[str, Any] = field(factory=dict)
+    gpus: int = 0
 
     def config(self, name: str) -> Path:
         return self.directory / "config" / name
@@ -128,6 +131,12 @@ def kubelet_command(layout: NodeLayout) -> list[str]:
     return [str(layout.binaries / "kubelet"), *(f"--{name}={value}" for name, value in flags.items())]
 
 
+def gpus_command(layout: NodeLayout) -> list[str]:
+    """The driver of the fake GPUs, for dynamic resource allocation."""
+    flags = {"kubeconfig": layout.kubeconfig("agent"), "node": layout.name, "gpus": layout.gpus}
+    return [str(layout.binaries / "gpus"), *(f"--{name}={value}" for name, value in flags.items())]
+
+
 def kube_proxy(layout: NodeLayout) -> dict[str, Any]:
     return {
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
@@ -152,7 +161,8 @@ def containerd(layout: NodeLayout) -> str:
         # Without it, containerd makes /opt/containerd on the machine.
         "plugins.'io.containerd.internal.v1.opt'": {"path": "/var/lib/containerd/opt"},
         "plugins.'io.containerd.nri.v1.nri'": {"disable": True},
-        f"{cri}.images'": {"snapshotter": "overlayfs"},
+        # The other way to pull, containerd's transfer service, unpacks with its default snapshotter alone.
+        f"{cri}.images'": {"snapshotter": layout.snapshotter, "use_local_image_pull": True},
         f"{cri}.images'.pinned_images": {"sandbox": PAUSE_IMAGE},
         f"{cri}.images'.registry": {"config_path": str(layout.config("registries"))},
         f"{cri}.runtime'": {
@@ -216,6 +226,8 @@ def init_plan(layout: NodeLayout, environ: Mapping[str, str]) -> dict[str, Any]:
         {"name": "kubelet", "argv": kubelet_command(layout), "after": _SOCKET},
         {"name": "agent", "argv": [*python, *agent]},
     ]
+    if layout.gpus:
+        programs.append({"name": "gpus", "argv": gpus_command(layout)})
     scratch = str(layout.directory / "scratch")
     path = [str(layout.binaries), environ.get("PATH", ""), _DEFAULT_PATH]
     return {

@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from signal import Signals
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -24,6 +25,7 @@ from gpuruntime.testing.node.addresses import Addresses, ReservedNumber
 from gpuruntime.testing.node.cluster_objects import ClusterObjects
 from gpuruntime.testing.node.configuration import PAUSE_IMAGE, REAL_NODE, NodeLayout
 from gpuruntime.testing.node.dns import DNS_COMMAND, DNS_IMAGE, dns_files
+from gpuruntime.testing.node.mounts import file_system_of, mounts
 from gpuruntime.testing.node.requirements import find_program, require_real_node
 from gpuruntime.testing.processes.supervised import ChildProcesses
 
@@ -76,7 +78,8 @@ class RealNode:
             name: the name of its Node object, unique in the cluster.
             labels: additional labels.
             taints: keys and effects, in place of the default taint.
-            gpus: the number of `nvidia.com/gpu` that it offers; no device is behind them.
+            gpus: the number of GPUs that it offers, once as `nvidia.com/gpu` and once as devices of the DeviceClass
+                `gpu.nvidia.com`; no hardware is behind them.
             kubelet: fields of the KubeletConfiguration, in addition to ours or in their place.
             images: a directory of images; `images` below its own directory if None.
             binaries: a directory with the node's programs; found or built if None.
@@ -91,6 +94,7 @@ class RealNode:
         self._kubelet = dict(kubelet or {})
         self._binaries = binaries
         self._layout: NodeLayout | None = None
+        self._keeper = 0
         self._stack = ExitStack()
 
     @property
@@ -126,7 +130,7 @@ class RealNode:
             self._layout = layout = self._prepare(directory, number.addresses, binaries)
             objects.create()
             keeper = [sys.executable, "-m", "gpuruntime.testing.node.keeper", str(number.addresses.number)]
-            children.start(_KEEPER, [*keeper, str(layout.config("init.json"))], layout.log(_KEEPER))
+            self._keeper = children.start(_KEEPER, [*keeper, str(layout.config("init.json"))], layout.log(_KEEPER))
             self._await_ready(children, objects)
             objects.offer_gpus(self._gpus)
             self._stack = stack.pop_all()
@@ -137,6 +141,22 @@ class RealNode:
     ) -> None:
         self._stack.close()
         self._layout = None
+
+    def signal(self, program: str, number: Signals) -> None:
+        """Send a signal to one of the node's programs: SIGSTOP to `kubelet` makes the cluster lose the node.
+
+        A program that ends is started again after a second.
+        """
+        self._running()
+        unshare = _child_processes(self._keeper)
+        init = [pid for process in unshare for pid in _child_processes(process)]
+        found = [pid for process in init for pid in _child_processes(process) if _process_name(pid) == program]
+        if not found:
+            raise NodeError(
+                f"the node {self.name} runs no program {program!r}: expected kubelet, containerd or kube-proxy"
+            )
+        for pid in found:
+            os.kill(pid, number)
 
     def _running(self) -> NodeLayout:
         if self._layout is None:
@@ -161,9 +181,12 @@ class RealNode:
             authority=self._access.authority,
             serving=authority.issue(f"{self.name}-kubelet", self.name, hosts=(self.name, addresses.node, "127.0.0.1")),
             api_port=urlsplit(self._access.server).port or 443,
+            # An overlay cannot lie on an overlay, the file system of most containers: there, images are copied.
+            snapshotter="native" if file_system_of(directory.resolve(), mounts()) == "overlay" else "overlayfs",
             labels=self._labels,
             taints=self._taints,
             kubelet=self._kubelet,
+            gpus=self._gpus,
         )
         for path in (
             *layout.state.values(),
@@ -222,6 +245,15 @@ def _delete_objects(objects: ClusterObjects) -> None:
     """Delete the node's objects, unless the cluster is gone as well."""
     with contextlib.suppress(OSError, RefusedError):
         objects.delete()
+
+
+def _child_processes(process: int) -> list[int]:
+    tasks = Path(f"/proc/{process}/task").iterdir()
+    return [int(child) for task in tasks for child in (task / "children").read_text().split()]
+
+
+def _process_name(process: int) -> str:
+    return Path(f"/proc/{process}/comm").read_text().strip()
 
 
 def _last_line(log: Path) -> str:

@@ -53,7 +53,9 @@ def _up(argv: list[str]) -> None:
         cluster = partial(local_with_real_node, directory, nodes, audit=arguments.audit)
     else:
         cluster = partial(local, directory / "cluster", nodes, audit=arguments.audit)
-    run_stack(StackOptions(directory, cluster, arguments.port))
+    # A node that runs containers is no larger than this machine.
+    sample = "gpuunit-small.yaml" if arguments.real_node else "gpuunit.yaml"
+    run_stack(StackOptions(directory, cluster, arguments.port, sample))
 
 
 def _detach(argv: list[str], arguments: argparse.Namespace, directory: Path) -> None:

@@ -37,7 +37,7 @@ Try, in another terminal:
 
   eval "$(./hack/env)"
   kubectl get nodes -L nvidia.com/gpu.product
-  kubectl apply -f manifests/samples/gpuunit.yaml
+  kubectl apply -f manifests/samples/{sample}
   kubectl get gpuunits -A
   curl $GPURUNTIME_URL/api/v1/health
 
@@ -55,6 +55,7 @@ class StackOptions:
     directory: Path
     cluster: Callable[[], AbstractContextManager[Cluster]]
     port: int | None
+    sample: str = "gpuunit.yaml"
 
 
 def run_stack(options: StackOptions) -> None:
@@ -91,7 +92,8 @@ def _keep(options: StackOptions, children: ChildProcesses) -> None:
         paths = (str(cluster.binaries), str(cluster.kubectl_cache))
         RunningStack(os.getpid(), url, str(cluster.kubeconfig), token, *paths).save(options.directory)
         ending = "Ctrl-C" if sys.stdin.isatty() else "./hack/down"
-        _say(_BANNER.format(url=url, kubeconfig=cluster.kubeconfig, ending=ending, directory=options.directory))
+        words = {"url": url, "kubeconfig": cluster.kubeconfig, "sample": options.sample, "ending": ending}
+        _say(_BANNER.format(**words, directory=options.directory))
         try:
             while not children.exits():
                 time.sleep(1.0)

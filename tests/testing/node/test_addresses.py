@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpuruntime.testing.node.addresses import NUMBERS, Addresses, NoFreeNumberError, ReservedNumber, is_free
+from gpuruntime.testing.node.addresses import NUMBERS, Addresses, NoFreeNumberError, ReservedNumber
 
 TESTS = ipaddress.IPv4Network("198.18.0.0/15")
 LONGEST_LINK_NAME = 15
@@ -31,6 +31,13 @@ def test_the_networks_of_all_nodes_are_apart_and_in_the_range_for_tests() -> Non
 
 def test_the_name_of_every_link_is_short_enough_for_the_kernel() -> None:
     assert max(len(Addresses(number).link) for number in NUMBERS) <= LONGEST_LINK_NAME
+
+
+def is_free(number: int) -> bool:
+    reserved = ReservedNumber.try_reserve(number)
+    if reserved is not None:
+        reserved.close()
+    return reserved is not None
 
 
 @pytest.fixture

@@ -43,17 +43,29 @@ def test_a_cpuset_of_version_1_starts_with_the_processors_of_the_machine(tmp_pat
     assert (tmp_path / "gpurt-1001" / "cpuset.mems").read_text() == "0\n"
 
 
-def test_version_2_passes_the_controllers_that_exist_on_to_pods(tmp_path: Path) -> None:
+def test_version_2_passes_the_missing_controllers_on_to_pods(tmp_path: Path) -> None:
     own = tmp_path / "gpurt-1001"
     own.mkdir()
-    for directory in (tmp_path, own):  # the kernel makes these files with the directory
+    for directory, enabled in ((tmp_path, "cpu memory\n"), (own, "\n")):  # the kernel makes these files
         (directory / "cgroup.controllers").write_text("cpuset cpu io memory pids rdma\n")
+        (directory / "cgroup.subtree_control").write_text(enabled)
 
     cgroups.make(NODE, [Hierarchy(tmp_path, 2)])
 
+    assert set((tmp_path / "cgroup.subtree_control").read_text().split()) == {"+cpuset", "+io", "+pids"}
+    assert set((own / "cgroup.subtree_control").read_text().split()) == {"+cpu", "+cpuset", "+io", "+memory", "+pids"}
+
+
+def test_version_2_that_passes_everything_on_is_left_alone(tmp_path: Path) -> None:
+    own = tmp_path / "gpurt-1001"
+    own.mkdir()
     for directory in (tmp_path, own):
-        enabled = set((directory / "cgroup.subtree_control").read_text().split())
-        assert enabled == {"+cpu", "+cpuset", "+io", "+memory", "+pids"}
+        (directory / "cgroup.controllers").write_text("cpu memory pids\n")
+        (directory / "cgroup.subtree_control").write_text("cpu memory pids\n")
+
+    cgroups.make(NODE, [Hierarchy(tmp_path, 2)])
+
+    assert (tmp_path / "cgroup.subtree_control").read_text() == "cpu memory pids\n"
 
 
 def test_an_unused_version_2_stays_as_it_is(tmp_path: Path) -> None:
