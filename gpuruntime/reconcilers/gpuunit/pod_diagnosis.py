@@ -107,7 +107,7 @@ def _progress(pod: PodSummary, min_ready_seconds: float, probe_answer: str) -> s
     if not pod.started_at:
         return f"Pod {pod.name} is on node {pod.node}; waiting for its containers to start."
     place = f"Pod {pod.name} runs on node {pod.node}"
-    if pod.ready_at and min_ready_seconds:
+    if pod.is_ready and min_ready_seconds:
         return f"{place}; waiting until it has been ready for {min_ready_seconds:g} s."
     if probe_answer:
         return f"{place}; its readiness probe fails: {beginning_of(probe_answer)}"

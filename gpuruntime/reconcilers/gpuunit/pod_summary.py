@@ -67,6 +67,7 @@ class PodSummary:
     message: str = ""
     scheduled_at: str = ""
     unscheduled: str = ""
+    is_ready: bool = False
     ready_at: str = ""
     containers: tuple[ContainerSummary, ...] = ()
     nominated: str = ""
@@ -98,6 +99,7 @@ def summarize_pod(raw: Raw) -> PodSummary:
         message=status.get("message") or "",
         scheduled_at=_since(scheduled),
         unscheduled=_words(scheduled) if scheduled.get("status") == "False" else "",
+        is_ready=ready.get("status") == "True",
         ready_at=_since(ready),
         containers=(
             *(_container(item, is_init=True) for item in status.get("initContainerStatuses") or ()),

@@ -69,7 +69,7 @@ class ProbeFailures:
 
     async def answers(self, namespace: str, pods: Sequence[PodSummary], now: datetime) -> ProbeAnswers:
         """The answers of the probes of a unit's pods; `now` is the time of the cluster."""
-        waiting = [pod for pod in pods if pod.started_at and not pod.ready_at and not pod.is_ending]
+        waiting = [pod for pod in pods if pod.started_at and not pod.is_ready and not pod.is_ending]
         if not waiting:
             return ProbeAnswers()
         early = _START_SECONDS - min(_age(pod, now) for pod in waiting)

@@ -73,7 +73,7 @@ def rollout_of(
         now=now,
     )
     replaced = status.replicas == status.updated_replicas
-    if replaced and status.available_replicas and pod.ready_at and not found.is_down and found.failure is None:
+    if replaced and status.available_replicas and pod.is_ready and not found.is_down and found.failure is None:
         return Rollout(is_complete=True, pod=pod)
     failure = node_failure(pod, nodes.get(pod.node)) or found.failure
     # The deadline of a rollout says nothing about a pod that ran and ended later.

@@ -62,7 +62,7 @@ class _World:
         answers = {
             pod.name: latest_answer([one for one in failures if one.pod == pod.name], since=pod.started_at)
             for pod in pods
-            if pod.started_at and not pod.ready_at
+            if pod.started_at and not pod.is_ready
         }
         return Findings(self.deployment, pods, _NODES, answers)
 

@@ -256,7 +256,7 @@ def test_a_lost_node_is_named(state: PodSummary, node: NodeSummary | None, text:
             "Pod unit-a-1 runs on node gpu-1; its readiness probe fails: HTTP probe failed with statuscode: 404",
         ),
         (
-            pod(container(started_at=STARTED, is_ready=True), node="gpu-1", ready_at=STARTED),
+            pod(container(started_at=STARTED, is_ready=True), node="gpu-1", is_ready=True, ready_at=STARTED),
             "HTTP probe failed with statuscode: 404",
             "Pod unit-a-1 runs on node gpu-1; waiting until it has been ready for 3 s.",
         ),

@@ -58,6 +58,7 @@ def test_a_running_pod_is_kept_with_its_times_and_its_last_ending() -> None:
         node="gpu-1",
         phase="Running",
         scheduled_at="2026-01-01T00:00:01Z",
+        is_ready=True,
         ready_at="2026-01-01T00:00:04Z",
         containers=(
             ContainerSummary(

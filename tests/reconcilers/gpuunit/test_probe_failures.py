@@ -122,7 +122,7 @@ def after(seconds: float) -> datetime:
     "pod",
     [
         PodSummary("unit-a-1-x"),
-        running("unit-a-1-x", ready_at="2026-01-01T00:00:01Z"),
+        running("unit-a-1-x", is_ready=True, ready_at="2026-01-01T00:00:01Z"),
         running("unit-a-1-x", is_ending=True),
     ],
 )

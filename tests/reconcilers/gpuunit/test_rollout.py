@@ -22,7 +22,7 @@ QUOTA = 'pods "unit-a-1-x" is forbidden: exceeded quota: gpus, requested: reques
 STUCK = ContainerSummary("runtime-worker", waiting_reason="ErrImagePull", waiting_message="not found")
 NEW = PodSummary("unit-a-2-x", controller="unit-a-2", created_at="2026-01-01T00:01:00Z", node="gpu-1", phase="Pending")
 RUNNING = ContainerSummary("runtime-worker", is_ready=True, started_at="2026-01-01T00:01:02Z")
-UP = evolve(NEW, phase="Running", ready_at="2026-01-01T00:01:03Z", containers=(RUNNING,))
+UP = evolve(NEW, phase="Running", is_ready=True, ready_at="2026-01-01T00:01:03Z", containers=(RUNNING,))
 OLD = PodSummary("unit-a-1-x", controller="unit-a-1", created_at="2026-01-01T00:00:00Z", node="gpu-2", phase="Running")
 READY = DeploymentStatus(observed_generation=3, replicas=1, updated_replicas=1, ready_replicas=1, available_replicas=1)
 STARTING = DeploymentStatus(observed_generation=3, replicas=1, updated_replicas=1, unavailable_replicas=1)
@@ -68,7 +68,7 @@ def test_anything_less_is_not_rolled_out(status: DeploymentStatus) -> None:
         [],
         [NEW],
         [evolve(UP, is_ending=True)],
-        [evolve(UP, ready_at="")],
+        [evolve(UP, is_ready=False, ready_at="")],
         [
             evolve(
                 UP, containers=(evolve(RUNNING, restarts=1, ended_before=Ending(1), started_at="2026-01-01T00:04:55Z"),)
@@ -96,7 +96,7 @@ def test_a_restarted_container_is_looked_at_again_when_it_may_have_stayed_up_for
 
 
 def test_the_answer_of_a_failing_probe_is_in_the_progress_and_in_the_deadline_that_passed() -> None:
-    unready = evolve(UP, ready_at="", containers=(evolve(RUNNING, is_ready=False),))
+    unready = evolve(UP, is_ready=False, ready_at="", containers=(evolve(RUNNING, is_ready=False),))
 
     starting = rollout_at(deployment(STARTING), [unready], HEALTHY, {UP.name: "HTTP 404"}, NOW)
     late = rollout_at(deployment(STARTING, LATE), [unready], HEALTHY, {UP.name: "HTTP 404"}, NOW)

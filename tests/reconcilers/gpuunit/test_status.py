@@ -30,6 +30,7 @@ POD = PodSummary(
     node="gpu-1",
     phase="Running",
     scheduled_at="2026-01-01T00:00:01Z",
+    is_ready=True,
     ready_at="2026-01-01T00:00:03Z",
     containers=(ContainerSummary("runtime-worker", started_at="2026-01-01T00:00:02Z", is_ready=True),),
 )
@@ -224,6 +225,7 @@ LOOPING = evolve(
 )
 WAITING_TO_RESTART = evolve(
     POD,
+    is_ready=False,
     ready_at="",
     containers=(
         ContainerSummary(
