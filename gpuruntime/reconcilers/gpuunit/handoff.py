@@ -40,9 +40,9 @@ from gpuruntime.reconcilers.gpuunit.pod_summary import PodSummary
 
 __all__ = ["HANDOFF_SECONDS", "ROOM_SECONDS", "Handoff", "TakenStock"]
 
-HANDOFF_SECONDS: Final = 30.0
-"""The longest time that a pod waits for the end of a stock pod: twice as long as another replica takes to notice that
-one died."""
+HANDOFF_SECONDS: Final = 60.0
+"""The longest time that a pod waits for the end of a stock pod. Another replica notices after 15 s that one died, and
+the garbage collector finds the children of a kind that was just defined after 30 s."""
 ROOM_SECONDS: Final = 10.0
 """The longest time that a pod waits if the stock pod is gone: the scheduler retries at least that often."""
 

@@ -62,7 +62,7 @@ async def test_the_room_of_the_stock_pod_is_kept_for_the_claimed_unit_and_not_fo
         take_over(admin, Provenance(stock, claimed.metadata.uid), active, one_gpu)
         waiting = await observer.because(active, reasons.UNIT_PROGRESSING, f"on node {one_gpu}")
         admin.delete(f"{UNITS.format(stock_namespace)}/stock")
-        # The garbage collector may take 30 s to notice a kind that was just defined.
+        # The garbage collector may take 30 s to find the children of a kind that was just defined.
         admin.delete(f"/apis/apps/v1/namespaces/{stock_namespace}/deployments/unit-stock")
         await observer.pods.until(lambda store: pod_of(store, stock) is None)
         end(admin, stock_namespace, pod.metadata.name)
