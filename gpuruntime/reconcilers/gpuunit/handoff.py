@@ -4,7 +4,7 @@
 
     Deployment with a PriorityClass that never preempts ──> pod ── fits somewhere? ── yes ──> bound
                                                                       │ no
-    nominatedNodeName of the pod = the node of the stock pod ──> the stock pod ends ──> bound
+    nominatedNodeName of the pod = the node of the stock pod ──> the stock unit is deleted, its pod ends ──> bound
 
 The pod of a claimed unit is there before the stock pod ends, so that it is first in line when that happens. The
 scheduler keeps the room on a nominated node free of pods with a lower or equal priority: of pending stock, of cold
@@ -15,8 +15,8 @@ If a process dies, or the stock is not what the provenance says:
     before the Deployment is created      the next controller manager creates it. Pending stock may have taken the room
                                           meanwhile: the hand-off is over after `ROOM_SECONDS`
     before the pod is nominated           the next controller manager nominates it, if the stock pod is still there
-    before the stock unit is deleted      the pod waits. Another API replica, or the claim reconciler, deletes the stock
-                                          unit; that takes less than `HANDOFF_SECONDS`
+    before the stock unit is deleted      the pod waits. The API, or the claim reconciler, deletes the stock unit; that
+                                          takes less than `HANDOFF_SECONDS`
     the stock was deleted before, or      no pod can be nominated for its room; the hand-off is over after
     never existed                         `ROOM_SECONDS`
     the node of the stock pod is lost,    the hand-off is over after `HANDOFF_SECONDS`
@@ -40,9 +40,9 @@ from gpuruntime.reconcilers.gpuunit.pod_summary import PodSummary
 
 __all__ = ["HANDOFF_SECONDS", "ROOM_SECONDS", "Handoff", "TakenStock"]
 
-HANDOFF_SECONDS: Final = 30.0
-"""The longest time that a pod waits for the end of a stock pod: twice as long as another replica takes to notice that
-one died."""
+HANDOFF_SECONDS: Final = 60.0
+"""The longest time that a pod waits for the end of a stock pod. Another replica notices after 15 s that one died, and
+the garbage collector finds the children of a kind that was just defined after 30 s."""
 ROOM_SECONDS: Final = 10.0
 """The longest time that a pod waits if the stock pod is gone: the scheduler retries at least that often."""
 

@@ -53,16 +53,7 @@ from gpuruntime.control import (
 from gpuruntime.desired.rendering import Rendering
 from gpuruntime.desired.units.names import child_name
 from gpuruntime.desired.validation import format_violations
-from gpuruntime.kube import (
-    ConflictError,
-    ForbiddenError,
-    InvalidError,
-    KubeError,
-    MergePatch,
-    NotFoundError,
-    dynamic,
-    metadata_only,
-)
+from gpuruntime.kube import KubeError, NotFoundError, dynamic
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.builtin.core import Service
 from gpuruntime.kube.builtin.events import Event
@@ -75,6 +66,7 @@ from gpuruntime.reconcilers.gpuunit.children import certain_unit, units_of_child
 from gpuruntime.reconcilers.gpuunit.handoff import Handoff
 from gpuruntime.reconcilers.gpuunit.probe_failures import ProbeAnswers, ProbeFailures
 from gpuruntime.reconcilers.gpuunit.renderings import UnitRendering, UnitRenderings
+from gpuruntime.reconcilers.gpuunit.room import give_room
 from gpuruntime.reconcilers.gpuunit.stage_metrics import StageCollector, StageTimes
 from gpuruntime.reconcilers.gpuunit.status import Findings, SyncFailure, can_wait, judge, transition
 from gpuruntime.reconcilers.gpuunit.unreadable import status_of, unreadable_status
@@ -136,6 +128,7 @@ def install_gpuunit(manager: Manager, options: GPUUnitOptions | None = None) -> 
             allow(Deployment, "delete", rare=_ORPHANED),
             allow(GPUUnit, "get", rare=_UNREADABLE),
             allow(Pod, "patch", subresource="status", namespaces=_active(chosen), rare=_FULL),
+            allow(GPUUnit, "delete", namespaces=_stock(chosen), rare=_FULL),
             allow(Event, "list", namespaces=chosen.rendering.namespaces.units, rare=_UNHEALTHY),
         )
         .reconcile_keys(reconciler.reconcile)
@@ -144,8 +137,7 @@ def install_gpuunit(manager: Manager, options: GPUUnitOptions | None = None) -> 
 
 def _service_permissions(options: GPUUnitOptions) -> tuple[Declaration, ...]:
     """Services are created for active units only; those of stock are deleted."""
-    namespaces = options.rendering.namespaces
-    active, stock = _active(options), tuple(sorted(namespaces.stock))
+    active, stock = _active(options), _stock(options)
     declared: list[Declaration] = []
     if active or not stock:
         declared += [
@@ -159,6 +151,10 @@ def _service_permissions(options: GPUUnitOptions) -> tuple[Declaration, ...]:
 
 def _active(options: GPUUnitOptions) -> tuple[str, ...]:
     return tuple(sorted(options.rendering.namespaces.instance))
+
+
+def _stock(options: GPUUnitOptions) -> tuple[str, ...]:
+    return tuple(sorted(options.rendering.namespaces.stock))
 
 
 @frozen
@@ -225,7 +221,7 @@ class GPUUnitReconciler:
             "Deployment",
             DEPLOYMENT_SYNC_FAILED,
         )
-        has_pod_changed = await self._nominate(unit, ctx, handoff)
+        has_pod_changed = await give_room(ctx.client, self.caches, unit, handoff)
         service = await self._synced(
             _sync_service(ctx, rendered, own_service), own_service, "Service", SERVICE_SYNC_FAILED
         )
@@ -248,25 +244,6 @@ class GPUUnitReconciler:
         if handoff.is_stranded(own, claimed):
             return rendered.deployment(None)
         return rendered.deployment(own, priority_class=claimed if handoff.is_under_way else "")
-
-    async def _nominate(self, unit: GPUUnit, ctx: Context, handoff: Handoff) -> bool:
-        """Keep the room of the stock pod for the pod of the unit; returns whether the pod changed."""
-        if handoff.pod is None or not handoff.node:
-            return False
-        key = ObjectKey(unit.metadata.namespace, handoff.pod.name)
-        version = self.caches.pods.store.version_of(key)
-        if version is None:
-            return False
-        patch = MergePatch({"status": {"nominatedNodeName": handoff.node}}).locked(version[1])
-        try:
-            await ctx.client.patch(metadata_only(Pod.KIND), key.name, key.namespace, patch, subresource="status")
-        except (ConflictError, NotFoundError):
-            return True
-        except (ForbiddenError, InvalidError) as error:
-            # Without the nomination the pod competes with others for the room.
-            _LOG.warning("node not nominated for a claimed unit", extra={"pod": str(key), "error": str(error)})
-            return False
-        return True
 
     async def _delete_orphans(self, key: ObjectKey, unit: GPUUnit | None) -> None:
         """Delete children of an earlier unit of this name."""

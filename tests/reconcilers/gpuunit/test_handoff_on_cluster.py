@@ -1,12 +1,13 @@
 """The pod of a claimed unit on a full node: it waits for the room of its stock, and stock is not preempted."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 
 from gpuruntime.api import reasons
 from gpuruntime.control import Store
-from gpuruntime.desired.provenance import Provenance
+from gpuruntime.desired.provenance import Claim, Provenance
 from gpuruntime.kube.builtin.pods import Pod
 from gpuruntime.meta import ObjectKey
 from gpuruntime.testing import AdminClient, ClusterAccess, NodeShape
@@ -34,6 +35,11 @@ def take_over(admin: AdminClient, stock: Provenance, unit: ObjectKey, gpu_type: 
     admin.create(UNITS.format(unit.namespace), body)
 
 
+def claim_for(unit: ObjectKey) -> dict[str, str]:
+    """The annotations of a claim on stock by a request that creates this unit."""
+    return Claim("o1", "operation-1", unit).annotations(datetime.now(UTC))
+
+
 def pod_of(store: Store[Pod], unit: ObjectKey) -> Pod | None:
     """The pod of a unit that is to stay."""
     pods = [pod for pod in store.list(unit.namespace).items if pod.metadata.name.startswith(f"unit-{unit.name}-")]
@@ -59,10 +65,11 @@ async def test_the_room_of_the_stock_pod_is_kept_for_the_claimed_unit_and_not_fo
         refill = create_unit(admin, stock_namespace, "refill", gpu=1, gpuType=one_gpu)
         await observer.because(refill, reasons.UNSCHEDULABLE)
 
+        admin.merge(f"{UNITS.format(stock_namespace)}/stock", {"metadata": {"annotations": claim_for(active)}})
         take_over(admin, Provenance(stock, claimed.metadata.uid), active, one_gpu)
         waiting = await observer.because(active, reasons.UNIT_PROGRESSING, f"on node {one_gpu}")
-        admin.delete(f"{UNITS.format(stock_namespace)}/stock")
-        # The garbage collector may take 30 s to notice a kind that was just defined.
+        await observer.units.until(lambda store: stock not in store)
+        # The garbage collector may take 30 s to find the children of a kind that was just defined.
         admin.delete(f"/apis/apps/v1/namespaces/{stock_namespace}/deployments/unit-stock")
         await observer.pods.until(lambda store: pod_of(store, stock) is None)
         end(admin, stock_namespace, pod.metadata.name)
