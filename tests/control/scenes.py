@@ -1,8 +1,10 @@
 """What tests of informers have in common."""
 
 import asyncio
+import http
 import json
 import re
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,7 +18,7 @@ from gpuruntime.control.manager import Manager
 from gpuruntime.kube.auth.credentials import Credentials
 from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.kube.transport.transport import Transport
-from gpuruntime.testing import ClusterAccess
+from gpuruntime.testing import AdminClient, ClusterAccess, RefusedError
 from gpuruntime.testing.cluster.access import kubeconfig_document
 from gpuruntime.testing.faults import ClientCertificate, FaultProxy
 
@@ -69,6 +71,20 @@ async def eventually_on_server(condition: Callable[[], bool]) -> None:
     """Wait for a condition that is read from the server, in a thread; the timeout of the test ends the wait."""
     while not await asyncio.to_thread(condition):  # noqa: ASYNC110 - see above
         await asyncio.sleep(0.02)
+
+
+def await_served(admin: AdminClient, path: str) -> None:
+    """Wait until a collection can be listed: a moment after the definition of its kind is said to be established."""
+    while True:
+        try:
+            admin.get(path)
+        except RefusedError as error:
+            # It is not known yet, or its storage is initializing.
+            if error.status not in {http.HTTPStatus.NOT_FOUND, http.HTTPStatus.TOO_MANY_REQUESTS}:
+                raise
+            time.sleep(0.02)  # there is no event to await
+        else:
+            return
 
 
 async def held_up_by(cache: Cache, pattern: str) -> None:

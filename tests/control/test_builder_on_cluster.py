@@ -31,7 +31,8 @@ from tests.control.widgets import Widget, WidgetStatus, create_widget, install_w
 
 MAPS = "/api/v1/namespaces/{}/configmaps"
 FINALIZER = "builder.example.org/clean"
-QUICK = ElectionTiming(lease=3, renew=2.0, retry=0.5)
+# A lease is handed over and never runs out, not even on a busy machine.
+QUICK = ElectionTiming(lease=30, renew=20.0, retry=0.5)
 
 
 @pytest.fixture
@@ -84,6 +85,10 @@ def phase(access: ClusterAccess, namespace: str) -> str:
     return str(status.get("phase", ""))
 
 
+def is_gone(access: ClusterAccess, namespace: str) -> bool:
+    return access.admin().get(Widget.KIND.path(namespace))["items"] == []
+
+
 async def test_one_sentence_uses_exactly_the_permissions_that_follow_from_it(
     kube_cluster: ClusterAccess, kube_audit: AuditLog, namespace: str, tmp_path: Path
 ) -> None:
@@ -132,6 +137,8 @@ async def test_a_second_run_of_an_unchanged_object_writes_nothing(
     async with managing(manager):
         await eventually(lambda: controller.counters.results["success"] > 0 and not len(controller.queue))
         await eventually_on_server(lambda: phase(kube_cluster, namespace) == "size 1")
+        # The event of the first run is sent beside it.
+        await eventually(lambda: manager.recorder.counters.sent == 1)
         runs = controller.counters.results["success"]
         with kube_audit.recording() as seen:
             again.send(ObjectKey(namespace, "one"))
@@ -241,7 +248,8 @@ async def test_a_finalizer_is_there_before_the_reconciler_runs_and_goes_after_th
 
     async with managing(manager):
         await eventually(lambda: bool(story))
-        await asyncio.to_thread(kube_cluster.kubectl, "delete", f"widgets.{Widget.KIND.group}", "one", "-n", namespace)
+        await asyncio.to_thread(kube_cluster.admin().delete, Widget.KIND.path(namespace, "one"))
+        await eventually_on_server(lambda: is_gone(kube_cluster, namespace))
 
     assert story == [f"reconciled with {FINALIZER}", "cleaned up", "cleaned up"]
 
@@ -307,6 +315,8 @@ async def test_watches_enqueue_what_the_mapper_returns_and_reads_enqueue_nothing
     async with managing(manager):
         await eventually(lambda: seen == [("", 0)])
         await asyncio.to_thread(admin.create, MAPS.format(namespace), {"metadata": {"name": "m", **labels}})
+        # The watches are independent: the secret could be seen before the map.
+        await eventually(lambda: any(ObjectKey(namespace, "m") in known.store for known in manager.cache.informers))
         secret = {"metadata": {"name": "key", **labels}, "data": {"a": "MQ=="}}
         await asyncio.to_thread(admin.create, f"/api/v1/namespaces/{namespace}/secrets", secret)
         await eventually(lambda: len(seen) > 1)

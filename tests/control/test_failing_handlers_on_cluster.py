@@ -101,7 +101,7 @@ async def test_a_mapper_that_gives_no_keys_shows_in_readyz_with_what_to_return(
     manager.add_controller("bad", Noting(), [Watch(maps, enqueue_mapped(lambda obj: obj.key))])
     manager.add_controller("good", good, [Watch(maps, enqueue_object())])
     async with managing(manager):
-        await eventually(lambda: "page" in good.names)
+        await eventually(lambda: "page" in good.names and maps.handler_failures > 0)
         verdicts = {verdict.name: verdict for verdict in await manager.observability.ready.run()}
 
     failed = [verdict.reason for verdict in verdicts.values() if verdict.status == "failed"]

@@ -26,7 +26,8 @@ from gpuruntime.testing import AdminClient, AuditLog, ClusterAccess
 from gpuruntime.testing.faults import DieAfterWrites, HoldEvents, LoseResponses
 from tests.control.scenes import eventually_on_server, managing, proxied
 
-QUICK = ElectionTiming(lease=3, renew=2.0, retry=0.5)
+# A lease is handed over and never runs out, not even on a busy machine.
+QUICK = ElectionTiming(lease=30, renew=20.0, retry=0.5)
 CHILDREN = 3
 
 

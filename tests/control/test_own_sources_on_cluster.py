@@ -17,7 +17,8 @@ from gpuruntime.testing.cluster.accounts import Account
 from gpuruntime.testing.plugin import AccountFactory
 from tests.control.scenes import eventually, managing
 
-QUICK = ElectionTiming(lease=3, renew=2.0, retry=0.5)
+# A lease is handed over and never runs out, not even on a busy machine.
+QUICK = ElectionTiming(lease=30, renew=20.0, retry=0.5)
 MAPS_ONLY = [
     {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"]},
     {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["*"]},

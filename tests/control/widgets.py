@@ -7,6 +7,7 @@ from attrs import frozen
 from gpuruntime.meta import Definition, ResourceKind, Struct, TypedObject
 from gpuruntime.schema import definition
 from gpuruntime.testing import ClusterAccess
+from tests.control.scenes import await_served
 
 __all__ = ["GROUP", "Widget", "WidgetSpec", "WidgetStatus", "create_widget", "install_widgets"]
 
@@ -39,6 +40,7 @@ def install_widgets(cluster: ClusterAccess) -> None:
     text = str(definition(Widget)).replace("True", "true").replace("False", "false")
     cluster.kubectl("apply", "--server-side", "-f", "-", input_text=text)
     cluster.kubectl("wait", f"crd/widgets.{GROUP}", "--for=condition=Established", "--timeout=60s")
+    await_served(cluster.admin(), Widget.KIND.path(None))
 
 
 def create_widget(cluster: ClusterAccess, namespace: str, name: str = "one", size: int = 1) -> None:

@@ -1,7 +1,9 @@
 """Kinds are found on a real server, also those that come later, and on servers of old."""
 
 import asyncio
+import operator
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -82,6 +84,29 @@ async def eventually(ask: Callable[[], Any], matches: Callable[[Any], bool] = bo
                 await asyncio.sleep(0)
 
 
+async def published(transport: Transport, widgets: Widgets, *, namespaced: bool = True) -> None:
+    """Wait until both versions are: the server publishes each by itself, in any order."""
+    fresh = Discovery(transport, interval=0.05)
+
+    async def read(kind: ResourceKind) -> ResourceKind:
+        fresh.forget(kind)
+        return await fresh.kind_of(kind.group, kind.kind, kind.version)
+
+    for version in ("v1", "v2alpha1"):
+        expected = ResourceKind(widgets.group, version, "Widget", "widgets", namespaced=namespaced)
+        await eventually(partial(read, expected), partial(operator.eq, expected))
+
+
+async def no_longer_served(client: Client, kind: ResourceKind) -> None:
+    """The server serves a kind for a moment after its definition is gone."""
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                await client.list(dynamic(kind))
+            except NotFoundError:
+                return
+
+
 async def test_built_in_kinds_are_what_their_types_say(transport: Transport) -> None:
     discovery = Discovery(transport)
 
@@ -97,6 +122,7 @@ async def test_a_kind_that_appears_later_is_found(transport: Transport, client: 
         await discovery.kind_of(widgets.group, "Widget")
 
     widgets.install()
+    await published(transport, widgets)
     kind = await eventually(lambda: discovery.kind_of(widgets.group, "Widget"))
     older = await discovery.kind_of_plural(widgets.group, "widgets", "v2alpha1")
     body = {"metadata": {"name": "a", "namespace": "default"}, "spec": {"size": 1}}
@@ -112,12 +138,13 @@ async def test_a_kind_that_was_made_anew_is_seen_as_it_is_once_the_old_one_is_fo
 ) -> None:
     discovery = Discovery(transport, interval=0.05)
     widgets.install()
+    await published(transport, widgets)
     old = await eventually(lambda: discovery.kind_of(widgets.group, "Widget"))
 
     widgets.remove()
-    with pytest.raises(NotFoundError):
-        await client.list(dynamic(old))
+    await no_longer_served(client, old)
     widgets.install("Cluster")
+    await published(transport, widgets, namespaced=False)
 
     async def ask() -> ResourceKind:
         discovery.forget(old)

@@ -41,6 +41,11 @@ class WithoutStreamedLists(Middleware):
         return super().stream(request, idle_timeout=idle_timeout)
 
 
+def await_root_certificate(cluster: ClusterAccess, namespace: str) -> None:
+    """Wait for the map that a controller puts into every namespace, some time after its creation."""
+    cluster.kubectl("wait", "configmap/kube-root-ca.crt", "--for=create", "--timeout=60s", "-n", namespace)
+
+
 @pytest.mark.parametrize("storage", [eager(ConfigMap), compact(ConfigMap)], ids=["eager", "compact"])
 async def test_a_store_follows_creations_changes_and_deletions(
     kube_cluster: ClusterAccess, kube_namespace: str, storage: Storage[ConfigMap]
@@ -116,6 +121,7 @@ async def test_selectors_namespaces_metadata_and_projections_narrow_what_is_kept
 
 async def test_a_state_is_the_same_in_pages_and_streamed(kube_cluster: ClusterAccess, kube_namespace: str) -> None:
     admin, kind = kube_cluster.admin(), ConfigMap.KIND
+    await_root_certificate(kube_cluster, kube_namespace)
     for number in range(7):
         create_map(admin, kube_namespace, f"map-{number}", data={"a": str(number)})
 
@@ -148,6 +154,7 @@ async def test_where_streamed_lists_are_refused_a_collection_is_listed_in_pages(
     kube_cluster: ClusterAccess, kube_namespace: str
 ) -> None:
     admin = kube_cluster.admin()
+    await_root_certificate(kube_cluster, kube_namespace)
     for number in range(7):
         create_map(admin, kube_namespace, f"map-{number}")
     async with open_transport(kube_cluster) as transport:

@@ -18,7 +18,16 @@ from gpuruntime.kube.transport.transport import Transport
 from gpuruntime.meta.identity import ResourceKind
 from gpuruntime.testing import ClusterAccess, RefusedError
 from gpuruntime.testing.faults import CutAfterEvents, DropRequests
-from tests.control.scenes import eventually, eventually_on_server, held_up_by, open_transport, proxied, running, watch
+from tests.control.scenes import (
+    await_served,
+    eventually,
+    eventually_on_server,
+    held_up_by,
+    open_transport,
+    proxied,
+    running,
+    watch,
+)
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 IMPATIENT = BackoffSchedule(base=0.01, factor=2, cap=0.1, reset=120)
@@ -42,6 +51,7 @@ class Widgets:
         spec = {"group": self.kind.group, "scope": "Namespaced", "names": names, "versions": [version]}
         self.cluster.admin().create(CRDS, {"metadata": {"name": self._definition}, "spec": spec})
         self.cluster.kubectl("wait", f"crd/{self._definition}", "--for=condition=Established", "--timeout=30s")
+        await_served(self.cluster.admin(), self.kind.path(None))
 
     def remove(self, *, wait: bool = True) -> None:
         wanted = ("--ignore-not-found", f"--wait={json.dumps(wait)}")
@@ -56,7 +66,7 @@ class Widgets:
 
     def create(self, name: str) -> None:
         widget = {"apiVersion": self.kind.api_version, "kind": "Widget", "metadata": {"name": name}}
-        self.cluster.kubectl("create", "-n", self.namespace, "-f", "-", input_text=json.dumps(widget))
+        self.cluster.admin().create(self.kind.path(self.namespace), widget)
 
     @property
     def _definition(self) -> str:

@@ -91,9 +91,12 @@ async def proxied(cluster: ClusterAccess, account: Account) -> AsyncIterator[Fau
 
 
 def writes_of_others_than_the_leader(requests: list[Request], accounts: list[Account]) -> list[Request]:
-    """Counts that were accepted although the last accepted write to the lease was not of their author."""
+    """Counts that were accepted although the last write to the lease that the server received was not of their author.
+
+    The server may answer a count late, after the lease has changed hands.
+    """
     users, leader, found = {account.username for account in accounts}, "", []
-    for request in requests:
+    for request in sorted(requests, key=lambda one: one.received):
         if request.is_write and request.user in users:
             if request.resource == "leases":
                 leader = request.user

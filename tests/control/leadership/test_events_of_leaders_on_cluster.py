@@ -9,7 +9,8 @@ from gpuruntime.kube.builtin.events import ObjectReference
 from gpuruntime.testing import AuditLog, ClusterAccess
 from tests.control.scenes import eventually, managing
 
-TIMING = ElectionTiming(lease=3, renew=2.0, retry=0.5)
+# A lease is handed over and never runs out, not even on a busy machine.
+TIMING = ElectionTiming(lease=30, renew=20.0, retry=0.5)
 
 
 def replica(access: ClusterAccess, namespace: str, name: str) -> Manager:

@@ -120,7 +120,7 @@ async def test_no_write_passes_once_the_deadline_has_passed() -> None:
 async def test_a_write_without_an_answer_ends_before_the_deadline_and_may_have_been_executed() -> None:
     async with scene() as here:
         here.server.on("PUT", PATH).answer((Stall(),))
-        here.fence.open_until(0.2)
+        here.fence.open_until(2.0)
 
         with pytest.raises(NotLeaderError) as caught:
             await here.fenced.send(Request("PUT", PATH, body=b"{}"))

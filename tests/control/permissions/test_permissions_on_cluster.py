@@ -14,7 +14,7 @@ from gpuruntime.kube.forms import metadata_only
 from gpuruntime.testing import AdminClient, AuditLog, ClusterAccess
 from gpuruntime.testing.permissions import Usage, granted_account, usage
 from tests.control.permissions.widget_operator import DECLARED, Widget, build, install_widgets, phase_of
-from tests.control.scenes import eventually_on_server, managing
+from tests.control.scenes import eventually, eventually_on_server, managing
 
 
 async def resize(admin: AdminClient, namespace: str, size: int) -> None:
@@ -98,6 +98,8 @@ async def test_one_object_may_be_watched_by_who_may_see_no_other_and_nodes_by_wh
         with kube_audit.recording() as seen:
             async with managing(manager):
                 await manager.cache.synced(within=60)
+                # A list and a watch of each kind are answered: a watch that has not begun would not be in the log.
+                await eventually(lambda: manager._transport.counts.get(("200", "GET"), 0) >= 4)
 
     found = usage(permissions, seen.requests, user=account.username)
     assert found.is_exact, found

@@ -19,11 +19,13 @@ from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.kube.client import Client
 from gpuruntime.meta import FrozenDict, ObjectKey, ObjectMeta, ResourceKind, Struct, TypedObject
 from gpuruntime.testing import AdminClient, ClusterAccess
+from tests.control.scenes import await_served
 
 __all__ = ["DECLARED", "WIDGETS", "Widget", "build", "install_widgets", "phase_of"]
 
 GROUP: Final = "permissions.example.org"
-QUICK: Final = ElectionTiming(lease=3, renew=2.0, retry=0.5)
+# A lease never runs out, not even on a busy machine.
+QUICK: Final = ElectionTiming(lease=30, renew=20.0, retry=0.5)
 
 
 @frozen
@@ -109,6 +111,7 @@ def install_widgets(cluster: ClusterAccess) -> None:
     }
     cluster.kubectl("apply", "--server-side", "-f", "-", input_text=str(body).replace("True", "true"))
     cluster.kubectl("wait", f"crd/widgets.{GROUP}", "--for=condition=Established", "--timeout=60s")
+    await_served(cluster.admin(), Widget.KIND.path(None))
 
 
 def phase_of(admin: AdminClient, namespace: str, name: str) -> str:

@@ -74,9 +74,9 @@ async def test_silence_is_an_error(serve: "Serve", transport_to: "TransportTo") 
     server = Stream()
     server.chunks.put_nowait(b"{}\n")
 
-    async with transport_to(await serve(server)).stream(Request("GET", "/w"), idle_timeout=0.2) as chunks:
+    async with transport_to(await serve(server)).stream(Request("GET", "/w"), idle_timeout=2.0) as chunks:
         await anext(chunks)
-        with pytest.raises(UnavailableError, match=r"GET /w: .*0\.2 s"):
+        with pytest.raises(UnavailableError, match=r"GET /w: .* 2 s"):
             await anext(chunks)
 
 

@@ -104,7 +104,7 @@ async def test_the_namespaces_of_a_run_are_deleted_and_no_token_stays_in_a_file(
         names.append(stage.namespace())
 
     scenario = Scenario(
-        name="empty", kinds=(Secret,), act=remember, settled=lambda _: True, idle_seconds=0.1, timeout=2.0
+        name="empty", kinds=(Secret,), act=remember, settled=lambda _: True, idle_seconds=0.1, timeout=20.0
     )
 
     with pytest.raises(UnusableScenarioError):

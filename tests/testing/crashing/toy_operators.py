@@ -29,6 +29,7 @@ from gpuruntime.testing.crashing import Launch, Operator, Scenario, Stage, World
 WANTED = "wanted"
 DONE = "done"
 RECORD = "child"
+CACHE_SECONDS = 1.0
 
 
 async def act(stage: Stage) -> None:
@@ -44,7 +45,7 @@ def is_done(world: World, children: int) -> bool:
     return parent is not None and parent.data.get(DONE) == str(children)
 
 
-def children_scenario(timeout: float = 30.0) -> Scenario:
+def children_scenario(timeout: float = 60.0) -> Scenario:
     return Scenario(
         name="children",
         kinds=(ConfigMap, Secret),
@@ -162,7 +163,7 @@ class TrustsItsCache:
             await self.deps.note(parent, seen=str(wanted))
             for _ in range(wanted - self.deps.children(parent)):
                 await self.deps.create(parent, generate_name="child-")
-                await asyncio.sleep(0.2)  # this is the flaw
+                await asyncio.sleep(CACHE_SECONDS)  # this is the flaw
             await self.deps.note(parent, **{DONE: str(wanted)})
         return Result.done()
 

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import json
+import uuid
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ from gpuruntime.testing.plugin import AccountFactory
 
 RULES = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"]}]
 OTHERS = "/version"
+# The audit log is that of all workers, whose tests may use a proxy at the same time.
+USER_AGENT = f"client-of-the-proxy-{uuid.uuid4().hex[:8]}"
 
 
 @pytest.fixture
@@ -43,7 +46,7 @@ async def proxy(kube_cluster: ClusterAccess) -> AsyncIterator[FaultProxy]:
 
 @pytest.fixture
 async def client(proxy: FaultProxy) -> AsyncIterator[aiohttp.ClientSession]:
-    async with aiohttp.ClientSession(proxy.url, headers={"User-Agent": "client-of-the-proxy"}) as client:
+    async with aiohttp.ClientSession(proxy.url, headers={"User-Agent": USER_AGENT}) as client:
         yield client
 
 
@@ -66,7 +69,7 @@ def config_map(name: str) -> dict[str, Any]:
 
 def ours(seen: Recording) -> list[tuple[str, str, int]]:
     """The objects whose creation reached the server."""
-    mine = [request for request in seen.requests if request.user_agent == "client-of-the-proxy"]
+    mine = [request for request in seen.requests if request.user_agent == USER_AGENT]
     return [(request.verb, request.name, request.code) for request in mine]
 
 
@@ -114,7 +117,7 @@ async def test_a_request_with_a_token_is_authenticated_by_it(
             wrong = response.status
         without = await status_of(client, "GET", maps)
 
-    users = [request.user for request in seen.requests if request.user_agent == "client-of-the-proxy"]
+    users = [request.user for request in seen.requests if request.user_agent == USER_AGENT]
     assert (mine, wrong, without) == (200, 401, 200)
     assert [user for user in users if user] == [account.username, "admin"]
 
@@ -345,7 +348,7 @@ async def test_a_server_with_an_untrusted_certificate_gets_no_request(
     with kube_audit.recording() as seen:
         async with FaultProxy(kube_cluster.server, untrusted) as proxy, aiohttp.ClientSession(proxy.url) as client:
             with pytest.raises(aiohttp.ServerDisconnectedError):
-                await client.get(maps, headers={"User-Agent": "client-of-the-proxy"})
+                await client.get(maps, headers={"User-Agent": USER_AGENT})
 
     assert ours(seen) == []
 

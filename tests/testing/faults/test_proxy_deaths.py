@@ -1,5 +1,6 @@
 """A client that crashes at one of its requests; the audit log of a real API server shows which ones reached it."""
 
+import uuid
 from collections.abc import AsyncIterator
 
 import aiohttp
@@ -10,6 +11,9 @@ from gpuruntime.testing.cluster.audit import Recording
 from gpuruntime.testing.faults.definitions import DieAfterWrites, DieAtOnce, DieBeforeWrite, FailRequests
 from gpuruntime.testing.faults.exchanges import Call
 from gpuruntime.testing.faults.proxy import ClientCertificate, FaultProxy
+
+# The audit log is that of all workers, whose tests may use a proxy at the same time.
+USER_AGENT = f"client-of-the-proxy-{uuid.uuid4().hex[:8]}"
 
 
 @pytest.fixture
@@ -26,7 +30,7 @@ async def proxy(kube_cluster: ClusterAccess) -> AsyncIterator[FaultProxy]:
 
 @pytest.fixture
 async def client(proxy: FaultProxy) -> AsyncIterator[aiohttp.ClientSession]:
-    async with aiohttp.ClientSession(proxy.url, headers={"User-Agent": "client-of-the-proxy"}) as client:
+    async with aiohttp.ClientSession(proxy.url, headers={"User-Agent": USER_AGENT}) as client:
         yield client
 
 
@@ -40,7 +44,7 @@ async def create(client: aiohttp.ClientSession, maps: str, name: str, query: str
 
 
 def created(seen: Recording) -> list[int]:
-    return [request.code for request in seen.requests if request.user_agent == "client-of-the-proxy"]
+    return [request.code for request in seen.requests if request.user_agent == USER_AGENT]
 
 
 async def test_the_response_to_the_last_write_can_be_lost(

@@ -110,9 +110,13 @@ def test_a_request_that_a_signal_interrupted_does_not_confuse_the_next(tmp_path:
         with ChildProcesses(tmp_path) as children:
             start_ready(children, "stubborn", STUBBORN, tmp_path / "log")
             timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGUSR1))
-            timer.start()
+
+            def stop_interrupted() -> None:
+                timer.start()
+                children.stop("stubborn", grace=5.0)
+
             with pytest.raises(Interruption):
-                children.stop("stubborn", grace=2.0)
+                stop_interrupted()
             timer.join()
 
             assert children.exits() == {}
