@@ -207,6 +207,15 @@ def test_a_pod_that_no_node_takes_has_the_scheduler_s_words() -> None:
     assert failure == Failure(reasons.UNSCHEDULABLE, f"Pod unit-a-1 is not scheduled: {words}")
 
 
+def test_a_pod_that_is_nominated_for_a_node_is_on_its_way() -> None:
+    waiting = pod(phase="Pending", unscheduled="0/4 nodes are available", nominated="gpu-1")
+
+    found = diagnosis(waiting)
+
+    assert found.failure is None
+    assert "gpu-1" in found.progress
+
+
 def test_a_pod_that_failed_as_a_whole_says_why_before_its_containers_do() -> None:
     evicted = pod(container(ended=Ending(137)), phase="Failed", reason="Evicted", message="low on memory")
 

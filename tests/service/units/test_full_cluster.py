@@ -79,10 +79,6 @@ async def test_claims_in_a_row_on_a_full_node_preempt_nothing_and_a_cold_start_p
     assert (before, len(preempted(events))) == ([], 1)
 
 
-async def until_unschedulable(observer: Observer, world: ServiceWorld, count: int) -> None:
-    await observer.units.until(lambda store: unschedulable(store, world.stock) == count)
-
-
 async def test_pending_stock_does_not_take_the_room_of_a_claim(
     world: ServiceWorld, observer: Observer, kube_nodes: Callable[[NodeShape], None]
 ) -> None:
@@ -94,17 +90,21 @@ async def test_pending_stock_does_not_take_the_room_of_a_claim(
         await world.pool_because(reasons.POOL_READY)
 
         for refills, name in enumerate(names):
-            await until_unschedulable(observer, world, refills)
+            await until_unschedulable(observer, world.stock, refills)
             await product.service.units.create(f"order-{name}", world.creates(name))
             await observer.ready(ObjectKey(world.active, name))
-        await until_unschedulable(observer, world, 3)
+        await until_unschedulable(observer, world.stock, 3)
 
     assert preempted(events) == []
 
 
-def unschedulable(store: Store[GPUUnit], namespace: str) -> int:
-    """The number of units that no node takes."""
-    return [ready_reason(unit) for unit in store.list(namespace).items].count(reasons.UNSCHEDULABLE)
+async def until_unschedulable(observer: Observer, namespace: str, number: int) -> None:
+    """Returns when no node takes this number of units."""
+
+    def holds(store: Store[GPUUnit]) -> bool:
+        return [ready_reason(unit) for unit in store.list(namespace).items].count(reasons.UNSCHEDULABLE) == number
+
+    await observer.units.until(holds)
 
 
 async def stock_is_claimable(world: ServiceWorld, product: Product) -> None:

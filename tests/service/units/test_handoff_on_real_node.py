@@ -1,6 +1,6 @@
 """Hand-offs on a full node that runs containers, and the end of a program that is not made for it."""
 
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -21,7 +21,7 @@ from tests.testing.node.pods import BUSYBOX
 pytestmark = pytest.mark.real_node
 REAL_NODE: Final = "gpuruntime.local/real-node"
 PYTHON: Final = "handoff-test/python:1"
-PLACE: Final = {
+PLACE: Final[dict[str, Any]] = {
     "cpu": "50m",
     "memory": "32Mi",
     "node_selector": FrozenDict({REAL_NODE: "true"}),
@@ -84,7 +84,7 @@ async def test_a_program_without_a_handler_of_sigterm_ends_by_it(world: ServiceW
 def exit_codes(store: Store[Pod], namespace: str) -> list[int]:
     """The exit codes of containers that have ended."""
     statuses = [status for pod in store.list(namespace).items for status in pod.status.container_statuses]
-    ended = [status.state.terminated for status in statuses if status.state is not None]
+    ended = [status.state.terminated for status in statuses]
     return [state.exit_code for state in ended if state is not None]
 
 
