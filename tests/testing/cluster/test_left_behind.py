@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.image.containers import why_not
+from hack.dev.dockerfile_build import why_not
 from tests.testing.cluster.overlaid_machine import leftovers
 
 # The default directories of the Kubernetes components.
