@@ -86,7 +86,7 @@ def phase(access: ClusterAccess, namespace: str) -> str:
 
 
 def is_gone(access: ClusterAccess, namespace: str) -> bool:
-    return access.admin().get(Widget.KIND.path(namespace))["items"] == []
+    return not access.admin().get(Widget.KIND.path(namespace))["items"]
 
 
 async def test_one_sentence_uses_exactly_the_permissions_that_follow_from_it(
