@@ -31,6 +31,7 @@ __all__ = [
     "kube_namespace",
     "kube_nodes",
     "kube_real_node",
+    "skip_without_real_node",
 ]
 
 _SHARED = pytest.StashKey[SharedCluster]()
@@ -47,6 +48,16 @@ class AccountFactory(Protocol):
         self, *, rules: Sequence[Mapping[str, Any]] = (), cluster_rules: Sequence[Mapping[str, Any]] = ()
     ) -> Account:
         """Create one with these RBAC rules, in the namespace and cluster-wide."""
+
+
+def skip_without_real_node() -> None:
+    """Skip the test if this machine cannot run a real node; fail it where GPURUNTIME_REAL_NODE=required is set."""
+    try:
+        require_real_node()
+    except RealNodeUnavailableError as error:
+        if os.environ.get(_REAL_NODE_VARIABLE) == "required":
+            pytest.fail(str(error), pytrace=False)
+        pytest.skip(str(error))
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -81,12 +92,7 @@ def kube_cluster(pytestconfig: pytest.Config) -> ClusterAccess:
 
 @pytest.fixture(scope="session")
 def _real_node(pytestconfig: pytest.Config) -> NodeAccess:
-    try:
-        require_real_node()
-    except RealNodeUnavailableError as error:
-        if os.environ.get(_REAL_NODE_VARIABLE) == "required":
-            pytest.fail(str(error), pytrace=False)
-        pytest.skip(str(error))
+    skip_without_real_node()
     return SharedNode(pytestconfig.stash[_SHARED]).start()
 
 

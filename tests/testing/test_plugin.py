@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -77,6 +78,25 @@ def test_a_recording_holds_every_write_inside_it_and_none_outside(
         ("create", "configmaps", "inside"),
         ("patch", "configmaps", "inside"),
     ]
+
+
+@pytest.mark.parametrize(("value", "outcome"), [("", "1 skipped"), ("required", "1 error")])
+def test_a_test_of_the_real_node_is_skipped_where_it_cannot_run_and_fails_where_it_is_required(
+    tmp_path: Path, value: str, outcome: str
+) -> None:
+    (tmp_path / "conftest.py").write_text(
+        "from gpuruntime.testing import RealNodeUnavailableError, plugin\n"
+        "def refuse():\n    raise RealNodeUnavailableError('no such machine')\n"
+        "plugin.require_real_node = refuse\n"
+    )
+    (tmp_path / "test_one.py").write_text("def test_one(kube_real_node):\n    pass\n")
+
+    command = [sys.executable, "-m", "pytest", "-rsE", "-p", "no:cacheprovider", str(tmp_path)]
+    environment = {**os.environ, "GPURUNTIME_REAL_NODE": value}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+
+    assert outcome in done.stdout
+    assert "no such machine" in done.stdout
 
 
 def test_the_plugin_loads_without_the_extra_and_starts_nothing() -> None:

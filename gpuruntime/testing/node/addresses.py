@@ -6,7 +6,7 @@ from typing import Self
 
 from attrs import frozen
 
-__all__ = ["Addresses", "NoFreeNumberError", "ReservedNumber", "is_free"]
+__all__ = ["Addresses", "NoFreeNumberError", "ReservedNumber"]
 
 API_PORT = 6443
 NUMBERS = range(1, 251)
@@ -67,6 +67,17 @@ class ReservedNumber:
         self._lock = lock
 
     @classmethod
+    def try_reserve(cls, number: int) -> Self | None:
+        """Reserve one number; None if a process of this machine has it."""
+        lock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        try:
+            lock.bind(f"\0gpuruntime-node-{number}")
+        except OSError:
+            lock.close()
+            return None
+        return cls(number, lock)
+
+    @classmethod
     def first_free(cls, numbers: Iterable[int] = NUMBERS) -> Self:
         """Reserve the first free number.
 
@@ -74,9 +85,9 @@ class ReservedNumber:
             NoFreeNumberError: there is none.
         """
         for number in numbers:
-            lock = _try_lock(number)
-            if lock is not None:
-                return cls(number, lock)
+            reserved = cls.try_reserve(number)
+            if reserved is not None:
+                return reserved
         raise NoFreeNumberError("every number of a real node is in use on this machine: stop some of the nodes")
 
     @property
@@ -86,22 +97,3 @@ class ReservedNumber:
 
     def close(self) -> None:
         self._lock.close()
-
-
-def is_free(number: int) -> bool:
-    """Whether no process uses the number now."""
-    lock = _try_lock(number)
-    if lock is None:
-        return False
-    lock.close()
-    return True
-
-
-def _try_lock(number: int) -> socket.socket | None:
-    lock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    try:
-        lock.bind(f"\0gpuruntime-node-{number}")
-    except OSError:
-        lock.close()
-        return None
-    return lock

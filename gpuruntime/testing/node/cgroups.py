@@ -9,11 +9,11 @@ from pathlib import Path
 
 from attrs import frozen
 
-from gpuruntime.testing.node.addresses import Addresses, is_free
+from gpuruntime.testing.node.addresses import Addresses, ReservedNumber
+from gpuruntime.testing.node.mounts import mounts
 
 __all__ = ["Hierarchy", "hierarchies", "make", "remove", "sweep", "uses_v1"]
 
-_MOUNTS = Path("/proc/self/mountinfo")
 _NAME = re.compile(r"gpurt-(\d+)")
 # What the kubelet requires of a cgroup that holds pods, on a machine with version 2.
 _UNIFIED = ("cpu", "cpuset", "memory", "hugetlb", "pids", "io")
@@ -31,14 +31,9 @@ class Hierarchy:
 
 def hierarchies(mountinfo: str | None = None) -> tuple[Hierarchy, ...]:
     """The hierarchies of /proc/self/mountinfo, or of its given text."""
-    found = []
-    for line in (_MOUNTS.read_text() if mountinfo is None else mountinfo).splitlines():
-        before, _, after = line.partition(" - ")
-        kind, _, rest = after.partition(" ")
-        if kind in ("cgroup", "cgroup2"):
-            options = frozenset(rest.rpartition(" ")[2].split(","))
-            found.append(Hierarchy(Path(before.split()[4]), 1 if kind == "cgroup" else 2, options))
-    return tuple(found)
+    versions = {"cgroup": 1, "cgroup2": 2}
+    found = (mount for mount in mounts(mountinfo) if mount.kind in versions)
+    return tuple(Hierarchy(mount.path, versions[mount.kind], mount.options) for mount in found)
 
 
 def uses_v1(mounted: Iterable[Hierarchy]) -> bool:
@@ -57,11 +52,9 @@ def make(addresses: Addresses, mounted: Iterable[Hierarchy]) -> None:
                 for name in ("cpuset.cpus", "cpuset.mems"):  # empty in a new cgroup, which then takes no process
                     (cgroup / name).write_text((one.path / name).read_text())
         elif not uses_v1(mounted):
+            cgroup.mkdir(exist_ok=True)
             for directory in (one.path, cgroup):
-                directory.mkdir(exist_ok=True)
-                available = (directory / "cgroup.controllers").read_text().split()
-                wanted = " ".join(f"+{name}" for name in _UNIFIED if name in available)
-                (directory / "cgroup.subtree_control").write_text(wanted)
+                _pass_on(directory)
 
 
 def remove(addresses: Addresses, mounted: Iterable[Hierarchy]) -> None:
@@ -83,15 +76,26 @@ def sweep(mounted: Iterable[Hierarchy]) -> None:
     mounted = tuple(mounted)
     names = {match for one in mounted for path in one.path.glob("gpurt-*") if (match := _NAME.fullmatch(path.name))}
     for number in sorted({int(match[1]) for match in names}):
-        if is_free(number):
-            with contextlib.suppress(
-                OSError
-            ):  # another process sweeps as well, or a new node has just taken the number
-                remove(Addresses(number), mounted)
+        reserved = ReservedNumber.try_reserve(number)
+        if reserved is None:
+            continue
+        # Reserved until we are done, so that no new node takes the number. Processes of the killed one may still end.
+        with contextlib.closing(reserved), contextlib.suppress(OSError):
+            remove(reserved.addresses, mounted)
 
 
 def _cgroup(hierarchy: Hierarchy, addresses: Addresses) -> Path:
     return hierarchy.path / addresses.cgroup.removeprefix("/")
+
+
+def _pass_on(directory: Path) -> None:
+    """Pass on to child cgroups what pods need, and what the cgroup itself has; the rest stays as it is."""
+    available = (directory / "cgroup.controllers").read_text().split()
+    control = directory / "cgroup.subtree_control"
+    enabled = control.read_text().split()
+    wanted = [f"+{name}" for name in _UNIFIED if name in available and name not in enabled]
+    if wanted:
+        control.write_text(" ".join(wanted))
 
 
 def _remove_directory(directory: Path, deadline: float) -> None:

@@ -1,4 +1,4 @@
-"""The objects of a cluster that belong to a real node: its Node, an endpoint of the API server, and a binding."""
+"""The objects of a cluster that real nodes need: a Node, an endpoint of the API server, DNS and a storage class."""
 
 import contextlib
 import http
@@ -9,6 +9,10 @@ from attrs import frozen
 from gpuruntime.testing.cluster.admin import AdminClient, RefusedError
 from gpuruntime.testing.cluster.pki import KUBELET_CLIENT
 from gpuruntime.testing.node.addresses import API_PORT, Addresses
+from gpuruntime.testing.node.configuration import REAL_NODE
+from gpuruntime.testing.node.dns import DNS_LABELS, DNS_NAMESPACE, dns_objects
+from gpuruntime.testing.volumes.host_path import HOST_PATH_CLASS, HOST_PATH_PROVISIONER
+from gpuruntime.testing.volumes.storage_class import storage_class
 
 __all__ = ["ClusterObjects"]
 
@@ -29,8 +33,9 @@ class ClusterObjects:
         """Create what the node needs before it starts, after deleting what a killed node of this name left."""
         self.delete()
         self.admin.create(_SLICES, self._endpoint_slice())
-        with contextlib.suppress(RefusedError):  # shared by all real nodes of the cluster
-            self.admin.create(_BINDINGS, _binding())
+        for path, body in _shared_objects():
+            with contextlib.suppress(RefusedError):  # another real node of the cluster has created it
+                self.admin.create(path, body)
 
     def delete(self) -> None:
         """Delete the Node and the endpoint. Kubernetes deletes pods of a missing node within a minute."""
@@ -47,7 +52,18 @@ class ClusterObjects:
             raise
         conditions = {one["type"]: one["status"] for one in node["status"].get("conditions", [])}
         taints = {one["key"] for one in node["spec"].get("taints", [])}
-        return conditions.get("Ready") == "True" and "node.kubernetes.io/not-ready" not in taints
+        is_free = "node.kubernetes.io/not-ready" not in taints
+        return conditions.get("Ready") == "True" and is_free and self._has_dns()
+
+    def _has_dns(self) -> bool:
+        """Whether the node's own DNS answers."""
+        pods = self.admin.get(f"/api/v1/namespaces/{DNS_NAMESPACE}/pods?fieldSelector=spec.nodeName={self.node}")
+        return any(
+            (one["type"], one["status"]) == ("Ready", "True")
+            for pod in pods["items"]
+            if pod["metadata"]["labels"].items() >= DNS_LABELS.items()
+            for one in pod["status"].get("conditions", [])
+        )
 
     def offer_gpus(self, count: int) -> None:
         """Make the node offer GPUs. The kubelet keeps resources of others in its status."""
@@ -66,6 +82,16 @@ class ClusterObjects:
             "endpoints": [{"addresses": [self.addresses.machine], "conditions": {"ready": True}}],
             "ports": [{"name": "https", "port": API_PORT, "protocol": "TCP"}],
         }
+
+
+def _shared_objects() -> list[tuple[str, dict[str, Any]]]:
+    """The objects that all real nodes of a cluster share, each with the path of its collection."""
+    host_path = storage_class(HOST_PATH_CLASS, HOST_PATH_PROVISIONER)
+    return [
+        (_BINDINGS, _binding()),
+        ("/apis/storage.k8s.io/v1/storageclasses", host_path),
+        *dns_objects(REAL_NODE),
+    ]
 
 
 def _binding() -> dict[str, Any]:

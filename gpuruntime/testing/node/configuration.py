@@ -11,6 +11,7 @@ from attrs import field, frozen
 
 from gpuruntime.testing.cluster.pki import KeyPair
 from gpuruntime.testing.node.addresses import API_PORT, Addresses
+from gpuruntime.testing.node.dns import DNS_ADDRESS
 from gpuruntime.testing.node.forwarder import __file__ as forwarder_script
 
 __all__ = [
@@ -28,7 +29,7 @@ __all__ = [
 
 REAL_NODE = "gpuruntime.local/real-node"
 PAUSE_IMAGE = "gpuruntime.local/pause:1"
-CLUSTER_DNS = "10.96.0.10"
+_VOLUMES = "/var/lib/volumes"
 _REGISTRY_PORT = 5000
 _SOCKET = "/run/containerd/containerd.sock"
 _DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -56,6 +57,7 @@ class NodeLayout:
     authority: Path
     serving: KeyPair
     api_port: int
+    snapshotter: str = "overlayfs"
     labels: Mapping[str, str] = field(factory=dict)
     taints: Mapping[str, str] = field(factory=dict)
     kubelet: Mapping[str, Any] = field(factory=dict)
@@ -72,7 +74,7 @@ class NodeLayout:
     @property
     def state(self) -> Mapping[str, Path]:
         """The directories by the paths that they have on the node, where programs have fixed or need short paths."""
-        return {f"/var/lib/{name}": self.directory / name for name in ("containerd", "kubelet")}
+        return {f"/var/lib/{name}": self.directory / name for name in ("containerd", "kubelet", "volumes")}
 
 
 def kubelet(layout: NodeLayout) -> dict[str, Any]:
@@ -94,7 +96,7 @@ def kubelet(layout: NodeLayout) -> dict[str, Any]:
             "x509": {"clientCAFile": str(layout.authority)},
         },
         "authorization": {"mode": "Webhook"},
-        "clusterDNS": [CLUSTER_DNS],
+        "clusterDNS": [DNS_ADDRESS],
         "clusterDomain": "cluster.local",
         # Empty: pods must not ask the name servers of the machine, which they do not reach.
         "resolvConf": str(layout.config("resolv.conf")),
@@ -151,7 +153,8 @@ def containerd(layout: NodeLayout) -> str:
         # Without it, containerd makes /opt/containerd on the machine.
         "plugins.'io.containerd.internal.v1.opt'": {"path": "/var/lib/containerd/opt"},
         "plugins.'io.containerd.nri.v1.nri'": {"disable": True},
-        f"{cri}.images'": {"snapshotter": "overlayfs"},
+        # The other way to pull, containerd's transfer service, unpacks with its default snapshotter alone.
+        f"{cri}.images'": {"snapshotter": layout.snapshotter, "use_local_image_pull": True},
         f"{cri}.images'.pinned_images": {"sandbox": PAUSE_IMAGE},
         f"{cri}.images'.registry": {"config_path": str(layout.config("registries"))},
         f"{cri}.runtime'": {
@@ -200,6 +203,7 @@ def init_plan(layout: NodeLayout, environ: Mapping[str, str]) -> dict[str, Any]:
     python = [sys.executable]
     forwarder = [forwarder_script, addresses.machine, str(API_PORT), "127.0.0.1", str(layout.api_port)]
     registry = ["-m", "gpuruntime.testing.images.registry", str(layout.images), "--port", str(_REGISTRY_PORT)]
+    agent = ["-m", "gpuruntime.testing.node.agent", layout.name, str(layout.kubeconfig("agent")), _VOLUMES]
     programs: list[dict[str, Any]] = [
         {"name": "forwarder", "argv": [*python, "-I", *forwarder], "outside": True},
         {
@@ -212,6 +216,7 @@ def init_plan(layout: NodeLayout, environ: Mapping[str, str]) -> dict[str, Any]:
             "argv": [str(layout.binaries / "kube-proxy"), f"--config={layout.config('kube-proxy.yaml')}"],
         },
         {"name": "kubelet", "argv": kubelet_command(layout), "after": _SOCKET},
+        {"name": "agent", "argv": [*python, *agent]},
     ]
     scratch = str(layout.directory / "scratch")
     path = [str(layout.binaries), environ.get("PATH", ""), _DEFAULT_PATH]
@@ -242,4 +247,9 @@ def _needed(layout: NodeLayout) -> list[Path]:
 
 def _toml(table: str, values: Mapping[str, Any]) -> str:
     lines = [f"[{table}]"] if table else []
-    return "\n".join([*lines, *(f"{name} = {json.dumps(value)}" for name, value in values.items()), ""])
+    return "\n".join([*lines, *(f"{name} = {_toml_value(value)}" for name, value in values.items()), ""])
+
+
+def _toml_value(value: Any) -> str:
+    """JSON of a string, a list or a number, which TOML reads as well if nothing is escaped but what must be."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

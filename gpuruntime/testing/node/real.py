@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from signal import Signals
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -23,13 +24,15 @@ from gpuruntime.testing.node import cgroups, configuration
 from gpuruntime.testing.node.addresses import Addresses, ReservedNumber
 from gpuruntime.testing.node.cluster_objects import ClusterObjects
 from gpuruntime.testing.node.configuration import PAUSE_IMAGE, REAL_NODE, NodeLayout
+from gpuruntime.testing.node.dns import DNS_COMMAND, DNS_IMAGE, dns_files
+from gpuruntime.testing.node.mounts import file_system_of, mounts
 from gpuruntime.testing.node.requirements import find_program, require_real_node
 from gpuruntime.testing.processes.supervised import ChildProcesses
 
 __all__ = ["NodeError", "RealNode"]
 
 _READY_SECONDS = 60.0
-_STATE = ("config", "containerd", "kubelet", "scratch")
+_STATE = ("config", "containerd", "kubelet", "scratch", "volumes")
 _KEEPER = "keeper"
 
 
@@ -90,6 +93,7 @@ class RealNode:
         self._kubelet = dict(kubelet or {})
         self._binaries = binaries
         self._layout: NodeLayout | None = None
+        self._keeper = 0
         self._stack = ExitStack()
 
     @property
@@ -125,7 +129,7 @@ class RealNode:
             self._layout = layout = self._prepare(directory, number.addresses, binaries)
             objects.create()
             keeper = [sys.executable, "-m", "gpuruntime.testing.node.keeper", str(number.addresses.number)]
-            children.start(_KEEPER, [*keeper, str(layout.config("init.json"))], layout.log(_KEEPER))
+            self._keeper = children.start(_KEEPER, [*keeper, str(layout.config("init.json"))], layout.log(_KEEPER))
             self._await_ready(children, objects)
             objects.offer_gpus(self._gpus)
             self._stack = stack.pop_all()
@@ -136,6 +140,22 @@ class RealNode:
     ) -> None:
         self._stack.close()
         self._layout = None
+
+    def signal(self, program: str, number: Signals) -> None:
+        """Send a signal to one of the node's programs: SIGSTOP to `kubelet` makes the cluster lose the node.
+
+        A program that ends is started again after a second.
+        """
+        self._running()
+        unshare = _child_processes(self._keeper)
+        init = [pid for process in unshare for pid in _child_processes(process)]
+        found = [pid for process in init for pid in _child_processes(process) if _process_name(pid) == program]
+        if not found:
+            raise NodeError(
+                f"the node {self.name} runs no program {program!r}: expected kubelet, containerd or kube-proxy"
+            )
+        for pid in found:
+            os.kill(pid, number)
 
     def _running(self) -> NodeLayout:
         if self._layout is None:
@@ -160,6 +180,8 @@ class RealNode:
             authority=self._access.authority,
             serving=authority.issue(f"{self.name}-kubelet", self.name, hosts=(self.name, addresses.node, "127.0.0.1")),
             api_port=urlsplit(self._access.server).port or 443,
+            # An overlay cannot lie on an overlay, the file system of most containers: there, images are copied.
+            snapshotter="native" if file_system_of(directory.resolve(), mounts()) == "overlay" else "overlayfs",
             labels=self._labels,
             taints=self._taints,
             kubelet=self._kubelet,
@@ -175,6 +197,7 @@ class RealNode:
         users = {
             "kubelet": authority.issue(f"{self.name}-client", f"system:node:{self.name}", groups=("system:nodes",)),
             "kube-proxy": authority.issue(f"{self.name}-kube-proxy", "system:kube-proxy"),
+            "agent": authority.issue(f"{self.name}-agent", "node-agent", groups=("system:masters",)),
         }
         for program, pair in users.items():
             document = kubeconfig_document(addresses.server, self._access.authority.read_bytes(), pair.inline())
@@ -193,6 +216,7 @@ class RealNode:
         }
         for name, text in texts.items():
             layout.config(name).write_text(text)
+        ImageStore(layout.images).add(DNS_IMAGE, dns_files(binaries / "dns"), entrypoint=DNS_COMMAND)
         ImageStore(layout.images).add(PAUSE_IMAGE, {"/pause": File(binaries / "pause", 0o755)}, entrypoint=["/pause"])
         return layout
 
@@ -219,6 +243,15 @@ def _delete_objects(objects: ClusterObjects) -> None:
     """Delete the node's objects, unless the cluster is gone as well."""
     with contextlib.suppress(OSError, RefusedError):
         objects.delete()
+
+
+def _child_processes(process: int) -> list[int]:
+    tasks = Path(f"/proc/{process}/task").iterdir()
+    return [int(child) for task in tasks for child in (task / "children").read_text().split()]
+
+
+def _process_name(process: int) -> str:
+    return Path(f"/proc/{process}/comm").read_text().strip()
 
 
 def _last_line(log: Path) -> str:

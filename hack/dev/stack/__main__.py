@@ -7,10 +7,10 @@ import time
 from functools import partial
 from pathlib import Path
 
-from gpuruntime.testing import ClusterError, assets, default_nodes
+from gpuruntime.testing import ClusterError, assets, default_nodes, require_real_node
 from gpuruntime.testing.assets import BuildError, ToolchainError
 from gpuruntime.testing.processes.supervised import SupervisorError
-from hack.dev.stack.clusters import StackError, given, kind, local
+from hack.dev.stack.clusters import StackError, given, kind, local, local_with_real_node
 from hack.dev.stack.running import Interrupted, StackOptions, choose_port, run_stack, stop_stack
 from hack.dev.stack.state import AlreadyUpError, RunningStack, owner_of, state_directory
 
@@ -49,14 +49,21 @@ def _up(argv: list[str]) -> None:
         cluster = partial(given, arguments.kubeconfig, directory)
     elif arguments.kind:
         cluster = partial(kind, directory, nodes)
+    elif arguments.real_node:
+        cluster = partial(local_with_real_node, directory, nodes, audit=arguments.audit)
     else:
         cluster = partial(local, directory / "cluster", nodes, audit=arguments.audit)
-    run_stack(StackOptions(directory, cluster, arguments.port))
+    # A node that runs containers is no larger than this machine.
+    sample = "gpuunit-small.yaml" if arguments.real_node else "gpuunit.yaml"
+    run_stack(StackOptions(directory, cluster, arguments.port, sample))
 
 
 def _detach(argv: list[str], arguments: argparse.Namespace, directory: Path) -> None:
     if arguments.kubeconfig is None:
         assets.ensure()  # in the foreground, so that the progress of a long build is visible
+    if arguments.real_node:
+        require_real_node()
+        assets.ensure(of=assets.NODE)
     choose_port(arguments.port)
     directory.mkdir(parents=True, exist_ok=True)
     log = directory / "up.log"
@@ -102,6 +109,12 @@ def _up_parser() -> argparse.ArgumentParser:
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--kubeconfig", type=Path, metavar="FILE", help="use the cluster of this kubeconfig")
     where.add_argument("--kind", action="store_true", help="create a kind cluster (needs Docker and kind)")
+    where.add_argument(
+        "--real-node",
+        action="store_true",
+        help="add a node that runs containers, with four GPUs that are names only; the fake nodes are tainted (needs"
+        " Linux and root)",
+    )
     parser.add_argument("--port", type=int, help="port of the API on 127.0.0.1 (default: 8080, or any free port)")
     parser.add_argument("--nodes", type=int, default=4, help="number of fake GPU nodes (default: %(default)s)")
     parser.add_argument("--gpus", type=int, default=8, help="GPUs of each node (default: %(default)s)")

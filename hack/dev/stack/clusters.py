@@ -1,4 +1,4 @@
-"""The clusters of the stack: a local control plane, a kind cluster in Docker, or an existing cluster."""
+"""The clusters of the stack: a local one with or without a real node, a kind cluster in Docker, or an existing one."""
 
 import hashlib
 import os
@@ -8,12 +8,29 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from attrs import frozen
+from attrs import evolve, frozen
 
-from gpuruntime.testing import FakeNodes, LocalCluster, NodeShape, assets
+from gpuruntime.testing import FakeNodes, LocalCluster, NodeShape, RealNode, assets, require_real_node
+from gpuruntime.testing.cluster.nodes import PRODUCTS
+from gpuruntime.testing.images import ImageStore
 
-__all__ = ["Cluster", "StackError", "delete_leftover_kind", "given", "kind", "local"]
+__all__ = [
+    "REAL_NODE",
+    "Cluster",
+    "StackError",
+    "delete_leftover_kind",
+    "given",
+    "kind",
+    "local",
+    "local_with_real_node",
+]
 
+REAL_NODE = "real-node"
+_FAKE_NODE = "gpuruntime.local/fake-node"
+_REAL_GPUS = 4
+_REAL_LABELS = {"nvidia.com/gpu.product": PRODUCTS[0]}
+# What the samples and pages use. All names of one base mean the program of this machine, whatever their version says.
+_IMAGES = {"busybox": ("busybox:1.36",), "python": ("python:3.11", "python:3.12", "python:3.13")}
 _PATIENCE_SECONDS = 60.0
 _KIND_KUBECONFIG = "kind.kubeconfig"
 _KUBECTL_CACHE = "kubectl-cache"
@@ -45,6 +62,25 @@ def local(directory: Path, nodes: tuple[NodeShape, ...], *, audit: bool) -> Iter
     """Start a local control plane for the length of the block."""
     with LocalCluster(directory, nodes=nodes, audit=audit, lock_timeout=_PATIENCE_SECONDS) as cluster:
         yield Cluster(cluster.access.kubeconfig, cluster.access.binaries, cluster.access.kubectl_cache)
+
+
+@contextmanager
+def local_with_real_node(directory: Path, nodes: tuple[NodeShape, ...], *, audit: bool) -> Iterator[Cluster]:
+    """Start a local control plane and a node that runs containers for the length of the block.
+
+    Pods run on that node unless they tolerate the taint of the fake ones.
+    """
+    require_real_node()
+    tainted = tuple(evolve(node, taints={**node.taints, _FAKE_NODE: "NoSchedule"}) for node in nodes)
+    with LocalCluster(directory / "cluster", nodes=tainted, audit=audit, lock_timeout=_PATIENCE_SECONDS) as cluster:
+        access = cluster.access
+        # The images stay, because making the one of Python takes seconds.
+        images = directory / "images"
+        with RealNode(access, directory / REAL_NODE, taints={}, gpus=_REAL_GPUS, labels=_REAL_LABELS, images=images):
+            for base, names in _IMAGES.items():
+                for name in names:
+                    ImageStore(images).add(name, base=base)
+            yield Cluster(access.kubeconfig, access.binaries, access.kubectl_cache)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from types import FrameType
 from attrs import frozen
 
 from gpuruntime.testing.processes.supervised import ChildProcesses, DirectoryInUseError
-from hack.dev.stack.clusters import Cluster, StackError, delete_leftover_kind
+from hack.dev.stack.clusters import REAL_NODE, Cluster, StackError, delete_leftover_kind
 from hack.dev.stack.install import account_kubeconfig, account_token, install
 from hack.dev.stack.state import RunningStack, owner_of, ownership
 
@@ -37,7 +37,7 @@ Try, in another terminal:
 
   eval "$(./hack/env)"
   kubectl get nodes -L nvidia.com/gpu.product
-  kubectl apply -f manifests/samples/gpuunit.yaml
+  kubectl apply -f manifests/samples/{sample}
   kubectl get gpuunits -A
   curl $GPURUNTIME_URL/api/v1/health
 
@@ -55,6 +55,7 @@ class StackOptions:
     directory: Path
     cluster: Callable[[], AbstractContextManager[Cluster]]
     port: int | None
+    sample: str = "gpuunit.yaml"
 
 
 def run_stack(options: StackOptions) -> None:
@@ -91,7 +92,8 @@ def _keep(options: StackOptions, children: ChildProcesses) -> None:
         paths = (str(cluster.binaries), str(cluster.kubectl_cache))
         RunningStack(os.getpid(), url, str(cluster.kubeconfig), token, *paths).save(options.directory)
         ending = "Ctrl-C" if sys.stdin.isatty() else "./hack/down"
-        _say(_BANNER.format(url=url, kubeconfig=cluster.kubeconfig, ending=ending, directory=options.directory))
+        words = {"url": url, "kubeconfig": cluster.kubeconfig, "sample": options.sample, "ending": ending}
+        _say(_BANNER.format(**words, directory=options.directory))
         try:
             while not children.exits():
                 time.sleep(1.0)
@@ -128,11 +130,11 @@ def stop_stack(directory: Path) -> str:
     # The lock is free when the last process has exited, also after the owner was killed.
     try:
         with ExitStack() as ended:
-            for name in ("processes", "cluster", "kwok"):
+            for name in ("processes", REAL_NODE, "cluster", "kwok"):
                 ended.enter_context(ChildProcesses(directory / name, _STOP_SECONDS))
             RunningStack.withdraw(directory)
             delete_leftover_kind(directory)
-            for name in ("cluster", "kwok"):
+            for name in (REAL_NODE, "cluster", "kwok"):
                 shutil.rmtree(directory / name, ignore_errors=True)
     except DirectoryInUseError as error:
         raise StackError(f"{error}, and did not end within {_STOP_SECONDS:.0f} s") from None
