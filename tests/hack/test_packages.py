@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from gpuruntime.testing.node.requirements import PACKAGES
 from hack.packages import LIST, Package, listed, main
 from tests import programs
 from tests.programs import require_program
 
 ROOT = Path(__file__).resolve().parents[2]
+# Packages of every Debian system, whose programs the real node needs.
+EVERYWHERE = {"util-linux", "mount"}
 HERE = Path(__file__).resolve()
 MISSING = (Package("first", "program-one"), Package("no-such-package", "program-none"), Package("last", "program-two"))
 # Installs what is named "first" and "last", as `program-one` and `program-two`, after an update.
@@ -45,6 +48,7 @@ def actions(log: Path) -> list[str]:
 def test_the_list_has_the_programs_that_tests_require_and_no_others() -> None:
     files = [path for folder in ("tests", "e2e") for path in (ROOT / folder).rglob("*.py") if path != HERE]
     required = {name for path in files for name in re.findall(r'require_program\("([^"]+)"\)', path.read_text())}
+    required |= {program for program, package in PACKAGES.items() if package not in EVERYWHERE}
 
     programs_of_list = [package.program for package in listed(LIST.read_text())]
 

@@ -13,10 +13,10 @@ from gpuruntime.testing.cluster.local import ClusterError
 from gpuruntime.testing.node import cgroups
 from gpuruntime.testing.node.cgroups import Hierarchy
 
-__all__ = ["Machine", "RealNodeUnavailableError", "find_program", "require_real_node", "shortcoming"]
+__all__ = ["PACKAGES", "Machine", "RealNodeUnavailableError", "find_program", "require_real_node", "shortcoming"]
 
 # Debian's packages by program.
-_PACKAGES: Mapping[str, str] = {
+PACKAGES: Mapping[str, str] = {
     "unshare": "util-linux",
     "nsenter": "util-linux",
     "mount": "mount",
@@ -64,9 +64,9 @@ def shortcoming(machine: Machine) -> str | None:
         return f"a real node needs Linux, and this is {machine.platform}: use a virtual machine, or kind"
     if machine.user != _ROOT:
         return f"a real node needs root, and this is user {machine.user}: run the command with sudo"
-    missing = [program for program in _PACKAGES if program not in machine.programs]
+    missing = [program for program in PACKAGES if program not in machine.programs]
     if missing:
-        packages = " ".join(dict.fromkeys(_PACKAGES[program] for program in missing))
+        packages = " ".join(dict.fromkeys(PACKAGES[program] for program in missing))
         return f"a real node needs {', '.join(missing)}: apt-get install --yes {packages}"
     lacking = sorted(_CONTROLLERS - machine.controllers)
     if lacking:
@@ -94,7 +94,7 @@ def _this_machine() -> Machine:
     return Machine(
         platform=sys.platform,
         user=os.geteuid(),
-        programs=frozenset(program for program in _PACKAGES if find_program(program)),
+        programs=frozenset(program for program in PACKAGES if find_program(program)),
         hierarchies=mounted,
         controllers=_controllers(mounted),
         unshare=_try_unshare,
