@@ -72,7 +72,7 @@ def test_the_next_node_removes_what_a_node_left_whose_keeper_was_killed(
         select.select([init], [], [])
         os.close(init)
     assert running.isdisjoint(processes())
-    assert traces(owner.number, owner.directory).cgroups
+    # Empty cgroups are left now, unless another node of this machine has started or stopped meanwhile.
 
     with RealNode(kube_cluster, tmp_path / "next", name=name):
         pass
