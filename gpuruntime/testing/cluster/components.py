@@ -14,6 +14,7 @@ __all__ = [
     "HOST",
     "SCRATCH",
     "SERVER_HOSTS",
+    "SERVICES",
     "Layout",
     "apiserver",
     "component_environment",
@@ -36,6 +37,7 @@ SERVER_HOSTS = (
     "kubernetes.default.svc",
     _SERVICE,
 )
+SERVICES = "10.96.0.0/16"
 SCRATCH = "scratch"
 ISSUER = f"https://{_SERVICE}"
 # With the default client limits of 20 and 50 requests per second, controllers would be the bottleneck of every test.
@@ -120,7 +122,7 @@ def apiserver(layout: Layout) -> list[str]:
         "service-account-issuer": ISSUER,
         "service-account-key-file": layout.pki.tokens.certificate,
         "service-account-signing-key-file": layout.pki.tokens.key,
-        "service-cluster-ip-range": "10.96.0.0/16",
+        "service-cluster-ip-range": SERVICES,
         # A loopback address cannot be the endpoint of the Service `kubernetes`.
         "endpoint-reconciler-type": "none",
         "allow-privileged": "true",

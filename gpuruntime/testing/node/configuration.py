@@ -9,6 +9,7 @@ from typing import Any
 
 from attrs import field, frozen
 
+from gpuruntime.testing.cluster.components import SERVICES
 from gpuruntime.testing.cluster.pki import KeyPair
 from gpuruntime.testing.node.addresses import API_PORT, Addresses
 from gpuruntime.testing.node.dns import DNS_ADDRESS
@@ -236,6 +237,7 @@ def init_plan(layout: NodeLayout, environ: Mapping[str, str]) -> dict[str, Any]:
         "machine": addresses.machine,
         "node": addresses.node,
         "pods": addresses.pods,
+        "services": SERVICES,
         "covered": ["/run", "/var/lib", "/var/log"],
         "binds": {target: str(source) for target, source in layout.state.items()},
         "kept": sorted({str(path) for path in _needed(layout)}),

@@ -48,6 +48,17 @@ def _make_link(plan: Mapping[str, Any]) -> None:
     _run("ip", "address", "add", f"{plan['node']}/30", "dev", peer)
     _run("ip", "link", "set", peer, "up")
     _run("ip", "route", "add", "default", "via", plan["machine"])
+    # A Service that kube-proxy does not know yet is refused at once. kube-proxy drops such packets, in a later chain of
+    # this hook: a client would wait for the next of its attempts, which is up to half a minute away.
+    chain = "ip real-node unknown-services"
+    services = f"add rule {chain} ip daddr {plan['services']}"
+    rules = [
+        "add table ip real-node",
+        f"add chain {chain} {{ type filter hook forward priority -200; }}",
+        f"{services} meta l4proto tcp reject with tcp reset",
+        f"{services} reject",
+    ]
+    _run("nft", "; ".join(rules))
     Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
 
 

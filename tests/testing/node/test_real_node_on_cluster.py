@@ -82,14 +82,17 @@ def test_pods_reach_a_service_and_the_api_server(
     address = kube_cluster.admin().create(f"/api/v1/namespaces/{kube_namespace}/services", service)["spec"]["clusterIP"]
     wait_for_pod(kube_cluster, kube_namespace, "web")
 
-    asking = f"until wget -q -O - http://{address}; do sleep 0.1; done; nc 10.96.0.1 443 < /dev/null && echo reached"
+    refused = "! nc 10.96.255.254 1 < /dev/null"  # no Service has this address
+    served = f"until wget -q -O - http://{address} | grep served; do sleep 0.1; done"
+    asking = f"{served} && nc 10.96.0.1 443 < /dev/null && {refused}"
     client = real_pod("client", "sh", "-c", asking, node=kube_real_node)
     client["spec"]["restartPolicy"] = "Never"
     create_pod(kube_cluster, kube_namespace, client)
 
-    wait_for_pod(kube_cluster, kube_namespace, "client", "jsonpath={.status.phase}=Succeeded")
-    logs = kube_cluster.kubectl("logs", "client", "-n", kube_namespace).splitlines()
-    assert [line for line in logs if line in ("served", "reached")] == ["served", "reached"]
+    pod = wait_for_pod(
+        kube_cluster, kube_namespace, "client", "jsonpath={.status.containerStatuses[0].state.terminated}"
+    )
+    assert pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 0
 
 
 def test_an_image_that_is_not_in_the_store_is_refused(
