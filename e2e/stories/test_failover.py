@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from e2e.audit_trail import AuditTrail, duplicate_creations, lease_writes, writes_without_lease
+from e2e.cluster_view import eventually
 from e2e.installation import Installation, Replica
 from e2e.names import LEASE
 from e2e.stories.orders import SMALL, order
@@ -49,9 +50,14 @@ def create_unit(installation: Installation, name: str, suffix: str) -> None:
 
 
 def lease_taken_at(trail: AuditTrail, leader: Replica, since: datetime) -> datetime:
-    """When another replica acquired the lease."""
-    terms = lease_writes(trail.writes(), LEASE)
-    return next(term.answered for term in terms if term.answered > since and term.credential != leader.credential)
+    """When another replica acquired the lease. A pod that is deleted leads on until its SIGTERM arrives."""
+
+    def taken() -> datetime | None:
+        terms = lease_writes(trail.writes(), LEASE)
+        others = (term.answered for term in terms if term.credential != leader.credential)
+        return next((answered for answered in others if answered > since), None)
+
+    return eventually(taken, "a lease of another replica")
 
 
 def only_leaders_wrote(trail: AuditTrail) -> bool:
