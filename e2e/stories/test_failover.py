@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Final
 
 from e2e.audit_trail import AuditTrail, duplicate_creations, lease_writes, writes_without_lease
+from e2e.cluster_view import eventually
 from e2e.installation import Installation, Replica
 from e2e.names import LEASE as LEASE_NAME
 from e2e.stories.orders import SMALL, order
@@ -48,10 +49,17 @@ def create_unit(installation: Installation, name: str, suffix: str) -> None:
 
 
 def without_a_leader(trail: AuditTrail, leader: Replica) -> timedelta:
-    """The time from the last write of a leader to its lease until another replica acquired it."""
-    terms = lease_writes(trail.writes(), LEASE_NAME)
-    last = max(index for index, term in enumerate(terms) if term.credential == leader.credential)
-    return terms[last + 1].answered - terms[last].answered
+    """The time from the last write of a leader to its lease until another replica acquired it.
+
+    A pod that is deleted leads on until its SIGTERM arrives.
+    """
+
+    def gap() -> timedelta | None:
+        terms = lease_writes(trail.writes(), LEASE_NAME)
+        last = max(index for index, term in enumerate(terms) if term.credential == leader.credential)
+        return terms[last + 1].answered - terms[last].answered if last + 1 < len(terms) else None
+
+    return eventually(gap, "a lease of another replica")
 
 
 def only_leaders_wrote(trail: AuditTrail) -> bool:
