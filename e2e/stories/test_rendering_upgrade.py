@@ -34,7 +34,7 @@ def test_no_pod_is_restarted_until_the_spec_of_its_unit_changes(
 
     assert [uid for uid, _ in upgraded] == [uid for uid, _ in before]
     assert rendered[:2] == upgraded[:2]
-    assert [grace for _, grace in rendered] == [1, 30, GRACE_SECONDS]
+    assert [grace for _, grace in rendered] == [1, 10, GRACE_SECONDS]
     assert downgraded == rendered
 
 

@@ -35,12 +35,12 @@ def test_stories_that_cannot_run_in_another_cluster_are_skipped_before_anything_
 ) -> None:
     unreachable = kubeconfig_document("https://127.0.0.1:1", b"", {"token": "t"})
     (tmp_path / "kubeconfig").write_text(json.dumps(unreachable))
-    chosen = ["crd_upgrade", "failover", "install_and_uninstall", "rendering_upgrade", "rolling_restart"]
+    chosen = ["crd_upgrade", "failover", "install_and_uninstall", "rendering_upgrade"]
 
     code = main(["--kubeconfig", str(tmp_path / "kubeconfig"), *chosen])
 
     summary = capfd.readouterr().out.splitlines()[-1].strip("= ")
-    assert (code, summary.split(",")[0]) == (0, "6 skipped")
+    assert (code, summary.split(",")[0]) == (0, "5 skipped")
 
 
 def test_a_machine_that_cannot_run_a_real_node_is_named_in_one_line(
