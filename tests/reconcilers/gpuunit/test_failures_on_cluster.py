@@ -178,8 +178,11 @@ async def test_a_lost_node_is_named_until_it_is_back(
         play(admin, name, None)
         say_of_node(admin, name, "Unknown", "NodeStatusUnknown")
         say(admin, kube_namespace, pod, "Running", ready=False, state=RUNNING)
-        lost = await observer.because(key, reasons.NODE_LOST, f"its node {name} is not ready: NodeStatusUnknown")
+        await observer.because(key, reasons.NODE_LOST, f"its node {name} is not ready: NodeStatusUnknown")
+        # The pod of a lost node is counted until its Deployment has seen that it is not ready.
+        await observer.units.until(lambda store: any(unit.status.ready_replicas == 0 for unit in store.list().items))
         await settled(world.access, operator.controller)
+        lost = await observer.because(key, reasons.NODE_LOST)
     second = await world.writes_of_a_second_pass()
     async with world.operator() as operator:
         say_of_node(admin, name, "True", "KubeletReady")
