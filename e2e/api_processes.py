@@ -2,7 +2,6 @@
 
 import json
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ from attrs import field, frozen
 
 from gpuruntime.testing import ClusterAccess, LocalCluster, NodeShape
 from gpuruntime.testing.processes.supervised import ChildProcesses
+from tests.ports import free_address
 
 __all__ = ["ApiProcesses", "Replica", "api_processes"]
 
@@ -63,12 +63,11 @@ class ApiProcesses:
 
     def add(self, name: str) -> Replica:
         """Start a new process; returns when it is ready."""
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            port = int(probe.getsockname()[1])
-        flags = ("--http-addr", f"127.0.0.1:{port}", "--kubeconfig", str(self.kubeconfig))
+        address = free_address()
+        flags = ("--http-addr", address, "--kubeconfig", str(self.kubeconfig))
         tokens = ("--token-file", str(self.directory / "tokens"))
         command = (*_COMMAND, "manager", *flags, *tokens)
-        replica = Replica(name, f"http://127.0.0.1:{port}", command, self.directory / f"{name}.log")
+        replica = Replica(name, f"http://{address}", command, self.directory / f"{name}.log")
         self.start(replica)
         while not replica.is_ready():
             assert name not in self.children.exits(), replica.log.read_text()[-2000:]

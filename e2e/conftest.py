@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 from attrs import frozen
 
+from tests.ports import free_port
 from tests.programs import require_program
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -75,8 +75,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, dict[
     require_program("curl")
     require_program("jq")
     environment = {**os.environ, "GPURUNTIME_STATE": str(tmp_path_factory.mktemp("stack") / "state")}
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = int(probe.getsockname()[1])
+    port = free_port()
     up = hack("up", "--detach", "--port", str(port), env=environment)
     try:
         assert up.returncode == 0, up.stdout + up.stderr

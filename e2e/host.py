@@ -14,7 +14,6 @@ import json
 import os
 import select
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -30,6 +29,7 @@ from attrs import asdict, define, field, frozen
 from e2e.names import CONTROLLERS, RUNTIME_APIS, SYSTEM
 from gpuruntime.testing import ClusterAccess, LocalCluster, NodeShape
 from gpuruntime.testing.processes.supervised import ChildProcesses
+from tests.ports import free_address
 
 __all__ = ["NODES", "PROGRAM", "REPLICAS", "Host", "Life", "main"]
 
@@ -92,11 +92,11 @@ class Host:
         for number in range(REPLICAS[CONTROLLERS]):
             self._add(CONTROLLERS, number, {})
         for number in range(REPLICAS[RUNTIME_APIS]):
-            served = _free_address()
+            served = free_address()
             auth = {"tokenFile": str(self._directory / "tokens")}
             replica = self._add(RUNTIME_APIS, number, {"httpAddr": served, "auth": auth})
             backends.append(f"{served}={replica.metrics}")
-        balancer = _free_address()
+        balancer = free_address()
         command = (sys.executable, "-m", "e2e.load_balancer", balancer, *backends)
         self._children.start(
             "load-balancer", command, self._directory / "load-balancer.log", {"PYTHONPATH": str(_ROOT)}
@@ -127,7 +127,7 @@ class Host:
         replica = _Replica(
             kind,
             name,
-            _free_address(),
+            free_address(),
             self._directory / f"{name}.yaml",
             self._directory / f"{name}.kubeconfig",
             self._directory / "logs" / f"{name}.log",
@@ -193,11 +193,6 @@ def _await_load_balancer(address: str) -> None:
             if time.monotonic() > deadline:
                 raise RuntimeError(f"the load balancer served nothing after {_START_SECONDS:.0f} s: {error}") from error
         time.sleep(_POLL_SECONDS)  # there is no event to await
-
-
-def _free_address() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return f"127.0.0.1:{probe.getsockname()[1]}"
 
 
 def _credential(token: str) -> str:

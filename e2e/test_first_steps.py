@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from gpuruntime.testing import ClusterAccess
+from tests.ports import free_port
 from tests.programs import require_program
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -28,11 +29,6 @@ def checkout(tmp_path: Path) -> dict[str, str]:
 
 def hack(command: str, *arguments: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run([ROOT / "hack" / command, *arguments], env=env, capture_output=True, text=True, check=False)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
 
 
 def processes_of(state: str) -> list[str]:

@@ -41,6 +41,7 @@ until curl -s http://127.0.0.1:8080/api/v1/operator/jobs/stock-g1-demo-001 | gre
 kubectl wait gpuunits --all -n runtime-stock --for=condition=Ready --timeout=60s
 """
 UNIT_READY = "kubectl wait gpuunit demo-instance -n runtime-instance --for=condition=Ready --timeout=60s"
+TAKEN = "kubectl wait gpuunit {} -n runtime-stock --for=delete --timeout=60s"
 INSPECT = """
 kubectl get gpuunits -n runtime-instance
 kubectl get gpuunit demo-instance -n runtime-instance -o yaml
@@ -54,6 +55,7 @@ def test_one_stock_unit_becomes_a_unit_with_a_service_and_a_url(terminal: Termin
     job = terminal.ask(JOB)
     created, replayed = terminal.ask(CREATE), terminal.ask(CREATE)
     terminal.type(UNIT_READY)
+    terminal.type(TAKEN.format(created[1]["sourceStockName"]))
     shown = terminal.type(INSPECT)
     stock = json.loads(terminal.type("kubectl get gpuunits -n runtime-stock -o json"))["items"]
     unit = json.loads(terminal.type("kubectl get gpuunit demo-instance -n runtime-instance -o json"))

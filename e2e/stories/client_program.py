@@ -80,7 +80,14 @@ def claim(client: AuthenticatedClient, spec: str, name: str) -> UnitView:
         access=UnitAccessInput(primary_port="http", scheme="https"),
         operation_id=f"claim-{name}",
     )
-    made = create_gpu_unit.sync_detailed(client=client, body=body, wait="Ready", timeout=PATIENCE_SECONDS)
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        made = create_gpu_unit.sync_detailed(client=client, body=body, wait="Ready", timeout=PATIENCE_SECONDS)
+        # Another replica may show the stock a moment later.
+        if not (isinstance(made.parsed, ErrorResponse) and made.parsed.error.code == "insufficient_capacity"):
+            break
+        assert time.monotonic() < deadline, made
+        time.sleep(0.2)
     assert isinstance(made.parsed, UnitViewResponse), made
     assert (made.status_code, made.parsed.data.phase, made.parsed.data.gpu) == (201, "Ready", 1), made
     again = create_gpu_unit.sync_detailed(client=client, body=body)
@@ -93,11 +100,18 @@ def update(client: AuthenticatedClient, unit: UnitView) -> UnitView:
     body = UpdateUnitBody(
         access=UnitAccessInput(primary_port="admin"), labels=LabelsInput.from_dict({"team": "research"})
     )
-    seen = get_gpu_unit.sync_detailed(unit.name, client=client)
     stale = update_gpu_unit.sync_detailed(unit.name, client=client, body=body, if_match='"1"')
     assert isinstance(stale.parsed, ErrorResponse), stale
     assert (stale.status_code, stale.parsed.error.code) == (412, "conflict"), stale
-    changed = update_gpu_unit.sync(unit.name, client=client, body=body, if_match=seen.headers["ETag"])
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        seen = get_gpu_unit.sync_detailed(unit.name, client=client)
+        changed = update_gpu_unit.sync(unit.name, client=client, body=body, if_match=seen.headers["ETag"])
+        # The status may have changed since, or the replica that was asked is behind.
+        if not (isinstance(changed, ErrorResponse) and changed.error.code == "conflict"):
+            break
+        assert time.monotonic() < deadline, changed
+        time.sleep(0.2)
     assert isinstance(changed, UnitViewResponse), changed
     waited = wait_for_gpu_unit.sync_detailed(unit.name, client=client, for_="Ready", timeout=PATIENCE_SECONDS)
     assert isinstance(waited.parsed, UnitViewResponse), waited

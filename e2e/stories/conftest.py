@@ -17,6 +17,8 @@ from e2e.installation_remote import remote_installation
 
 KUBECONFIG = os.environ.get("E2E_KUBECONFIG")
 USED = pytest.StashKey[Installation]()
+# For the stories that wait for the installation, too.
+EXCLUSIVE_SECONDS = 900
 # Fixtures that are not available in another cluster.
 LOCAL = {
     "fresh": "this story needs its own cluster: run it without --kubeconfig",
@@ -26,11 +28,16 @@ LOCAL = {
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip stories that cannot run in another cluster before anything is set up."""
-    for item in items if KUBECONFIG is not None else ():
-        missing = [reason for name, reason in LOCAL.items() if name in getattr(item, "fixturenames", ())]
-        if missing:
+    """Skip stories that cannot run in another cluster before anything is set up, and have patience with those that wait
+    for each other.
+    """
+    for item in items:
+        names = getattr(item, "fixturenames", ())
+        missing = [reason for name, reason in LOCAL.items() if name in names]
+        if missing and KUBECONFIG is not None:
             item.add_marker(pytest.mark.skip(reason=missing[0]))
+        if "exclusive" in names and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(EXCLUSIVE_SECONDS))
 
 
 @pytest.fixture(scope="session")

@@ -2,9 +2,11 @@
 
 from typing import Any, Final
 
+from e2e.caller import Reply
+from e2e.cluster_view import eventually
 from e2e.installation import Installation
 
-__all__ = ["SMALL", "order", "seed"]
+__all__ = ["SMALL", "claim", "order", "seed"]
 
 SMALL: Final = {"cpu": "10m", "memory": "16Mi", "gpu": 1}
 
@@ -22,3 +24,13 @@ def order(name: str, spec_name: str, **fields: Any) -> dict[str, Any]:
     template = {"args": ["serve"], "ports": [{"name": "http", "port": 8080}]}
     body = {"operationID": f"order-{name}", "name": name, "specName": spec_name, "image": "nginx:1.27"}
     return {**body, "template": template, **fields}
+
+
+def claim(installation: Installation, body: dict[str, Any], query: str = "?wait=Ready&timeout=90") -> Reply:
+    """Create a unit on stock that is ready. A replica refuses that until its own cache shows the stock."""
+
+    def ask() -> Reply | None:
+        reply = installation.api.post(f"/gpu-units{query}", body)
+        return None if reply.status == 409 and reply.error["code"] == "insufficient_capacity" else reply
+
+    return eventually(ask, "stock that can be claimed")

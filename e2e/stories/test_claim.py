@@ -2,7 +2,7 @@
 
 from e2e.installation import Installation
 from e2e.names import SOURCE_STOCK_UID
-from e2e.stories.orders import order, seed
+from e2e.stories.orders import claim, order, seed
 
 
 def test_a_unit_claims_one_stock_unit_however_often_the_request_is_sent(
@@ -11,7 +11,7 @@ def test_a_unit_claims_one_stock_unit_however_often_the_request_is_sent(
     spec, name = f"claimed-{suffix}", f"claim-{suffix}"
     stock = {unit["metadata"]["uid"]: unit["metadata"]["name"] for unit in seed(installation, spec, 2)}
 
-    made = installation.api.post("/gpu-units", order(name, spec))
+    made = claim(installation, order(name, spec), "")
     again = installation.api.post("/gpu-units", order(name, spec))
     other = installation.api.post("/gpu-units", order(name, spec, image="nginx:1.28"))
 
@@ -32,7 +32,7 @@ def test_without_stock_a_claim_is_refused_and_its_operation_id_stays_free(
 
     early = installation.api.post("/gpu-units", order(name, spec))
     seed(installation, spec, 1)
-    later = installation.api.post("/gpu-units", order(name, spec))
+    later = claim(installation, order(name, spec), "")
 
     assert (early.status, early.error["code"]) == (409, "insufficient_capacity")
     assert (later.status, later.data["name"]) == (201, name)

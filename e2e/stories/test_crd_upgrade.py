@@ -7,7 +7,7 @@ from kubernetes import client
 from e2e.cluster_view import ClusterView, eventually
 from e2e.installation import Installation
 from e2e.names import CONTROLLERS, GROUP, INSTANCES, RUNTIME_APIS
-from e2e.stories.orders import order, seed
+from e2e.stories.orders import claim, order, seed
 
 LATER: Final = "v1beta1"
 KINDS: Final = ("gpuunits", "stockpools", "operations")
@@ -17,25 +17,25 @@ def test_objects_of_the_old_version_survive_the_new_one_and_are_reconciled(fresh
     cluster: ClusterView = fresh.cluster
     definitions: Any = client.ApiextensionsV1Api(cluster.api)
     seed(fresh, "g1.1", 2)
-    fresh.api.post("/gpu-units?wait=Ready&timeout=90", order("old", "g1.1"))
+    claimed = claim(fresh, order("old", "g1.1"))
     (pod,) = cluster.pods("old")
-    old = cluster.unit("old")
 
     for plural in KINDS:
         add_version(definitions, f"{plural}.{GROUP}")
     collection = (GROUP, LATER, INSTANCES, "gpuunits")
-    seen = eventually(lambda: read(cluster.custom, collection, "old"), "the new version")
+    old, seen = eventually(lambda: read_twice(cluster, collection, "old"), "the new version")
     for process in (RUNTIME_APIS, CONTROLLERS):
         fresh.replicas.roll(process)
     fresh.replicas.wait_until_ready()
     after = cluster.pods("old")
     replayed = fresh.api.post("/gpu-units", order("old", "g1.1"))
-    made = fresh.api.post("/gpu-units?wait=Ready&timeout=90", order("new", "g1.1"))
+    made = claim(fresh, order("new", "g1.1"))
     changed = fresh.api.put("/gpu-units/old?wait=Ready&timeout=90", {"image": "nginx:1.28"})
 
     stored = definitions.read_custom_resource_definition(f"gpuunits.{GROUP}").status.stored_versions
     assert (seen["apiVersion"], seen["metadata"]["uid"]) == (f"{GROUP}/{LATER}", old["metadata"]["uid"])
     assert (seen["spec"], seen["status"]) == (old["spec"], old["status"])
+    assert old["metadata"]["uid"] == claimed.data["uid"]
     assert [one.metadata.uid for one in after] == [pod.metadata.uid]
     assert (replayed.status, replayed.data["uid"]) == (200, old["metadata"]["uid"])
     assert (made.status, made.data["phase"]) == (201, "Ready")
@@ -55,6 +55,13 @@ def add_version(definitions: Any, name: str) -> None:
     later["schema"] = {"openAPIV3Schema": {**schema, "properties": properties}}
     change = {"spec": {"versions": [{**old, "storage": False}, later]}}
     definitions.patch_custom_resource_definition(name, change)
+
+
+def read_twice(cluster: ClusterView, collection: tuple[str, str, str, str], name: str) -> tuple[Any, Any] | None:
+    """The object in the old and in another version; None while that is not served, or if it changed in between."""
+    later, old = read(cluster.custom, collection, name), cluster.unit(name)
+    is_same = later is not None and later["metadata"]["resourceVersion"] == old["metadata"]["resourceVersion"]
+    return (old, later) if is_same else None
 
 
 def read(custom: Any, collection: tuple[str, str, str, str], name: str) -> Any:

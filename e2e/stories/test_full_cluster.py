@@ -6,7 +6,7 @@ from e2e.caller import Reply
 from e2e.cluster_view import condition, eventually
 from e2e.installation import Installation
 from e2e.names import STOCK
-from e2e.stories.orders import SMALL, order
+from e2e.stories.orders import SMALL, claim, order
 from gpuruntime.testing import NodeShape
 
 
@@ -21,7 +21,7 @@ def test_on_a_full_cluster_each_claim_gets_the_gpu_of_its_stock_and_no_unit_is_p
         installation.api.post("/operator/stockpools", body)
         cluster.stock(spec, 2)
 
-        claimed = [claim(installation, name, spec) for name in names]
+        claimed = [claim_ready_stock(installation, name, spec) for name in names]
         first = {name: uid_of_pod(installation, name) for name in names}
         eventually(lambda: reasons(installation, spec) == ["Unschedulable"] * 2, "a pool that cannot refill")
         late = order(f"late-{suffix}", spec)
@@ -42,10 +42,10 @@ def test_on_a_full_cluster_each_claim_gets_the_gpu_of_its_stock_and_no_unit_is_p
     assert (served.status, served.data["phase"]) == (200, "Ready")
 
 
-def claim(installation: Installation, name: str, spec: str) -> Reply:
+def claim_ready_stock(installation: Installation, name: str, spec: str) -> Reply:
     """Claim a ready stock unit. Its pod may take the GPU of any stock unit, which then gets another GPU."""
     eventually(lambda: "StockReady" in reasons(installation, spec), "ready stock")
-    return installation.api.post("/gpu-units?wait=Ready&timeout=90", order(name, spec))
+    return claim(installation, order(name, spec))
 
 
 def uid_of_pod(installation: Installation, name: str) -> str:

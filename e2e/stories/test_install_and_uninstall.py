@@ -8,7 +8,7 @@ from e2e.caller import Caller
 from e2e.cluster_view import eventually
 from e2e.installation import Installation
 from e2e.names import CONTROLLERS, RUNTIME_APIS
-from e2e.stories.orders import SMALL, order, seed
+from e2e.stories.orders import SMALL, claim, order, seed
 
 WORDS: Final = ("gpuruntime", "lokiwager", "runtime-stock", "runtime-instance")
 
@@ -24,7 +24,7 @@ def test_applying_the_manifests_again_changes_nothing_and_deleting_them_leaves_n
     assert (fresh.api.get("/gpu-units").data, unauthenticated.status) == ([], 401)
 
     seed(fresh, "g1.1", 2)
-    fresh.api.post("/gpu-units?wait=Ready&timeout=90", order("last", "g1.1"))
+    claim(fresh, order("last", "g1.1"))
     pool = {"operationID": "pool", "name": "pool", "specName": "g2.1", "replicas": 1, **SMALL}
     fresh.api.post("/operator/stockpools", pool)
     fresh.cluster.stock("g2.1", 1)
@@ -33,14 +33,15 @@ def test_applying_the_manifests_again_changes_nothing_and_deleting_them_leaves_n
         fresh.kubectl("delete", f"{kind}.runtime.lokiwager.io", "--all", "--all-namespaces", "--timeout=90s")
     fresh.kubectl("delete", "--kustomize", str(fresh.overlay), "--timeout=120s")
 
-    eventually(lambda: not list(leftovers(fresh)), "a cluster without the product", patience=60)
+    eventually(lambda: not list(leftovers(fresh)), "a cluster without the product", patience=120)
 
 
 def leftovers(installation: Installation) -> Iterator[str]:
     """Every object of any kind that refers to the product."""
     kinds = installation.kubectl("api-resources", "--verbs=list", "--output=name").split()
     listed = [kind for kind in kinds if not kind.startswith("events")]
-    found = installation.kubectl("get", ",".join(listed), "--all-namespaces", "--output=json")
+    # A kind that was just deleted may still be in the list of all kinds.
+    found = installation.kubectl("get", ",".join(listed), "--all-namespaces", "--output=json", "--ignore-not-found")
     for item in json.loads(found)["items"]:
         text = json.dumps(item)
         if any(word in text for word in WORDS):

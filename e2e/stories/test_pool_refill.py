@@ -4,7 +4,7 @@ from typing import Any
 
 from e2e.cluster_view import eventually
 from e2e.installation import Installation
-from e2e.stories.orders import SMALL, order
+from e2e.stories.orders import SMALL, claim, order
 
 
 def test_a_pool_refills_after_a_claim_and_scales(installation: Installation, suffix: str) -> None:
@@ -14,7 +14,7 @@ def test_a_pool_refills_after_a_claim_and_scales(installation: Installation, suf
 
     made = installation.api.post("/operator/stockpools", body)
     full = eventually(lambda: filled(installation, path, 2), "a full pool")
-    claimed = installation.api.post("/gpu-units?wait=Ready&timeout=90", order(name, spec))
+    claimed = claim(installation, order(name, spec))
     refilled = eventually(lambda: filled(installation, path, 2, allocated=1), "a pool that is full again")
     installation.api.put(path, {"replicas": 3})
     grown = eventually(lambda: filled(installation, path, 3, allocated=1), "a larger pool")

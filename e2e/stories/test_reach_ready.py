@@ -2,14 +2,14 @@
 
 from e2e.installation import Installation
 from e2e.names import INSTANCES
-from e2e.stories.orders import order, seed
+from e2e.stories.orders import claim, order, seed
 
 
 def test_a_ready_unit_has_a_url_whose_service_selects_its_pod(installation: Installation, suffix: str) -> None:
     spec, name = f"reached-{suffix}", f"reach-{suffix}"
     seed(installation, spec, 1)
 
-    made = installation.api.post("/gpu-units?wait=Ready&timeout=90", order(name, spec))
+    made = claim(installation, order(name, spec))
 
     (pod,) = installation.cluster.pods(name)
     service = installation.cluster.service(name)

@@ -15,7 +15,8 @@ def test_stock_is_seeded_once_holds_its_gpu_and_has_no_service(installation: Ins
     again = installation.api.post("/operator/stock-units", body)
     other = installation.api.post("/operator/stock-units", {**body, "replicas": 3})
     job = installation.api.get(f"/operator/jobs/seed-{spec}").data
-    shown = installation.api.get(f"/operator/stock-units?specName={spec}").data
+    newest = max((unit["metadata"]["resourceVersion"] for unit in stock), key=int)
+    shown = installation.api.get(f"/operator/stock-units?specName={spec}", X_Resource_Version=newest).data
     pods = [pod for unit in stock for pod in installation.cluster.pods(unit["metadata"]["name"], STOCK)]
     assert (again.status, other.status, other.error["code"]) == (200, 409, "operation_conflict")
     assert (job["status"], job["progress"]) == ("succeeded", {"done": 2, "total": 2})

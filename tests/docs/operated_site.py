@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from attrs import field, frozen
 from gpuruntime.testing import ClusterAccess, LocalCluster
 from gpuruntime.testing.processes.supervised import ChildProcesses
 from tests.manifests.rendered import MANIFESTS, rendered
+from tests.ports import free_port
 from tests.programs import require_program
 
 __all__ = ["OperatedSite", "operated_site"]
@@ -65,7 +65,7 @@ class OperatedSite:
             self._start(process, ["--config", str(config), "--kubeconfig", str(kubeconfig)])
 
     def _start(self, process: str, flags: list[str]) -> None:
-        metrics = _free_port()
+        metrics = free_port()
         prefix = f"GPURUNTIME_{process.replace('-', '_').upper()}"
         addresses = {f"{prefix}_METRICS_BIND_ADDRESS": f"127.0.0.1:{metrics}"}
         if process == "runtime-api":
@@ -87,12 +87,7 @@ def operated_site(directory: Path) -> Iterator[OperatedSite]:
     shutil.copytree(MANIFESTS, clone / "manifests")
     with LocalCluster(directory / "cluster") as cluster, ChildProcesses(directory / "processes") as children:
         cluster.access.kubectl("create", "--filename", str(_MONITORING))
-        yield OperatedSite(cluster.access, clone, children, _free_port())
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
+        yield OperatedSite(cluster.access, clone, children, free_port())
 
 
 def _is_ready(url: str) -> bool:

@@ -2,7 +2,6 @@
 
 import json
 import signal
-import socket
 import time
 import urllib.error
 import urllib.request
@@ -18,6 +17,7 @@ from gpuruntime.testing import ClusterAccess, LocalCluster
 from tests.image.containers import Container, Image, build, why_not
 from tests.image.dockerfile import ROOT, read_dockerfile
 from tests.manifests.rendered import MANIFESTS, rendered
+from tests.ports import free_port
 
 SYSTEM = "gpuruntime-system"
 DEV = MANIFESTS / "overlays" / "dev"
@@ -112,11 +112,6 @@ def pod(image: Image, access: ClusterAccess, process: str, directory: Path) -> I
 def stop(container: Container) -> int:
     container.process.send_signal(signal.SIGTERM)
     return container.process.wait()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
 
 
 def status(url: str) -> int:

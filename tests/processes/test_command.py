@@ -19,17 +19,13 @@ from gpuruntime.processes.command import main
 from gpuruntime.testing.cluster.access import kubeconfig_document
 from gpuruntime.web.auth.token_file import new_token
 from gpuruntime.web.server.route import Scope
+from tests.ports import free_port
 
 COMMAND = [sys.executable, "-m", "gpuruntime.processes.command"]
 
 
 def run(*arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False, env=env)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from attrs import frozen
 
 from gpuruntime.web.auth.token_file import new_token
 from gpuruntime.web.server.route import Scope
+from tests.ports import free_address
 
 FLOOD, HALF_SENT = 500, b"POST /api/v1/stocks HTTP/1.1\r\nHost: local"
 FLOODER, OTHER = "127.0.0.1", "127.0.0.2"
@@ -32,7 +33,7 @@ class Process:
 
 @asynccontextmanager
 async def runtime_api(directory: Path, tokens: Path | None = None, **further: str) -> AsyncIterator[Process]:
-    api, metrics = (f"127.0.0.1:{port}" for port in free_ports(2))
+    api, metrics = free_address(), free_address()
     known = {} if tokens is None else {"AUTH_TOKEN_FILE": str(tokens)}
     variables = {"KUBE_MODE": "off", "HTTP_ADDR": api, "METRICS_BIND_ADDRESS": metrics, **known, **further}
     environment = {f"GPURUNTIME_RUNTIME_API_{name}": value for name, value in variables.items()}
@@ -43,7 +44,7 @@ async def runtime_api(directory: Path, tokens: Path | None = None, **further: st
 
 @asynccontextmanager
 async def manager(directory: Path, tokens: Path | None = None) -> AsyncIterator[Process]:
-    address = f"127.0.0.1:{free_ports(1)[0]}"
+    address = free_address()
     known = () if tokens is None else ("--token-file", str(tokens))
     process = Process(f"http://{address}", f"http://{address}", directory / "log")
     async with started(process, "manager", "--kube-mode", "off", "--http-addr", address, *known):
@@ -69,12 +70,6 @@ async def started(of: Process, *command: str, environment: dict[str, str] | None
     finally:
         process.terminate()
         await process.wait()
-
-
-def free_ports(number: int) -> list[int]:
-    with ExitStack() as stack:
-        probes = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(number)]
-        return [probe.getsockname()[1] for probe in probes]
 
 
 async def status_of(url: str, caller: str) -> int:

@@ -1,6 +1,5 @@
 """The pages of a manager that callers need a token for."""
 
-import socket
 import subprocess
 import sys
 import time
@@ -11,6 +10,7 @@ from typing import Final
 
 from gpuruntime.web.auth.token_file import new_token
 from gpuruntime.web.server.route import Scope
+from tests.ports import free_address
 
 _COMMAND: Final = (sys.executable, "-m", "gpuruntime.processes.command", "manager", "--kube-mode", "off")
 _PAGES: Final = ("/livez", "/readyz", "/metrics", "/debug/queues", "/api/v1/health")
@@ -29,8 +29,7 @@ def status(url: str, token: str = "") -> int:
 
 def pages(tmp_path: Path, *flags: str, tokens: tuple[str, ...]) -> list[list[int]]:
     """The statuses of the pages of a process with these flags, for the callers with these tokens ("" has none)."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    address = free_address()
     log = tmp_path / "log"
     command = [*_COMMAND, "--http-addr", address, *flags]
     with log.open("wb") as file, subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=file) as process:

@@ -1,7 +1,6 @@
 """The all-in-one process and the one of the reconcilers, on a real API server: one of them reconciles."""
 
 import json
-import socket
 import subprocess
 import sys
 import time
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from gpuruntime.testing import ClusterAccess
+from tests.ports import free_address
 from tests.product_scenes import product, stock_namespace
 
 __all__ = ["product", "stock_namespace"]
@@ -72,8 +72,3 @@ def test_a_controller_manager_stands_by_while_a_manager_leads_and_takes_over(
     assert {lease["metadata"]["name"]: lease["spec"]["leaseTransitions"] for lease in leases} == {
         "gpuruntime-controller-manager": 1
     }
-
-
-def free_address() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return f"127.0.0.1:{probe.getsockname()[1]}"

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -20,11 +19,11 @@ from gpuruntime.processes.controller_manager import ControllerManagerConfig, bui
 from gpuruntime.processes.runtime_api import RuntimeApiConfig, build_runtime_api
 from gpuruntime.testing import ClusterAccess
 from gpuruntime.testing.permissions import granted_account
+from tests.ports import free_address
 
 __all__ = ["Process", "SplitWorld", "split_world"]
 
 _COMMAND: Final = (sys.executable, "-m", "gpuruntime.processes.command")
-_QUICK_ELECTION: Final = {"leaseDuration": "5s", "renewDeadline": "3s", "retryPeriod": "1s"}
 
 
 @frozen
@@ -75,14 +74,14 @@ class SplitWorld:
 
     async def controller_manager(self) -> Process:
         """Start one; returns when it is ready, which it is before it is the leader."""
-        return await self._start("controller-manager", {"leaderElection": _QUICK_ELECTION})
+        return await self._start("controller-manager", {})
 
     async def runtime_api(self) -> Process:
         """Start one; returns when it is ready."""
-        return await self._start("runtime-api", {"httpAddr": f"127.0.0.1:{_free_port()}"})
+        return await self._start("runtime-api", {"httpAddr": free_address()})
 
     async def _start(self, command: str, config: dict[str, Any]) -> Process:
-        address = f"127.0.0.1:{_free_port()}"
+        address = free_address()
         whole = {
             "kubeconfig": str(self.kubeconfigs[command]),
             "namespaces": asdict(self.namespaces),
@@ -123,8 +122,3 @@ def _running(command: list[str], log: Path) -> Iterator["subprocess.Popen[bytes]
             yield popen
         finally:
             popen.kill()
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])

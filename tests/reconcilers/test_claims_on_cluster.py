@@ -1,6 +1,7 @@
 """Claims whose process died, on a real control plane: none is lost, none is handed out twice."""
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime
 
@@ -12,6 +13,7 @@ from gpuruntime.api.names import SOURCE_STOCK_NAME
 from gpuruntime.api.operation import CREATE_GPU_UNIT, FAILED, SUCCEEDED, Operation, OperationFailure
 from gpuruntime.api.stockpool import StockPool
 from gpuruntime.control import write_status
+from gpuruntime.desired.pools.units import is_ready_stock
 from gpuruntime.desired.provenance import CLAIM_ANNOTATIONS, Provenance, claim_of, provenance_of
 from gpuruntime.kube.builtin.events import Event
 from gpuruntime.kube.patches import MergePatch
@@ -21,7 +23,7 @@ from gpuruntime.service.operations.record import LeaseTiming, ended
 from gpuruntime.service.stock.claim import claim_for, claim_patch
 from gpuruntime.service.units.create import active_unit
 from tests.desired.pool_scenes import NOW
-from tests.product_scenes import UNITS, Observer
+from tests.product_scenes import UNITS, Observer, settled
 from tests.service.admission_scenes import refusing_units
 from tests.service.conftest import observer, world
 from tests.service.service_scenes import ServiceWorld, looking_at, seeded
@@ -101,35 +103,48 @@ async def test_a_void_claim_is_released_to_its_pool_and_a_finished_one_is_finish
     await write_status(world.admin, failed, ended(failed.status, datetime.now(UTC), result=None, error=failure))
 
     async with world.product():
-        for name in names[:2]:
-            await observer.ready(ObjectKey(world.stock, name))
-        await observer.units.until(lambda store: ObjectKey(world.stock, names[2]) not in store)
+        # Meanwhile the pool may have replaced all three.
+        await observer.units.until(lambda store: is_full(store.list(world.stock).items, names[:2]))
         await observer.ready(ObjectKey(world.active, "demo"))
+        async with looking_at(world.access, StockPool, world.stock) as pools:
+            await pools.until(lambda store: [supply(found) for found in store.list().items] == [(3, 1)])
         pool = await world.pool_because(reasons.POOL_READY)
 
     stock = await world.units(world.stock)
     owners = [controller_of(stock[name].metadata) for name in names[:2]]
     assert [owner and owner.name for owner in owners] == ["warm", "warm"]
     assert not any(claim_of(unit.metadata) for unit in stock.values())
-    assert (len(stock), pool.status.available, pool.status.allocated) == (3, 3, 1)
+    assert (len(stock), supply(pool)) == (3, (3, 1))
     assert {operation.status.state for operation in await world.operations()} == {FAILED}
     assert await world.writes_of_a_second_pass() == []
+
+
+def supply(pool: StockPool) -> tuple[int | None, int | None]:
+    return pool.status.available, pool.status.allocated
+
+
+def is_full(stock: Sequence[GPUUnit], kept: list[str]) -> bool:
+    """Whether these and one other unit are there, and all of them are ready, free and of their pool."""
+    names = {unit.metadata.name for unit in stock}
+    is_settled = all(is_ready_stock(unit) and controller_of(unit.metadata) is not None for unit in stock)
+    return names.issuperset(kept) and len(stock) == len(kept) + 1 and is_settled
 
 
 async def test_a_claimed_unit_outlives_its_pool_and_goes_when_its_claim_turns_out_to_be_void(
     world: ServiceWorld, observer: Observer
 ) -> None:
-    async with world.product():
+    async with world.product() as product:
         await world.make_pool(2)
         await world.pool_because(reasons.POOL_READY)
+        await settled(world.access, product.units)
         names = sorted(await world.units(world.stock))
-        operation = await world.abandon("order-1", CREATE_GPU_UNIT, world.creates("demo"))
-        await world.admin.delete(Operation, operation.metadata.name, world.active)
+        operation = await world.abandon("order-1", "of_another_version", world.creates("demo"))
         claimed = await claimed_by(world, operation, names[0])
 
         await world.admin.delete(StockPool, "warm", world.stock)
         await observer.units.until(lambda store: ObjectKey(world.stock, names[1]) not in store)
         survived = ObjectKey(world.stock, names[0]) in observer.units.store
+        await world.admin.delete(Operation, operation.metadata.name, world.active)
         await observer.units.until(lambda store: not store.list(world.stock).items)
 
     assert controller_of(claimed.metadata) is None
@@ -176,6 +191,7 @@ async def test_a_unit_that_was_taken_over_is_not_handed_out_again_though_its_cla
             await product.service.units.create("order-2", world.creates("another"))
         await observer.units.until(lambda store: not store.list(world.stock).items)
         done = await world.ended(product, "order-1")
+        await observer.ready(ObjectKey(world.active, "demo"))
 
     assert done.status.state == SUCCEEDED
     assert sorted(await world.units(world.active)) == ["demo"]
@@ -203,8 +219,9 @@ async def test_a_stock_unit_that_a_unit_made_by_hand_names_goes(world: ServiceWo
 
         made_by_hand(world, stock[names[0]])
         with suppress(TimeoutError):
-            async with asyncio.timeout(8 * IMPATIENT.lease):
+            async with asyncio.timeout(30 * IMPATIENT.lease):
                 await observer.units.until(lambda store: ObjectKey(world.stock, names[0]) not in store)
+        await observer.ready(ObjectKey(world.active, "by-hand"))
         left = sorted(await world.units(world.stock))
 
     assert left == names[1:]

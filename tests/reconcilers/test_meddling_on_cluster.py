@@ -6,7 +6,7 @@ from gpuruntime.api.names import CLAIM_ID
 from gpuruntime.desired.provenance import CLAIMED_BY, CLAIMED_FOR, claim_of
 from gpuruntime.kube.patches import MergePatch
 from gpuruntime.meta import ObjectKey
-from tests.product_scenes import UNITS, Observer
+from tests.product_scenes import UNITS, Observer, settled
 from tests.service.conftest import observer, world
 from tests.service.service_scenes import ServiceWorld, seeded
 
@@ -17,7 +17,7 @@ POOLS = UNITS.replace("gpuunits", "stockpools")
 
 async def test_a_foreign_status_is_overwritten(world: ServiceWorld, observer: Observer) -> None:
     admin = world.access.admin()
-    async with world.product():
+    async with world.product() as product:
         await world.make_pool(1)
         await world.pool_because(reasons.POOL_READY)
         stock = next(iter(await world.units(world.stock)))
@@ -25,6 +25,8 @@ async def test_a_foreign_status_is_overwritten(world: ServiceWorld, observer: Ob
         for status in (None, {"phase": "Failed", "conditions": []}):
             admin.merge(f"{UNITS.format(world.stock)}/{stock}/status", {"status": status})
             admin.merge(f"{POOLS.format(world.stock)}/warm/status", {"status": status})
+            for controller in (product.units, product.pools):
+                await settled(world.access, controller)
             unit = await observer.ready(ObjectKey(world.stock, stock))
             pool = await world.pool_because(reasons.POOL_READY)
             assert (unit.status.phase, unit.status.ready_replicas) == ("Ready", 1)

@@ -111,16 +111,15 @@ async def test_an_orphan_of_any_name_is_counted_and_removed(
 
 
 async def test_what_a_former_unit_of_the_name_left_goes_before_the_next_one_makes_its_own(
-    world: UnitWorld, kube_namespace: str
+    world: UnitWorld, observer: Observer, kube_namespace: str
 ) -> None:
     admin = world.access.admin()
     left = {OWNER_UID: NO_OWNER, OWNER: "gpuunits.runtime.lokiwager.io/demo"}
     former = {kind: make(admin, kind, ObjectKey(kube_namespace, "unit-demo"), annotations=left) for kind in PATHS}
     key = create_unit(admin, kube_namespace, "demo", template=TEMPLATE)
 
-    async with world.operator() as operator:
-        await settled(world.access, operator.controller)
-        await settled(world.access, operator.controller)
+    async with world.operator():
+        await observer.ready(key)
 
     unit = admin.get(f"{UNITS.format(kube_namespace)}/demo")
     for kind, was in former.items():
@@ -159,6 +158,7 @@ async def test_what_merely_has_the_name_is_named_and_never_touched(
 
     async with world.operator() as operator:
         await settled(world.access, operator.controller)
+        await rested(operator.controller, len(keys))
         reported = {name: ready_of(admin.get(f"{UNITS.format(kube_namespace)}/{name}")) for name in keys}
         seen = {name: read(admin, kind, child_of(key)) for name, key in keys.items()}
         for name in ("plain", "others"):
@@ -207,7 +207,7 @@ async def left_over(observer: Observer, wanted: Callable[[str], bool] = bool) ->
     informers = (observer.deployments, observer.services)
     try:
         # A garbage collector that has only just heard of the kind takes half a minute.
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(150):
             for informer in informers:
                 await informer.until(lambda store: not any(wanted(key.name) for key in store))
     except TimeoutError:

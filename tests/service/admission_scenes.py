@@ -1,15 +1,15 @@
-"""Admission policies that refuse writes of units, with 422, for the length of a block."""
+"""Admission policies that refuse writes of units, with 422, and quotas that do, with 403, for the length of a block."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
-from gpuruntime.kube.errors import InvalidError
+from gpuruntime.kube.errors import ForbiddenError, InvalidError
 from gpuruntime.meta import ObjectMeta
 from tests.service.service_scenes import ServiceWorld
 
-__all__ = ["refusing_deletions", "refusing_units"]
+__all__ = ["refusing_by_quota", "refusing_deletions", "refusing_units"]
 
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 
@@ -18,10 +18,24 @@ def refusing_units(world: ServiceWorld, namespace: str, words: str) -> AbstractA
     """In the block no unit of a namespace can be created or updated, except its status; `words` is the message."""
 
     async def dry_run() -> None:
-        unit = GPUUnit(ObjectMeta(name="dry-run", namespace=namespace), GPUUnitSpec("g1.1"))
-        await world.admin.create(unit, dry_run=True)
+        await _dry_creation(world, namespace)
 
     return _refusing(world, namespace, words, ["CREATE", "UPDATE"], dry_run)
+
+
+@asynccontextmanager
+async def refusing_by_quota(world: ServiceWorld, namespace: str) -> AsyncIterator[None]:
+    """In the block a quota leaves no room for another unit of a namespace."""
+    admin, quotas = world.access.admin(), f"/api/v1/namespaces/{namespace}/resourcequotas"
+    hard = {f"count/{GPUUnit.KIND.plural}.{GPUUnit.KIND.group}": "0"}
+    admin.create(quotas, {"metadata": {"name": "none"}, "spec": {"hard": hard}})
+    try:
+        # The API server enforces a quota when its cache shows it.
+        while not await _is_refused(lambda: _dry_creation(world, namespace)):  # noqa: ASYNC110 - see above
+            await asyncio.sleep(0.05)
+        yield
+    finally:
+        admin.delete(f"{quotas}/none")
 
 
 def refusing_deletions(world: ServiceWorld, namespace: str, words: str) -> AbstractAsyncContextManager[None]:
@@ -72,9 +86,14 @@ async def _refusing(
         await asyncio.sleep(0.05)
 
 
+async def _dry_creation(world: ServiceWorld, namespace: str) -> None:
+    unit = GPUUnit(ObjectMeta(name="dry-run", namespace=namespace), GPUUnitSpec("g1.1"))
+    await world.admin.create(unit, dry_run=True)
+
+
 async def _is_refused(dry_run: Callable[[], Awaitable[None]]) -> bool:
     try:
         await dry_run()
-    except InvalidError:
+    except (ForbiddenError, InvalidError):
         return True
     return False

@@ -46,6 +46,7 @@ __all__ = [
     "Product",
     "ServiceWorld",
     "build_product",
+    "claimable",
     "looking_at",
     "seeded",
     "service_world",

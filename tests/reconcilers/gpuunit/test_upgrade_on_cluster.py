@@ -68,6 +68,7 @@ async def test_the_new_rendering_comes_on_request_and_with_the_next_change_of_th
         for key in keys:
             await rolled_out(observer, key, 2)
         await settled(world.access, operator.controller)
+        await eventually(lambda: not len(operator.controller.queue))  # see above
 
     assert [image_of(observer, key) for key in keys] == ["newer/default"] * 2
     assert not pods_of(observer) & before

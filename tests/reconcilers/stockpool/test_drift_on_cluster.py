@@ -50,7 +50,7 @@ async def test_stock_that_outlived_its_pool_goes(world: ServiceWorld, observer: 
 
     async with world.product() as product:
         with suppress(TimeoutError):
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await observer.units.until(lambda store: not len(store))
                 await rested(product.pools)
         counted = product.manager.observability.registry.get_sample_value(

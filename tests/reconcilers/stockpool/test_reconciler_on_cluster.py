@@ -56,8 +56,10 @@ async def test_a_pool_refills_after_a_claim_and_counts_what_it_supplied(
 
         made = await product.service.units.create("order-1", world.creates("demo"))
         await observer.ready(ObjectKey(world.active, "demo"))
-        await observer.units.until(lambda store: len(store.list(world.stock).items) == 2)
+        async with looking_at(world.access, StockPool, world.stock) as pools:
+            await pools.until(lambda store: [found.status.allocated for found in store.list().items] == [1])
         refilled = await world.pool_because(reasons.POOL_READY)
+        await observer.units.until(lambda store: len(store.list(world.stock).items) == 2)
         await product.service.units.delete("order-2", DeleteUnit("demo", world.active))
         await observer.units.until(lambda store: not store.list(world.active).items)
 

@@ -26,6 +26,7 @@ from gpuruntime.testing.cluster.access import kubeconfig_document
 from gpuruntime.testing.faults import DieAtOnce, HoldEvents, StallRequests
 from gpuruntime.testing.faults.proxy import BearerToken, FaultProxy
 from tests.product_scenes import Observer
+from tests.service.admission_scenes import refusing_by_quota
 from tests.service.service_scenes import Product, ServiceWorld, looking_at, seeded
 
 Ask = Callable[[Service, ServiceWorld, float], Awaitable[OperationResult | None]]
@@ -138,18 +139,15 @@ async def test_a_duplicate_gets_the_result_of_a_process_that_died_right_after_it
 async def test_a_deletion_whose_stock_is_refused_returns_on_either_replica_before_the_stock_is_back(
     world: ServiceWorld, observer: Observer, tmp_path: Path
 ) -> None:
-    quota = {"metadata": {"name": "none"}, "spec": {"hard": {"count/gpuunits.runtime.lokiwager.io": "0"}}}
-    quotas = f"/api/v1/namespaces/{world.stock}/resourcequotas"
     async with two_replicas(world, tmp_path) as (one, _proxy, two):
         (name,) = await seeded(world, two, observer, 1)
         await two.service.units.create("earlier", world.creates("used"))
         await world.ended(two, "earlier")
-        world.access.admin().create(quotas, quota)
 
-        first = await delete(one.service, world, 20.0)
-        again = await in_time(delete(two.service, world, PATIENCE))
-        state = (await record_of(world, "return-1")).status.state
-        world.access.admin().delete(f"{quotas}/none")
+        async with refusing_by_quota(world, world.stock):
+            first = await delete(one.service, world, 20.0)
+            again = await in_time(delete(two.service, world, PATIENCE))
+            state = (await record_of(world, "return-1")).status.state
         async with looking_at(world.access, GPUUnit, world.stock) as stock:
             await stock.until(lambda store: ObjectKey(world.stock, name) in store)
 

@@ -3,6 +3,8 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
+import pytest
+
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.api.operation import Operation, operation_name
@@ -28,7 +30,11 @@ END = ("patch operations/status", "patch operations")
 Requests = tuple[str, ...]
 
 
-async def test_a_request_costs_these_reads_and_writes_and_no_others(world: ServiceWorld, observer: Observer) -> None:
+async def test_a_request_costs_these_reads_and_writes_and_no_others(
+    world: ServiceWorld, observer: Observer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # However slow the machine is, no progress is written before the end.
+    monkeypatch.setattr("gpuruntime.service.operations.lease._PROGRESS_SECONDS", 100.0)
     async with world.product() as product:
         (stock,) = await seeded(world, product, observer, 1)
 

@@ -28,7 +28,7 @@ from gpuruntime.service.errors import (
 from gpuruntime.service.objects.update import WriteResult
 from gpuruntime.service.units.delete import DeleteUnit, stock_to_return
 from tests.product_scenes import Observer, create_unit
-from tests.service.service_scenes import NGINX, ServiceWorld, seeded
+from tests.service.service_scenes import NGINX, ServiceWorld, claimable, seeded
 
 
 async def test_a_create_claims_the_oldest_stock_unit_and_the_delete_returns_it(
@@ -82,7 +82,7 @@ async def test_a_refused_create_leaves_no_claim_and_its_operation_id_free(
             await units.create("order-3", world.creates("demo", namespace="default"))
         with pytest.raises(ObjectNotFoundError, match="missing"):
             await units.delete("order-4", DeleteUnit("missing", world.active))
-        await observer.ready(ObjectKey(world.stock, names[0]))
+        await claimable(world, product, ObjectKey(world.stock, names[0]))
         made = await units.create("order-1", world.creates("demo"))
         await observer.ready(ObjectKey(world.active, "demo"))
         await observer.ready(ObjectKey(world.active, "taken"))
@@ -149,7 +149,8 @@ async def test_a_cold_start_takes_no_stock_and_returns_none(world: ServiceWorld,
 
 async def test_two_replicas_under_load_hand_out_every_stock_unit_once(world: ServiceWorld, observer: Observer) -> None:
     async with world.product(name="one") as one, world.product(name="two") as two:
-        await seeded(world, one, observer, 4)
+        for name in await seeded(world, one, observer, 4):
+            await claimable(world, two, ObjectKey(world.stock, name))
         replicas = (one.service.units, two.service.units)
 
         answers = await asyncio.gather(
@@ -188,7 +189,7 @@ async def test_a_late_second_delete_does_not_create_stock_again_that_was_consume
         asked = DeleteUnit("demo", world.active)
         late = evolve(asked, uid=made.object.metadata.uid, returned=stock_to_return(made.object))
         await units.delete("bye-1", asked)
-        await observer.ready(ObjectKey(world.stock, names[0]))
+        await claimable(world, product, ObjectKey(world.stock, names[0]))
         back = (await world.units(world.stock))[names[0]]
         await units.create("order-2", world.creates("other"))
         await observer.units.until(lambda store: ObjectKey(world.stock, names[0]) not in store)

@@ -10,10 +10,8 @@ from gpuruntime.service.objects.delete import DeleteObject
 from gpuruntime.service.stock.delete import STOCK_UNITS
 from gpuruntime.service.units.delete import DeleteUnit
 from tests.product_scenes import Observer
-from tests.service.admission_scenes import refusing_deletions
+from tests.service.admission_scenes import refusing_by_quota, refusing_deletions
 from tests.service.service_scenes import ServiceWorld, seeded
-
-GPUUNITS = "count/gpuunits.runtime.lokiwager.io"
 
 
 async def test_a_unit_whose_deletion_is_refused_stays_and_the_operation_id_is_free(
@@ -52,16 +50,14 @@ async def test_a_stock_unit_whose_deletion_is_refused_stays_and_can_be_claimed(
 async def test_stock_that_a_quota_refuses_is_returned_later_and_the_caller_does_not_wait(
     world: ServiceWorld, observer: Observer
 ) -> None:
-    quotas = f"/api/v1/namespaces/{world.stock}/resourcequotas"
     async with world.product() as product:
         (name,) = await seeded(world, product, observer, 1)
         await product.service.units.create("order", world.creates("demo"))
         await world.ended(product, "order")
-        world.access.admin().create(quotas, {"metadata": {"name": "none"}, "spec": {"hard": {GPUUNITS: "0"}}})
 
-        gone = await product.service.units.delete("end", DeleteUnit("demo", world.active))
-        meanwhile = (await world.units(world.active), await world.units(world.stock))
-        world.access.admin().delete(f"{quotas}/none")
+        async with refusing_by_quota(world, world.stock):
+            gone = await product.service.units.delete("end", DeleteUnit("demo", world.active))
+            meanwhile = (await world.units(world.active), await world.units(world.stock))
         given_back = await observer.ready(ObjectKey(world.stock, name))
         ended = await world.ended(product, "end")
 

@@ -28,7 +28,7 @@ async def test_on_a_full_cluster_claims_and_updates_get_gpus_and_stock_refills_t
         for name in names[:2]:
             patch = MergePatch({"spec": {"image": "other"}})
             await world.admin.patch(GPUUnit, name, world.active, patch)
-        updated = [await observer.ready(ObjectKey(world.active, name)) for name in names[:2]]
+        updated = [await observer.ready(ObjectKey(world.active, name), generation=2) for name in names[:2]]
         await observer.units.until(lambda store: _settled(store.list(world.stock).items))
         pool = await world.pool_because(reasons.POOL_PROGRESSING, "5 of 8 stock units are ready; 3 are unschedulable")
         active = [await observer.ready(ObjectKey(world.active, name)) for name in names]

@@ -8,7 +8,7 @@ from gpuruntime.api.names import OPERATION_ID, REQUEST_HASH, SOURCE_STOCK_UID
 from gpuruntime.control import Store
 from gpuruntime.meta import ObjectKey
 from tests.product_scenes import Observer, create_unit
-from tests.service.service_scenes import Product, ServiceWorld, seeded
+from tests.service.service_scenes import Product, ServiceWorld, claimable, seeded
 from tests.web.resource_scenes import serving
 
 WARM: dict[str, Any] = {
@@ -29,7 +29,9 @@ async def test_a_unit_is_created_on_stock_replayed_read_and_deleted_and_its_stoc
         again = await api.create("order-1", "demo", **WARM)
         changed = await api.create("order-1", "other", **WARM)
         empty = await api.create("order-2", "more", **WARM)
-        read = await api.call("GET", api.unit("demo"))
+        # Its stages may be written after it is ready.
+        settled = (await observer.ready(ObjectKey(world.active, "demo"))).metadata.resource_version
+        read = await api.call("GET", api.unit("demo"), X_Resource_Version=settled)
         same = await api.call("GET", api.unit("demo"), If_None_Match=read.headers["ETag"])
         stored = (await world.units(world.active))["demo"]
         gone = await api.call("DELETE", api.unit("demo"))
@@ -133,17 +135,19 @@ async def test_units_in_other_namespaces_are_not_created_updated_or_deleted(worl
 
 async def test_pages_show_every_lasting_unit_once_while_others_are_created_and_deleted(world: ServiceWorld) -> None:
     async with world.product() as product, serving(product, world) as api:
-        for number in range(6):
-            await api.create(f"make-{number}", f"unit-{number}", labels={"half": "even" if number % 2 == 0 else "odd"})
+        units = [
+            await api.create(f"make-{number}", f"unit-{number}", labels={"half": "odd" if number % 2 else "even"})
+            for number in range(6)
+        ]
         path = f"/gpu-units?namespace={world.active}&limit=2"
 
-        first = await api.call("GET", path)
+        first = await api.call("GET", path, X_Resource_Version=units[-1].headers["X-Resource-Version"])
         await api.call("DELETE", api.unit("unit-1"))
         made = await api.create("make-between", "unit-0a")
-        second = await api.call("GET", f"{path}&cursor={first.json['next']}")
-        third = await api.call("GET", f"{path}&cursor={second.json['next']}")
-        fresh = made.headers["X-Resource-Version"]
-        odd = await api.call("GET", f"{path}&labelSelector=half%3Dodd", X_Resource_Version=fresh)
+        fresh = {"X_Resource_Version": made.headers["X-Resource-Version"]}
+        second = await api.call("GET", f"{path}&cursor={first.json['next']}", **fresh)
+        third = await api.call("GET", f"{path}&cursor={second.json['next']}", **fresh)
+        odd = await api.call("GET", f"{path}&labelSelector=half%3Dodd", **fresh)
         none = await api.call("GET", f"{path}&specName=g9&phase=Ready")
         bad = await api.call("GET", f"{path}&cursor=abc&watch=0")
         worse = await api.call("GET", f"{path}&labelSelector=%3D%3D")
@@ -254,7 +258,8 @@ async def test_a_request_that_is_sent_to_all_replicas_at_once_is_carried_out_onc
         serving(one, world) as here,
         serving(other, world) as there,
     ):
-        await seeded(world, one, observer, 3)
+        for name in await seeded(world, one, observer, 3):
+            await claimable(world, other, ObjectKey(world.stock, name))
 
         sent = [
             (f"unit-{number}", api.create(f"make-{number}", f"unit-{number}", **WARM))

@@ -8,7 +8,6 @@ from attrs import frozen
 from gpuruntime.web.app import cluster_routes
 from gpuruntime.web.auth.access_control import Access, AccessControl
 from gpuruntime.web.server.route import PREFIX, Caller, Route, Scope
-from tests.product_scenes import Observer
 from tests.service.service_scenes import ServiceWorld
 from tests.web.resource_scenes import Api, serving
 
@@ -57,9 +56,7 @@ async def read_bytes(api: Api, path: str, token: str) -> bytes:
         return found
 
 
-async def test_scope_read_sees_masks_on_every_route_and_scope_write_sees_values(
-    world: ServiceWorld, observer: Observer
-) -> None:
+async def test_scope_read_sees_masks_on_every_route_and_scope_write_sees_values(world: ServiceWorld) -> None:
     access = AccessControl(Access.CREDENTIALS, Tokens())
     async with world.product() as product, serving(product, world, access) as api:
         operator = {"Authorization": "Bearer operator"}
@@ -67,8 +64,9 @@ async def test_scope_read_sees_masks_on_every_route_and_scope_write_sees_values(
         await api.call("POST", "/operator/stockpools", pool, **operator)
         body = {"operationID": "order-1", "name": "demo", "namespace": world.active, "specName": "g1.2", "image": "i"}
         made = await api.call("POST", "/gpu-units", {**body, "coldStart": True, "template": TEMPLATE}, **operator)
-        await observer.units.until(lambda store: len(store.list(world.stock).items) == 1)
-        stock = observer.units.store.list(world.stock).items[0].metadata.name
+        units = product.service.unit_reads.informer
+        await units.until(lambda store: len(store.list(world.stock).items) == len(store.list(world.active).items) == 1)
+        stock = units.store.list(world.stock).items[0].metadata.name
         paths = read_paths(api, cluster_routes(product.service), stock)
 
         reader = {path: await read_bytes(api, path, "read") for path in paths}

@@ -17,6 +17,7 @@ async def test_a_batch_is_accepted_replayed_and_shown_as_a_job(world: ServiceWor
         again = await api.seed("stock-1", 3)
         changed = await api.seed("stock-1", 4)
         job = await api.call("GET", "/operator/jobs/stock-1")
+        await product.service.unit_reads.informer.until(lambda store: len(store.list(world.stock).items) == 3)
         listed = await api.call("GET", f"/operator/stock-units?namespace={world.stock}&limit=2")
         unit = listed.data[0]
         one = await api.call("GET", api.stock("stock-units", unit["name"]))

@@ -16,8 +16,8 @@ from tests.service.service_scenes import Product, ServiceWorld, build_product
 from tests.web.resource_scenes import Answered, Api, serving
 
 PATIENCE = 1.0
-SOON = 3 * (PATIENCE + 2)
-"""Three times the promised limit: the machine may be busy."""
+SOON = 8 * (PATIENCE + 2)
+"""Eight times the promised limit: the machine may be busy."""
 
 
 @asynccontextmanager

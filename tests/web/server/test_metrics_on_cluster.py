@@ -93,6 +93,7 @@ async def test_a_claim_and_its_operations_are_counted_exactly_and_every_metric_i
         hopeless = await running.post("gpu-units", **wanted)
         seeded = await running.post("operator/stock-units", operationID="seed", replicas=2, **SMALL)
         await running.started(2, "stock")
+        await running.counted(2, "gpuruntime_stock_units", spec="g1.1", state="ready")
         claimed = [await running.post("gpu-units", **wanted) for _ in range(2)]
         await observer.units.until(lambda store: len(store.list(stock_namespace).items) == 1)
         await observer.ready(ObjectKey(kube_namespace, "demo"))

@@ -46,6 +46,7 @@ async def test_a_client_that_resumes_gets_exactly_the_events_it_missed(
             state = await events.until("synced")
             version = await change(client, kube_namespace, "a", "two")
             live = await events.next()
+        await other.sees(version)
         await change(client, kube_namespace, "a", "three")
         await make(client, kube_namespace, "b")
         await client.delete(GPUUnit, "a", kube_namespace)
