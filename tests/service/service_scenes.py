@@ -194,7 +194,6 @@ async def seeded(
     """Seed ready stock units by a request; returns their names in the order in which they are claimed."""
     await product.service.stock.seed(name, world.seeds(replicas))
     await observer.units.until(lambda store: len(store.list(world.stock).items) >= replicas)
-    # Units that are created side by side may get timestamps in another order than names.
     units = (await world.units(world.stock)).values()
     names = [name for _, name in sorted((unit.metadata.creation_timestamp or "", unit.metadata.name) for unit in units)]
     for unit in names:
