@@ -6,7 +6,7 @@ import time
 from e2e.conftest import Terminal
 from tests.docs.pages import PAGES
 
-# Values that differ in each run. Which stock unit of a batch is the oldest one, to be claimed first, is open.
+# Values that differ in each run. The API may see a later unit of a batch as ready first, and claim it.
 MASKS = (
     (re.compile(r'("(?:sourceStockName|stockID)": "[\w-]+-)\d+"'), r'\1N"'),
     (re.compile(r'"\d{4}-\d\d-\d\dT[\d:.]+Z"'), '"TIME"'),

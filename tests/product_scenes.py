@@ -5,7 +5,6 @@ Import the fixtures in a `conftest.py`: `product` is the cluster with the kinds 
 """
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -29,6 +28,7 @@ from gpuruntime.kube.transport.transport import Transport
 from gpuruntime.meta import ObjectKey, find_condition
 from gpuruntime.schema.custom_resource import definition
 from gpuruntime.testing import AdminClient, ClusterAccess, RefusedError
+from tests.control.scenes import await_served
 from tests.kept_namespaces import kept_namespace, kube_namespace
 
 __all__ = [
@@ -59,17 +59,8 @@ def install_product(admin: AdminClient) -> None:
         _create_once(admin, _CRDS, crd)
     for priority in yaml.safe_load_all(_PRIORITIES.read_text()):
         _create_once(admin, "/apis/scheduling.k8s.io/v1/priorityclasses", priority)
-    deadline = time.monotonic() + _PATIENCE_SECONDS
     for kind in _KINDS:
-        while True:
-            try:
-                admin.get(kind.KIND.path())
-                break
-            except RefusedError as error:
-                # 404 before it is served, 429 while its storage is prepared.
-                if error.status not in {404, 429} or time.monotonic() > deadline:
-                    raise
-                time.sleep(0.05)  # there is no event to await
+        await_served(admin, kind.KIND.path())
 
 
 def _create_once(admin: AdminClient, path: str, body: Mapping[str, Any]) -> None:

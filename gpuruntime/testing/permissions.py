@@ -9,11 +9,10 @@
         assert found.is_exact, found
 """
 
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from attrs import frozen
 
@@ -21,14 +20,11 @@ from gpuruntime.control.permissions.permission import Permission, least
 from gpuruntime.control.permissions.roles import roles_for
 from gpuruntime.meta.codec import encode
 from gpuruntime.testing.cluster.access import ClusterAccess
-from gpuruntime.testing.cluster.accounts import Account, create_account
-from gpuruntime.testing.cluster.admin import AdminClient
+from gpuruntime.testing.cluster.accounts import Account, await_granted, create_account
 from gpuruntime.testing.cluster.audit import Request
 
 __all__ = ["Usage", "granted_account", "usage"]
 
-_TIMEOUT_SECONDS: Final = 30.0
-_REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 # Granted to every user by the default roles of a cluster.
 _GRANTED_TO_ALL: Final = frozenset(
     {
@@ -101,7 +97,15 @@ def granted_account(
             admin.create(path, encode(granted))
             created.append(f"{path}/{granted.metadata.name}")
         for permission in _one_per_role(permissions):
-            _await_granted(admin, account.username, permission)
+            await_granted(
+                admin,
+                account.username,
+                verb=permission.verb,
+                group=permission.group,
+                resource=permission.resource,
+                namespace=permission.namespace,
+                name=permission.name,
+            )
         yield account
     finally:
         for path in reversed(created):
@@ -124,21 +128,3 @@ def _one_per_role(permissions: Iterable[Permission]) -> Iterable[Permission]:
     """A permission of each role, which is in force as a whole or not at all."""
     own = (found for found in permissions if (found.group, found.resource) not in _GRANTED_TO_ALL)
     return {permission.namespace: permission for permission in own}.values()
-
-
-def _await_granted(admin: AdminClient, user: str, permission: Permission) -> None:
-    """Wait until the permission is in force: the API server reads new roles by a watch."""
-    deadline = time.monotonic() + _TIMEOUT_SECONDS
-    resource, _, subresource = permission.resource.partition("/")
-    attributes: dict[str, Any] = {
-        "group": permission.group,
-        "resource": resource,
-        "subresource": subresource,
-        "verb": permission.verb,
-        "namespace": permission.namespace,
-        "name": permission.name,
-    }
-    while not admin.create(_REVIEWS, {"spec": {"user": user, "resourceAttributes": attributes}})["status"]["allowed"]:
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{user} was not granted {permission} within {_TIMEOUT_SECONDS:.0f} s")
-        time.sleep(0.02)  # there is no event to await

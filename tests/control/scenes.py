@@ -22,6 +22,8 @@ from gpuruntime.testing import AdminClient, ClusterAccess, RefusedError
 from gpuruntime.testing.cluster.access import kubeconfig_document
 from gpuruntime.testing.faults import ClientCertificate, FaultProxy
 
+_SERVED_SECONDS = 60.0
+
 
 @asynccontextmanager
 async def open_transport(access: ClusterAccess) -> AsyncIterator[Transport]:
@@ -75,12 +77,14 @@ async def eventually_on_server(condition: Callable[[], bool]) -> None:
 
 def await_served(admin: AdminClient, path: str) -> None:
     """Wait until a collection can be listed: a moment after the definition of its kind is said to be established."""
+    deadline = time.monotonic() + _SERVED_SECONDS
     while True:
         try:
             admin.get(path)
         except RefusedError as error:
             # It is not known yet, or its storage is initializing.
-            if error.status not in {http.HTTPStatus.NOT_FOUND, http.HTTPStatus.TOO_MANY_REQUESTS}:
+            is_early = error.status in {http.HTTPStatus.NOT_FOUND, http.HTTPStatus.TOO_MANY_REQUESTS}
+            if not is_early or time.monotonic() > deadline:
                 raise
             time.sleep(0.02)  # there is no event to await
         else:

@@ -12,7 +12,7 @@ from attrs import frozen
 from gpuruntime.testing.cluster.access import ClusterAccess
 from gpuruntime.testing.cluster.admin import AdminClient
 
-__all__ = ["Account", "create_account", "delete_account"]
+__all__ = ["Account", "await_granted", "create_account", "delete_account"]
 
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 _REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
@@ -79,10 +79,18 @@ def create_account(
     kubeconfig.touch(mode=0o600)
     kubeconfig.write_text(json.dumps(access.kubeconfig_for(token, namespace)))
     account = Account(namespace, name, token, kubeconfig)
-    for rule in rules:
-        _await_granted(admin, account, rule, namespace)
-    for rule in cluster_rules:
-        _await_granted(admin, account, rule, "")
+    for scope, granted in ((namespace, rules), ("", cluster_rules)):
+        for rule in granted:
+            if "resources" in rule:
+                await_granted(
+                    admin,
+                    account.username,
+                    verb=rule["verbs"][0],
+                    group=rule["apiGroups"][0],
+                    resource=rule["resources"][0],
+                    namespace=scope,
+                    name=next(iter(rule.get("resourceNames", ())), ""),
+                )
     return account
 
 
@@ -93,24 +101,29 @@ def delete_account(access: ClusterAccess, account: Account) -> None:
     admin.delete(f"{_RBAC}/clusterroles/{account.name}")
 
 
-def _await_granted(admin: AdminClient, account: Account, rule: Mapping[str, Any], namespace: str) -> None:
-    """Wait until the rule is in force: the API server reads roles by a watch, and would refuse a faster client."""
-    if "resources" not in rule:
-        return
-    resource, _, subresource = rule["resources"][0].partition("/")
+def await_granted(
+    admin: AdminClient, user: str, *, verb: str, group: str, resource: str, namespace: str, name: str
+) -> None:
+    """Wait until a permission is in force: the API server reads roles by a watch, and would refuse a faster client.
+
+    A subresource is a part of `resource`, as in RBAC rules: "pods/status".
+
+    Raises:
+        TimeoutError: it is not after 30 s.
+    """
+    resource, _, subresource = resource.partition("/")
     wanted = {
-        "verb": rule["verbs"][0],
-        "group": rule["apiGroups"][0],
+        "verb": verb,
+        "group": group,
         "resource": resource,
         "subresource": subresource,
         "namespace": namespace,
-        "name": next(iter(rule.get("resourceNames", ())), ""),
+        "name": name,
     }
-    review = {"spec": {"user": account.username, "resourceAttributes": wanted}}
     deadline = time.monotonic() + _TIMEOUT_SECONDS
-    while not admin.create(_REVIEWS, review)["status"]["allowed"]:
+    while not admin.create(_REVIEWS, {"spec": {"user": user, "resourceAttributes": wanted}})["status"]["allowed"]:
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{account.username} was not granted {wanted} within {_TIMEOUT_SECONDS:.0f} s")
+            raise TimeoutError(f"{user} was not granted {wanted} within {_TIMEOUT_SECONDS:.0f} s")
         time.sleep(0.02)  # there is no event to await
 
 

@@ -55,7 +55,7 @@ async def test_a_program_that_exits_by_itself_is_reported_with_its_exit_code(
 ) -> None:
     with pytest.raises(UnusableScenarioError, match="exit code 3"):
         await explore(
-            children_scenario(),
+            children_scenario(timeout=30.0),  # it is reported when the timeout expires
             program(lambda _: [sys.executable, "-c", "exit(3)"]),
             kube_cluster,
             tmp_path,
