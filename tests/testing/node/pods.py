@@ -1,6 +1,7 @@
 """Pods that run on the real node."""
 
 import json
+import subprocess
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,7 +33,10 @@ def create_pod(cluster: ClusterAccess, namespace: str, pod: dict[str, Any]) -> N
 
 
 def wait_for_pod(cluster: ClusterAccess, namespace: str, name: str, state: str = "condition=Ready") -> dict[str, Any]:
-    """Wait until kubectl sees a state: `condition=Ready`, `jsonpath={...}=...`; returns the pod."""
+    """Wait until kubectl sees a state: `condition=Ready`, `jsonpath={...}=...`; returns the pod.
+
+    The exception of a wait in vain has the pod's description and logs as notes.
+    """
     arguments: Sequence[str] = (
         "wait",
         f"pod/{name}",
@@ -42,5 +46,10 @@ def wait_for_pod(cluster: ClusterAccess, namespace: str, name: str, state: str =
         "--timeout=60s",
         "--output=json",
     )
-    pod: dict[str, Any] = json.loads(cluster.kubectl(*arguments))
+    try:
+        pod: dict[str, Any] = json.loads(cluster.kubectl(*arguments))
+    except subprocess.CalledProcessError as error:
+        error.add_note(cluster.kubectl("describe", f"pod/{name}", "-n", namespace))
+        error.add_note(cluster.kubectl("logs", name, "-n", namespace, "--ignore-errors", "--prefix"))
+        raise
     return pod

@@ -85,7 +85,7 @@ def test_pods_reach_a_service_and_the_api_server(
     refused = "! nc 10.96.255.254 1 < /dev/null"  # no Service has this address
     served = f"until wget -q -O - http://{address} | grep served; do sleep 0.1; done"
     asking = f"{served} && nc 10.96.0.1 443 < /dev/null && {refused}"
-    client = real_pod("client", "sh", "-c", asking, node=kube_real_node)
+    client = real_pod("client", "sh", "-x", "-c", asking, node=kube_real_node)
     client["spec"]["restartPolicy"] = "Never"
     create_pod(kube_cluster, kube_namespace, client)
 
