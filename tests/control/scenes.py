@@ -14,6 +14,7 @@ from gpuruntime.control.controllers.freshness import StaleCacheError
 from gpuruntime.control.informers.cache import Cache, NotSyncedError
 from gpuruntime.control.informers.changes import Change
 from gpuruntime.control.informers.informer import Informer
+from gpuruntime.control.leadership.election_terms import ElectionTiming
 from gpuruntime.control.manager import Manager
 from gpuruntime.kube.auth.credentials import Credentials
 from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
@@ -22,6 +23,8 @@ from gpuruntime.testing import AdminClient, ClusterAccess, RefusedError
 from gpuruntime.testing.cluster.access import kubeconfig_document
 from gpuruntime.testing.faults import ClientCertificate, FaultProxy
 
+LONG_LEASE = ElectionTiming(lease=30, renew=20.0, retry=0.5)
+"""A lease that does not expire on a busy machine, and is tried for often."""
 _SERVED_SECONDS = 60.0
 
 

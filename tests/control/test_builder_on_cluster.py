@@ -19,20 +19,17 @@ from gpuruntime.control import (
     compact,
     generation_changed,
 )
-from gpuruntime.control.leadership.election_terms import ElectionTiming
 from gpuruntime.kube import dynamic, from_kubeconfig
 from gpuruntime.kube.auth.credentials import Credentials
 from gpuruntime.kube.builtin.core import ConfigMap, Secret
 from gpuruntime.meta import DynamicObject, FrozenDict, ObjectKey, ObjectMeta
 from gpuruntime.testing import AuditLog, ClusterAccess
 from gpuruntime.testing.permissions import granted_account, usage
-from tests.control.scenes import eventually, eventually_on_server, managing
+from tests.control.scenes import LONG_LEASE, eventually, eventually_on_server, managing
 from tests.control.widgets import Widget, WidgetStatus, create_widget, install_widgets
 
 MAPS = "/api/v1/namespaces/{}/configmaps"
 FINALIZER = "builder.example.org/clean"
-# A lease is handed over and never runs out, not even on a busy machine.
-QUICK = ElectionTiming(lease=30, renew=20.0, retry=0.5)
 
 
 @pytest.fixture
@@ -64,7 +61,7 @@ async def keep_page(widget: Widget, ctx: Context) -> Result:
 
 def build(credentials: Credentials, namespace: str) -> Manager:
     manager = Manager(
-        credentials, ManagerOptions("builder", election=Election(namespace, "builder", timing=QUICK), grace=5.0)
+        credentials, ManagerOptions("builder", election=Election(namespace, "builder", timing=LONG_LEASE), grace=5.0)
     )
     builder = manager.controller(Widget, namespaces=[namespace]).owns(ConfigMap, deletes=True)
     builder.updates_status().records_events().reconcile(keep_page)
@@ -360,9 +357,9 @@ async def test_a_controller_of_every_replica_runs_where_another_one_leads(
         runs.append("everywhere")
         return Result.done()
 
-    election = Election(namespace, "taken", timing=QUICK)
+    election = Election(namespace, "taken", timing=LONG_LEASE)
     holder = make(kube_cluster, election=election)
-    manager = make(kube_cluster, election=Election(namespace, "taken", timing=QUICK))
+    manager = make(kube_cluster, election=Election(namespace, "taken", timing=LONG_LEASE))
     options = ControllerOptions(needs_leader_election=False)
     manager.controller(Widget, name="elected", namespaces=[namespace]).reconcile(elected)
     manager.controller(Widget, name="all", namespaces=[namespace], options=options).reconcile(everywhere)

@@ -12,7 +12,6 @@ from gpuruntime.control.controllers.reconcile import Result, RunInfo
 from gpuruntime.control.controllers.sources import Watch
 from gpuruntime.control.controllers.triggers import enqueue_object, enqueue_owner
 from gpuruntime.control.informers.store import Store
-from gpuruntime.control.leadership.election_terms import ElectionTiming
 from gpuruntime.control.manager import Election, Manager, ManagerOptions
 from gpuruntime.control.serving.http_site import HttpAddress, ListenError
 from gpuruntime.kube.auth.credentials import Credentials
@@ -22,10 +21,8 @@ from gpuruntime.kube.client import Client
 from gpuruntime.meta import FrozenDict, ObjectKey, ObjectMeta, set_controller
 from gpuruntime.testing import AdminClient, AuditLog, ClusterAccess
 from gpuruntime.testing.plugin import AccountFactory
-from tests.control.scenes import eventually, managing
+from tests.control.scenes import LONG_LEASE, eventually, managing
 
-# A lease is handed over and never runs out, not even on a busy machine.
-QUICK = ElectionTiming(lease=30, renew=20.0, retry=0.5)
 RULES = [
     {"apiGroups": [""], "resources": ["configmaps", "secrets"], "verbs": ["*"]},
     {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["*"]},
@@ -170,7 +167,7 @@ async def test_two_replicas_take_turns_and_the_second_repeats_no_write(
     admin = kube_cluster.admin()
 
     def replica(name: str) -> tuple[Manager, Controller[ObjectKey]]:
-        election = Election(kube_namespace, "mirror", identity=name, timing=QUICK)
+        election = Election(kube_namespace, "mirror", identity=name, timing=LONG_LEASE)
         return mirror_manager(from_kubeconfig(account.kubeconfig), kube_namespace, election=election)
 
     with kube_audit.recording() as seen:

@@ -7,7 +7,6 @@ from attrs import frozen
 
 from gpuruntime.control import (
     Election,
-    ElectionTiming,
     Manager,
     ManagerOptions,
     Result,
@@ -24,10 +23,8 @@ from gpuruntime.kube.client import Client
 from gpuruntime.meta import FrozenDict, ObjectKey, ObjectMeta, set_controller
 from gpuruntime.testing import AdminClient, AuditLog, ClusterAccess
 from gpuruntime.testing.faults import DieAfterWrites, HoldEvents, LoseResponses
-from tests.control.scenes import eventually_on_server, managing, proxied
+from tests.control.scenes import LONG_LEASE, eventually_on_server, managing, proxied
 
-# A lease is handed over and never runs out, not even on a busy machine.
-QUICK = ElectionTiming(lease=30, renew=20.0, retry=0.5)
 CHILDREN = 3
 
 
@@ -123,7 +120,7 @@ async def test_a_standby_whose_cache_lags_repeats_no_write_when_it_takes_over(
     direct = from_kubeconfig(kube_cluster.kubeconfig)
 
     def election(identity: str) -> Election:
-        return Election(kube_namespace, "fan", identity=identity, timing=QUICK)
+        return Election(kube_namespace, "fan", identity=identity, timing=LONG_LEASE)
 
     with kube_audit.recording() as seen:
         async with proxied(kube_cluster, tmp_path) as (proxy, credentials):

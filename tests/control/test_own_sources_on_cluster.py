@@ -7,7 +7,6 @@ import pytest
 from gpuruntime.control.controllers.reconcile import Result, RunInfo
 from gpuruntime.control.controllers.sources import Watch
 from gpuruntime.control.controllers.triggers import enqueue_object
-from gpuruntime.control.leadership.election_terms import ElectionTiming
 from gpuruntime.control.manager import Election, Manager, ManagerOptions
 from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.kube.builtin.core import ConfigMap, Secret
@@ -15,10 +14,8 @@ from gpuruntime.meta import ObjectKey
 from gpuruntime.testing import ClusterAccess
 from gpuruntime.testing.cluster.accounts import Account
 from gpuruntime.testing.plugin import AccountFactory
-from tests.control.scenes import eventually, managing
+from tests.control.scenes import LONG_LEASE, eventually, managing
 
-# A lease is handed over and never runs out, not even on a busy machine.
-QUICK = ElectionTiming(lease=30, renew=20.0, retry=0.5)
 MAPS_ONLY = [
     {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"]},
     {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["*"]},
@@ -45,7 +42,7 @@ def waiting_manager(access: ClusterAccess, account: Account, namespace: str, *, 
     admin = access.admin()
     admin.create(f"/api/v1/namespaces/{namespace}/configmaps", {"metadata": {"name": "page"}})
     admin.create(f"/api/v1/namespaces/{namespace}/secrets", {"metadata": {"name": "key"}})
-    election = Election(namespace, "waiting", timing=QUICK) if elected else None
+    election = Election(namespace, "waiting", timing=LONG_LEASE) if elected else None
     return Manager(from_kubeconfig(account.kubeconfig), ManagerOptions("waiting", election=election))
 
 

@@ -2,19 +2,16 @@
 
 import asyncio
 
-from gpuruntime.control import Election, ElectionTiming, Manager, ManagerOptions
+from gpuruntime.control import Election, Manager, ManagerOptions
 from gpuruntime.control.events.correlator import DropCause
 from gpuruntime.kube import from_kubeconfig
 from gpuruntime.kube.builtin.events import ObjectReference
 from gpuruntime.testing import AuditLog, ClusterAccess
-from tests.control.scenes import eventually, managing
-
-# A lease is handed over and never runs out, not even on a busy machine.
-TIMING = ElectionTiming(lease=30, renew=20.0, retry=0.5)
+from tests.control.scenes import LONG_LEASE, eventually, managing
 
 
 def replica(access: ClusterAccess, namespace: str, name: str) -> Manager:
-    election = Election(namespace, "events", identity=name, timing=TIMING)
+    election = Election(namespace, "events", identity=name, timing=LONG_LEASE)
     return Manager(from_kubeconfig(access.kubeconfig), ManagerOptions(name, election=election))
 
 

@@ -9,7 +9,6 @@ from gpuruntime.control.controllers.sources import Watch
 from gpuruntime.control.controllers.triggers import enqueue_object, enqueue_owner
 from gpuruntime.control.events.recorder import Recorder
 from gpuruntime.control.informers.store import Store
-from gpuruntime.control.leadership.election_terms import ElectionTiming
 from gpuruntime.control.manager import Election, Manager, ManagerOptions
 from gpuruntime.control.permissions.declarations import Declaration, allow, allow_children, allow_events, allow_status
 from gpuruntime.control.writing.status import write_status
@@ -19,13 +18,11 @@ from gpuruntime.kube.builtin.core import ConfigMap
 from gpuruntime.kube.client import Client
 from gpuruntime.meta import FrozenDict, ObjectKey, ObjectMeta, ResourceKind, Struct, TypedObject
 from gpuruntime.testing import AdminClient, ClusterAccess
-from tests.control.scenes import await_served
+from tests.control.scenes import LONG_LEASE, await_served
 
 __all__ = ["DECLARED", "WIDGETS", "Widget", "build", "install_widgets", "phase_of"]
 
 GROUP: Final = "permissions.example.org"
-# A lease never runs out, not even on a busy machine.
-QUICK: Final = ElectionTiming(lease=30, renew=20.0, retry=0.5)
 
 
 @frozen
@@ -81,7 +78,7 @@ class Reconciler:
 
 def build(credentials: Credentials, namespace: str, declared: tuple[Declaration, ...] = DECLARED) -> Manager:
     """The whole operator, in one namespace."""
-    election = Election(namespace, "widgets", timing=QUICK)
+    election = Election(namespace, "widgets", timing=LONG_LEASE)
     manager = Manager(credentials, ManagerOptions("widgets", election=election, grace=5.0))
     widgets = manager.cache.informer(Widget, namespaces=[namespace])
     maps = manager.cache.informer(ConfigMap, namespaces=[namespace])
