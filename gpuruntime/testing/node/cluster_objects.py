@@ -16,6 +16,7 @@ from gpuruntime.testing.volumes.storage_class import storage_class
 
 __all__ = ["ClusterObjects"]
 
+_API_SERVICE = "/api/v1/namespaces/default/services/kubernetes"
 _SLICES = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
 _BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 _GPU = "nvidia.com/gpu"
@@ -66,6 +67,13 @@ class ClusterObjects:
             for one in pod["status"].get("conditions", [])
         )
 
+    def keep_api_traffic_local(self) -> None:
+        """Make pods reach the API server by the endpoint of their own node.
+
+        Each node has one, and that of a node that was killed stays: without this, some connections would go there.
+        """
+        self.admin.merge(_API_SERVICE, {"spec": {"internalTrafficPolicy": "Local"}})
+
     def offer_gpus(self, count: int) -> None:
         """Make the node offer GPUs. The kubelet keeps resources of others in its status."""
         if count:
@@ -80,7 +88,9 @@ class ClusterObjects:
             "kind": "EndpointSlice",
             "metadata": {"name": f"kubernetes-{self.node}", "labels": {"kubernetes.io/service-name": "kubernetes"}},
             "addressType": "IPv4",
-            "endpoints": [{"addresses": [self.addresses.machine], "conditions": {"ready": True}}],
+            "endpoints": [
+                {"addresses": [self.addresses.machine], "conditions": {"ready": True}, "nodeName": self.node}
+            ],
             "ports": [{"name": "https", "port": API_PORT, "protocol": "TCP"}],
         }
 

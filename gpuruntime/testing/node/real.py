@@ -132,6 +132,7 @@ class RealNode:
             keeper = [sys.executable, "-m", "gpuruntime.testing.node.keeper", str(number.addresses.number)]
             self._keeper = children.start(_KEEPER, [*keeper, str(layout.config("init.json"))], layout.log(_KEEPER))
             self._await_ready(children, objects)
+            objects.keep_api_traffic_local()
             objects.offer_gpus(self._gpus)
             self._stack = stack.pop_all()
         return self

@@ -2,6 +2,7 @@
 
 import socket
 import subprocess
+from collections.abc import Iterator
 
 import pytest
 
@@ -93,6 +94,34 @@ def test_pods_reach_a_service_and_the_api_server(
         kube_cluster, kube_namespace, "client", "jsonpath={.status.containerStatuses[0].state.terminated}"
     )
     assert pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 0
+
+
+@pytest.fixture
+def lost_endpoint(kube_cluster: ClusterAccess, kube_namespace: str) -> Iterator[None]:
+    """An endpoint of the API server as a killed node leaves it: nothing answers there."""
+    slices, name = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", f"kubernetes-{kube_namespace}"
+    body = {
+        "metadata": {"name": name, "labels": {"kubernetes.io/service-name": "kubernetes"}},
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": ["198.19.255.254"], "conditions": {"ready": True}, "nodeName": "lost"}],
+        "ports": [{"name": "https", "port": 6443, "protocol": "TCP"}],
+    }
+    kube_cluster.admin().create(slices, body)
+    yield
+    kube_cluster.admin().delete(f"{slices}/{name}")
+
+
+@pytest.mark.usefixtures("lost_endpoint")
+def test_pods_reach_the_api_server_although_a_killed_node_left_its_endpoint(
+    kube_cluster: ClusterAccess, kube_real_node: str, kube_namespace: str
+) -> None:
+    attempts = " && ".join(["nc -w 20 10.96.0.1 443 < /dev/null"] * 10)
+    client = real_pod("client", "sh", "-c", attempts, node=kube_real_node)
+    client["spec"]["restartPolicy"] = "Never"
+
+    create_pod(kube_cluster, kube_namespace, client)
+
+    wait_for_pod(kube_cluster, kube_namespace, "client", "jsonpath={.status.phase}=Succeeded")
 
 
 def test_an_image_that_is_not_in_the_store_is_refused(
