@@ -4,7 +4,6 @@ The cluster needs the image of the overlay: `hack/kind` builds and loads it. GPU
 while the stories run. An existing installation is used as it is: none of its pods is restarted.
 """
 
-import json
 import os
 import re
 import shutil
@@ -24,6 +23,7 @@ from e2e.cluster_view import ClusterView, eventually
 from e2e.host import NODES, REPLICAS
 from e2e.installation import Installation, Kubectl, Replica
 from e2e.names import CONTROLLERS, GPUS, LEASE, RUNTIME_APIS, SYSTEM
+from e2e.overlays import write_overlay
 from e2e.phases import Phases
 from gpuruntime.testing import FakeNodes, assets
 
@@ -122,6 +122,7 @@ def remote_installation(
     *,
     gateway: str = f"{SYSTEM}/service/gpuruntime-runtime-api",
     audit_log: Path | None = None,
+    overlay: str | None = None,
 ) -> Iterator[Installation]:
     """Install the product in the cluster of a kubeconfig; it stays there. The API is reached through `gateway`.
 
@@ -130,12 +131,12 @@ def remote_installation(
     found = shutil.which("kubectl")
     binaries = Path(found).parent if found else assets.ensure()
     kubectl = _Terminal(kubeconfig, binaries / "kubectl", directory / "kubectl-cache")
-    overlay, phases = _overlay(directory / "overlay"), Phases(say)
+    chosen, phases = write_overlay(directory / "overlay", overlay), Phases(say)
     # No process of the product could run on them.
     nodes = tuple(evolve(node, taints={GPUS: "NoSchedule"}) for node in NODES)
     with ExitStack() as stack:
         with phases.phase("manifests"):
-            kubectl("apply", "--kustomize", str(overlay))
+            kubectl("apply", "--kustomize", str(chosen))
         with phases.phase("fake nodes"):
             stack.enter_context(FakeNodes(directory / "kwok", kubeconfig, nodes, assets.ensure()))
         with phases.phase("client"):
@@ -151,20 +152,7 @@ def remote_installation(
             token = kubectl("create", "token", *account, "--audience=gpuruntime").strip()
             url = stack.enter_context(_forwarded(kubectl, gateway))
         trail = None if audit_log is None else AuditTrail(audit_log)
-        yield Installation(Caller(url, token), cluster, replicas, kubectl, overlay, directory, trail)
-
-
-def _overlay(directory: Path) -> Path:
-    """The manifests of the overlay `dev` with the number of replicas that stories need.
-
-    Scaling after `kubectl apply` would stop replicas of an existing installation and start others.
-    """
-    directory.mkdir()
-    base = _ROOT / "manifests" / "overlays" / "dev"
-    replicas = [{"name": f"gpuruntime-{process}", "count": number} for process, number in REPLICAS.items()]
-    document = {"resources": [os.path.relpath(base, directory.resolve())], "replicas": replicas}
-    (directory / "kustomization.yaml").write_text(json.dumps(document))
-    return directory
+        yield Installation(Caller(url, token), cluster, replicas, kubectl, chosen, directory, trail)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from e2e.installation_remote import remote_installation
 KUBECONFIG = os.environ.get("E2E_KUBECONFIG")
 AUDIT_LOG = os.environ.get("E2E_AUDIT_LOG")
 GATEWAY = os.environ.get("E2E_GATEWAY")
+OVERLAY = os.environ.get("E2E_OVERLAY")
 USED = pytest.StashKey[Installation]()
 # For the stories that wait for the installation, too.
 EXCLUSIVE_SECONDS = 900
@@ -49,7 +50,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
         found = {"gateway": GATEWAY} if GATEWAY else {}
         log = Path(AUDIT_LOG) if AUDIT_LOG else None
         say = partial(print_line, pytestconfig)
-        with remote_installation(Path(KUBECONFIG), base, say, audit_log=log, **found) as made:
+        with remote_installation(Path(KUBECONFIG), base, say, audit_log=log, overlay=OVERLAY, **found) as made:
             yield made
     elif "PYTEST_XDIST_WORKER" in os.environ:
         with shared_installation(base.parent / "installation", os.getppid()) as made:

@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Final
 
+from e2e.overlays import OVERLAYS
 from gpuruntime.testing import ClusterError
 from gpuruntime.testing.node.requirements import RealNodeUnavailableError
 from hack.dev.product_image import ImageBuildError
@@ -30,14 +31,11 @@ def main(argv: list[str]) -> int:
         for name, path in FILES.items():
             print(f"{name:24} {_first_line(path)}")
         return 0
-    unknown = [name for name in arguments.stories if name not in FILES]
-    if unknown:
-        print(f"error: there is no story {unknown[0]}: `hack/e2e --list` names all", file=sys.stderr)
+    problem = _problem(arguments)
+    if problem:
+        print(f"error: {problem}", file=sys.stderr)
         return 1
     kubeconfig: Path | None = arguments.kubeconfig
-    if kubeconfig is not None and not kubeconfig.is_file():
-        print(f"error: --kubeconfig {kubeconfig}: there is no such file", file=sys.stderr)
-        return 1
     environment = dict(os.environ)
     is_local = kubeconfig is None and not arguments.real_node
     if is_local:
@@ -49,6 +47,8 @@ def main(argv: list[str]) -> int:
         flags = ["--numprocesses", "0"]
     if kubeconfig is not None:
         environment["E2E_KUBECONFIG"] = str(kubeconfig.resolve())
+    if arguments.overlay is not None:
+        environment["E2E_OVERLAY"] = arguments.overlay
     marks = ["-m", "soak or not soak"] if arguments.soak else []
     if subprocess.run(ASSETS, cwd=ROOT, stdout=subprocess.DEVNULL, check=False).returncode != 0:
         return 1
@@ -60,6 +60,18 @@ def main(argv: list[str]) -> int:
     except (ClusterError, RealNodeUnavailableError, ImageBuildError) as error:
         print(f"error: {error}", file=sys.stderr)
     return 1
+
+
+def _problem(arguments: argparse.Namespace) -> str:
+    """Why nothing can be run, "" if something can."""
+    unknown = [name for name in arguments.stories if name not in FILES]
+    if unknown:
+        return f"there is no story {unknown[0]}: `hack/e2e --list` names all"
+    if arguments.kubeconfig is not None and not arguments.kubeconfig.is_file():
+        return f"--kubeconfig {arguments.kubeconfig}: there is no such file"
+    if arguments.overlay is not None and arguments.kubeconfig is None and not arguments.real_node:
+        return "--overlay needs --real-node or --kubeconfig: locally no pods are installed"
+    return ""
 
 
 def _first_line(path: Path) -> str:
@@ -93,6 +105,12 @@ def _parser() -> argparse.ArgumentParser:
         help="install the product into this cluster (manifests/overlays/dev, whose image it must have) and run the"
         " stories of e2e/stories there, one after the other; those that need a cluster of their own, the audit log or"
         " another image are skipped. What was installed stays.",
+    )
+    parser.add_argument(
+        "--overlay",
+        choices=OVERLAYS,
+        help="install this overlay with the replicas that it declares, to see how it behaves; without it, the stories"
+        " run on manifests/overlays/dev with two controller managers and three APIs",
     )
     parser.add_argument("--soak", action="store_true", help="run the long variants, too")
     return parser
