@@ -44,28 +44,32 @@ class ClusterObjects:
         self.admin.delete(f"/api/v1/nodes/{self.node}")
         self.admin.delete(f"{_SLICES}/{self._endpoint_slice()['metadata']['name']}")
 
-    def is_ready(self) -> bool:
-        """Whether the node is Ready, and free of the taint that a new node has until then."""
+    def shortcoming(self) -> str:
+        """What the node lacks to be used, "" if it is Ready, free of the taint of new nodes, and its DNS answers."""
         try:
             node = self.admin.get(f"/api/v1/nodes/{self.node}")
         except RefusedError as error:
             if error.status == http.HTTPStatus.NOT_FOUND:
-                return False
+                return "its kubelet has not created the Node"
             raise
-        conditions = {one["type"]: one["status"] for one in node["status"].get("conditions", [])}
-        taints = {one["key"] for one in node["spec"].get("taints", [])}
-        is_free = "node.kubernetes.io/not-ready" not in taints
-        return conditions.get("Ready") == "True" and is_free and self._has_dns()
+        conditions = {one["type"]: one for one in node["status"].get("conditions", [])}
+        ready = conditions.get("Ready", {})
+        if ready.get("status") != "True":
+            return f"the Node is not Ready: {ready.get('message', 'no condition yet')}"
+        if any(one["key"] == "node.kubernetes.io/not-ready" for one in node["spec"].get("taints", [])):
+            return "the Node has the taint node.kubernetes.io/not-ready"
+        return self._dns_shortcoming()
 
-    def _has_dns(self) -> bool:
-        """Whether the node's own DNS answers."""
-        pods = self.admin.get(f"/api/v1/namespaces/{DNS_NAMESPACE}/pods?fieldSelector=spec.nodeName={self.node}")
-        return any(
-            (one["type"], one["status"]) == ("Ready", "True")
-            for pod in pods["items"]
-            if pod["metadata"]["labels"].items() >= DNS_LABELS.items()
-            for one in pod["status"].get("conditions", [])
-        )
+    def _dns_shortcoming(self) -> str:
+        found = self.admin.get(f"/api/v1/namespaces/{DNS_NAMESPACE}/pods?fieldSelector=spec.nodeName={self.node}")
+        pods = [pod for pod in found["items"] if pod["metadata"]["labels"].items() >= DNS_LABELS.items()]
+        if not pods:
+            return "it has no pod for DNS"
+        conditions = [one for pod in pods for one in pod["status"].get("conditions", [])]
+        if any((one["type"], one["status"]) == ("Ready", "True") for one in conditions):
+            return ""
+        states = [one["state"] for pod in pods for one in pod["status"].get("containerStatuses", [])]
+        return f"pod {pods[0]['metadata']['name']} for DNS is not ready: {states}"
 
     def keep_api_traffic_local(self) -> None:
         """Make pods reach the API server by the endpoint of their own node.

@@ -225,13 +225,13 @@ class RealNode:
 
     def _await_ready(self, children: ChildProcesses, objects: ClusterObjects) -> None:
         deadline = time.monotonic() + _READY_SECONDS
-        while not objects.is_ready():
+        while lacking := objects.shortcoming():
             log = self._running().log(_KEEPER)
             if children.exits():
                 raise NodeError(f"the node {self.name} ended: {_last_line(log)}; logs: {log.parent}")
             if time.monotonic() > deadline:
                 raise NodeError(
-                    f"the node {self.name} is not Ready after {_READY_SECONDS:.0f} s; kubelet:"
+                    f"the node {self.name} cannot be used after {_READY_SECONDS:.0f} s: {lacking}; kubelet:"
                     f" {_last_line(self._running().log('kubelet'))}; logs: {log.parent}"
                 )
             time.sleep(0.05)  # the answer of a watch would come no earlier
