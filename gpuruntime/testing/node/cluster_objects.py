@@ -17,6 +17,7 @@ from gpuruntime.testing.volumes.storage_class import storage_class
 __all__ = ["ClusterObjects"]
 
 _API_SERVICE = "/api/v1/namespaces/default/services/kubernetes"
+_SERVICE_NAME = "kubernetes.io/service-name"
 _SLICES = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
 _BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 _GPU = "nvidia.com/gpu"
@@ -32,8 +33,11 @@ class ClusterObjects:
     addresses: Addresses
 
     def create(self) -> None:
-        """Create what the node needs before it starts, after deleting what a killed node of this name left."""
+        """Create what the node needs before it starts, after deleting what a killed node of this name or with these
+        addresses left.
+        """
         self.delete()
+        self._delete_stale_endpoints()
         self.admin.create(_SLICES, self._endpoint_slice())
         for path, body in _shared_objects():
             with contextlib.suppress(RefusedError):  # another real node of the cluster has created it
@@ -43,6 +47,16 @@ class ClusterObjects:
         """Delete the Node and the endpoint. Kubernetes deletes pods of a missing node within a minute."""
         self.admin.delete(f"/api/v1/nodes/{self.node}")
         self.admin.delete(f"{_SLICES}/{self._endpoint_slice()['metadata']['name']}")
+
+    def _delete_stale_endpoints(self) -> None:
+        """Of two endpoints with one address, kube-proxy takes either: it may believe that this one is of another node.
+
+        The number of this node is reserved, so another endpoint with its address is of a node that was killed.
+        """
+        found = self.admin.get(f"{_SLICES}?labelSelector={_SERVICE_NAME}=kubernetes")
+        for one in found["items"]:
+            if any(self.addresses.machine in endpoint["addresses"] for endpoint in one["endpoints"] or ()):
+                self.admin.delete(f"{_SLICES}/{one['metadata']['name']}")
 
     def shortcoming(self) -> str:
         """What the node lacks to be used, "" if it is Ready, free of the taint of new nodes, and its DNS answers."""
@@ -90,7 +104,7 @@ class ClusterObjects:
         return {
             "apiVersion": "discovery.k8s.io/v1",
             "kind": "EndpointSlice",
-            "metadata": {"name": f"kubernetes-{self.node}", "labels": {"kubernetes.io/service-name": "kubernetes"}},
+            "metadata": {"name": f"kubernetes-{self.node}", "labels": {_SERVICE_NAME: "kubernetes"}},
             "addressType": "IPv4",
             "endpoints": [
                 {"addresses": [self.addresses.machine], "conditions": {"ready": True}, "nodeName": self.node}

@@ -11,6 +11,8 @@ from typing import Final
 
 from attrs import frozen
 
+from tests.testing.node.pods import OWN_TAINTS
+
 __all__ = ["CLUSTER", "NODE", "Owner", "owner_of_a_node"]
 
 _REPORT: Final = """
@@ -24,7 +26,7 @@ import json, sys
 from pathlib import Path
 from gpuruntime.testing import ClusterAccess, RealNode
 
-with RealNode(ClusterAccess.load(Path(sys.argv[1])), name=sys.argv[2]) as node:
+with RealNode(ClusterAccess.load(Path(sys.argv[1])), name=sys.argv[2], taints={OWN_TAINTS}) as node:
     node.images.add("busybox:1.36", base="busybox")
 {_REPORT}
 """

@@ -7,10 +7,13 @@ from typing import Any
 
 from gpuruntime.testing import ClusterAccess
 
-__all__ = ["BUSYBOX", "create_pod", "real_pod", "wait_for_pod"]
+__all__ = ["BUSYBOX", "OWN_TAINTS", "create_pod", "real_pod", "wait_for_pod"]
 
 BUSYBOX = "busybox:1.36"
 _REAL_NODE = "gpuruntime.local/real-node"
+OWN_TAINTS = {_REAL_NODE: "NoSchedule", "tests.example.org/own-node": "NoSchedule"}
+"""The taints of a node that one test has in the shared cluster: pods of other tests, whose images it lacks, stay
+away."""
 
 
 def real_pod(name: str, *command: str, node: str, **container: Any) -> dict[str, Any]:
@@ -21,7 +24,7 @@ def real_pod(name: str, *command: str, node: str, **container: Any) -> dict[str,
         "metadata": {"name": name, "labels": {"app": name}},
         "spec": {
             "nodeSelector": {_REAL_NODE: "true", "kubernetes.io/hostname": node},
-            "tolerations": [{"key": _REAL_NODE, "operator": "Exists"}],
+            "tolerations": [{"operator": "Exists"}],
             "terminationGracePeriodSeconds": 0,
             "containers": [{"name": "main", "image": BUSYBOX, "command": list(command), **container}],
         },

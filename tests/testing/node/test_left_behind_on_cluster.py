@@ -12,7 +12,7 @@ from gpuruntime.testing import ClusterAccess, LocalCluster, RealNode
 from gpuruntime.testing.images import ImageStore
 from tests.testing.node.machine import NOTHING, descendants, processes, settings, traces
 from tests.testing.node.node_owners import CLUSTER, NODE, Owner, owner_of_a_node
-from tests.testing.node.pods import BUSYBOX, create_pod, real_pod, wait_for_pod
+from tests.testing.node.pods import BUSYBOX, OWN_TAINTS, create_pod, real_pod, wait_for_pod
 
 pytestmark = [pytest.mark.real_node, pytest.mark.usefixtures("kube_real_node")]
 
@@ -74,7 +74,7 @@ def test_the_next_node_removes_what_a_node_left_whose_keeper_was_killed(
     assert running.isdisjoint(processes())
     # Empty cgroups are left now, unless another node of this machine has started or stopped meanwhile.
 
-    with RealNode(kube_cluster, tmp_path / "next", name=name):
+    with RealNode(kube_cluster, tmp_path / "next", name=name, taints=OWN_TAINTS):
         pass
 
     assert traces(owner.number, owner.directory) == NOTHING

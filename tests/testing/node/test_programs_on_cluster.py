@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 
 from gpuruntime.testing import ClusterAccess, NodeError, RealNode
+from tests.testing.node.pods import OWN_TAINTS
 
 pytestmark = [pytest.mark.real_node, pytest.mark.usefixtures("kube_real_node")]
 
 
 def test_a_program_that_is_killed_runs_again(kube_cluster: ClusterAccess, kube_namespace: str, tmp_path: Path) -> None:
-    with RealNode(kube_cluster, tmp_path, name=f"real-{kube_namespace}") as node:
+    with RealNode(kube_cluster, tmp_path, name=f"real-{kube_namespace}", taints=OWN_TAINTS) as node:
         before = started(kube_cluster, node.name)
 
         node.signal("kubelet", signal.SIGKILL)
