@@ -1,5 +1,6 @@
 """Resource types of the control plane: shape, defaults, validation, conditions. Pure values."""
 
+from gpuruntime.api.gpustorage import GPUStorage, GPUStorageSpec, GPUStorageStatus, StorageAccessor, StoragePrepare
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec, GPUUnitStatus, UnitAccess, UnitStages
 from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.api.operation import (
@@ -14,10 +15,14 @@ from gpuruntime.api.operation import (
 from gpuruntime.api.placement import PullSecret, UnitToleration
 from gpuruntime.api.readiness import ReadinessProbe
 from gpuruntime.api.stockpool import StockPool, StockPoolSpec, StockPoolStatus
+from gpuruntime.api.storage_mount import StorageMount
 from gpuruntime.api.unit_template import EnvSource, KeyReference, UnitEnv, UnitPort, UnitTemplate
 
 __all__ = [
     "EnvSource",
+    "GPUStorage",
+    "GPUStorageSpec",
+    "GPUStorageStatus",
     "GPUUnit",
     "GPUUnitSpec",
     "GPUUnitStatus",
@@ -34,6 +39,9 @@ __all__ = [
     "StockPool",
     "StockPoolSpec",
     "StockPoolStatus",
+    "StorageAccessor",
+    "StorageMount",
+    "StoragePrepare",
     "UnitAccess",
     "UnitEnv",
     "UnitPort",

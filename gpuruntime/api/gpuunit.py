@@ -10,6 +10,7 @@ from gpuruntime.api.envelope import Envelope, SharedSpec
 from gpuruntime.api.names import GROUP, VERSION
 from gpuruntime.api.projection import immutable_fields
 from gpuruntime.api.security_profile import BASELINE, SecurityProfile
+from gpuruntime.api.storage_mount import StorageMounts
 from gpuruntime.meta import (
     Cel,
     Column,
@@ -70,6 +71,9 @@ class GPUUnitSpec(SharedSpec):
     """Whether the first process of the container is a child of the pod's own init process, so that SIGTERM ends it
     unless it handles the signal, and zombies are reaped. Set it to false for an image whose init must be process 1,
     such as s6-overlay or systemd. Stock units have no init process."""
+    storage_mounts: StorageMounts = ()
+    """Storages of the unit's namespace that its container mounts. The unit starts when all of them can be mounted.
+    Stock units mount none."""
 
 
 @frozen

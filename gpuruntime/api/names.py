@@ -12,6 +12,11 @@ from gpuruntime.meta import LABEL_LIMIT
 __all__ = [
     "APP_LABEL",
     "APP_NAME",
+    "ATTACHED_AT",
+    "ATTACHED_BY",
+    "ATTACHED_BY_UID",
+    "ATTACHED_TO",
+    "ATTACHED_UID",
     "CLAIMED_AT",
     "CLAIM_ID",
     "GROUP",
@@ -21,6 +26,10 @@ __all__ = [
     "OWNER",
     "OWNER_UID",
     "POOL_LABEL",
+    "PREPARED",
+    "PREPARE_STARTED",
+    "RECOVERY_NONCE",
+    "RECOVERY_WIPE",
     "RENDERED_DIGEST",
     "RENDERED_FOR",
     "RENDERED_TEMPLATE",
@@ -35,6 +44,10 @@ __all__ = [
     "SOURCE_STOCK_UID",
     "STOCK_ORDINAL",
     "STOCK_REPLICAS",
+    "STORAGE_ACCESSOR_LABEL",
+    "STORAGE_FINALIZER",
+    "STORAGE_LABEL",
+    "STORAGE_PREPARE_LABEL",
     "UNIT_LABEL",
     "VERSION",
     "is_reserved",
@@ -86,6 +99,33 @@ SOURCE_STOCK_ANNOTATIONS: Final[Mapping[str, str]] = {
 }
 """The annotations that record the request which created a stock unit, and under which annotation an active unit keeps
 each of them for the return of the capacity."""
+
+STORAGE_LABEL: Final = f"{GROUP}/storage"
+"""On the children of a storage and their pods: the name of the storage."""
+STORAGE_PREPARE_LABEL: Final = f"{GROUP}/storage-prepare"
+"""On the Job and the pod of a preparation: the name of the storage."""
+STORAGE_ACCESSOR_LABEL: Final = f"{GROUP}/storage-accessor"
+"""On the accessor's Deployment, Service and pod: the name of the storage. It is the whole selector."""
+STORAGE_FINALIZER: Final = f"{GROUP}/storage-data"
+"""On a storage: keeps it until its volume is deleted."""
+ATTACHED_TO: Final = f"{GROUP}/attached-to"
+"""On a storage that is locked: who has it, as plural/name, such as gpuunits/demo or gpustorages/copy."""
+ATTACHED_UID: Final = f"{GROUP}/attached-uid"
+"""With `ATTACHED_TO`: the holder's UID. Absent while an Operation is about to create the unit."""
+ATTACHED_BY: Final = f"{GROUP}/attached-by"
+"""With `ATTACHED_TO`, if the API locked the storage: the name of the Operation."""
+ATTACHED_BY_UID: Final = f"{GROUP}/attached-by-uid"
+"""With `ATTACHED_BY`: the UID of the Operation."""
+ATTACHED_AT: Final = f"{GROUP}/attached-at"
+"""With `ATTACHED_TO`: the time of the lock, as an RFC 3339 timestamp."""
+RECOVERY_NONCE: Final = f"{GROUP}/storage-recovery-nonce"
+"""On a storage: any new value requests another attempt of a failed preparation; the API writes its operationID."""
+RECOVERY_WIPE: Final = f"{GROUP}/storage-recovery-wipe"
+"""With `RECOVERY_NONCE`: "false" keeps what the failed attempt left behind; by default the volume is wiped first."""
+PREPARE_STARTED: Final = f"{GROUP}/prepare-started"
+"""On a PersistentVolumeClaim: the attempt that may have written to it, see `desired.storage.preparation`."""
+PREPARED: Final = f"{GROUP}/prepared"
+"""On a PersistentVolumeClaim: the digest of the preparation that filled it."""
 
 RENDER_ON: Final = f"{GROUP}/render-on"
 """On a unit, set by its user: any new value requests a pod template rendered by the current operator version."""

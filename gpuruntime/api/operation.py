@@ -24,17 +24,21 @@ from gpuruntime.meta import (
 )
 
 __all__ = [
+    "CREATE_GPU_STORAGE",
     "CREATE_GPU_UNIT",
     "CREATE_STOCKPOOL",
+    "DELETE_GPU_STORAGE",
     "DELETE_GPU_UNIT",
     "DELETE_STOCKPOOL",
     "DELETE_STOCK_UNIT",
     "FAILED",
     "PENDING",
+    "RECOVER_GPU_STORAGE",
     "REDUCE_STOCK",
     "RUNNING",
     "SEED_STOCK_UNITS",
     "SUCCEEDED",
+    "UPDATE_GPU_STORAGE",
     "UPDATE_GPU_UNIT",
     "UPDATE_STOCKPOOL",
     "Operation",
@@ -55,6 +59,10 @@ DELETE_GPU_UNIT: Final = "delete_gpu_unit"
 CREATE_STOCKPOOL: Final = "create_stockpool"
 UPDATE_STOCKPOOL: Final = "update_stockpool"
 DELETE_STOCKPOOL: Final = "delete_stockpool"
+CREATE_GPU_STORAGE: Final = "create_gpu_storage"
+UPDATE_GPU_STORAGE: Final = "update_gpu_storage"
+DELETE_GPU_STORAGE: Final = "delete_gpu_storage"
+RECOVER_GPU_STORAGE: Final = "recover_gpu_storage"
 
 PENDING: Final = "pending"
 """Recorded, but no process has started it."""

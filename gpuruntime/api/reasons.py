@@ -1,4 +1,4 @@
-"""The phases of units and pools, and the reasons of the Ready condition.
+"""The phases of units, pools and storages, and the reasons of the Ready condition.
 
 The reason determines the phase, see `phase_of`. The phase is a summary for people; programs should use the reason.
 """
@@ -7,7 +7,12 @@ from collections.abc import Mapping
 from typing import Final
 
 __all__ = [
+    "ACCESSOR_CONDITION",
+    "ACCESSOR_DISABLED",
+    "ACCESSOR_PENDING",
+    "ACCESSOR_READY",
     "ADMISSION_REFUSED",
+    "CLAIM_LOST",
     "CRASH_LOOPING",
     "DEPLOYMENT_SYNC_FAILED",
     "EMPTY",
@@ -17,25 +22,41 @@ __all__ = [
     "INVALID_SPEC",
     "NODE_LOST",
     "OUT_OF_MEMORY",
+    "PENDING",
     "POD_STARTUP_FAILED",
     "POOL_PROGRESSING",
     "POOL_READY",
+    "PREPARED_CONDITION",
+    "PREPARED_REASON",
+    "PREPARE_FAILED",
+    "PREPARE_NOT_REQUESTED",
+    "PREPARE_OUTCOME_LOST",
+    "PREPARE_PENDING",
+    "PREPARE_RUNNING",
     "PROGRESSING",
     "PROGRESS_DEADLINE_EXCEEDED",
+    "PVC_SYNC_FAILED",
     "QUOTA_EXCEEDED",
     "READY",
     "READY_CONDITION",
     "REFILL_STOPPED",
+    "RESIZE_REFUSED",
     "SCALED_TO_ZERO",
     "SECURITY_PROFILE_UNMET",
     "SERVICE_SYNC_FAILED",
     "STOCK_CLAIMED",
     "STOCK_NOT_READY",
     "STOCK_READY",
+    "STORAGE_DELETING",
+    "STORAGE_IN_USE",
+    "STORAGE_NOT_READY",
+    "STORAGE_PENDING",
+    "STORAGE_READY",
     "UNIT_PROGRESSING",
     "UNIT_READY",
     "UNIT_SYNC_FAILED",
     "UNSCHEDULABLE",
+    "WAITS_FOR_FIRST_CONSUMER",
     "phase_of",
 ]
 
@@ -50,6 +71,8 @@ FAILED: Final = "Failed"
 """User action is required; the condition explains which. The operator keeps retrying."""
 EMPTY: Final = "Empty"
 """The pool is scaled to zero."""
+PENDING: Final = "Pending"
+"""The storage cannot be mounted yet; no error is known."""
 
 UNIT_READY: Final = "UnitReady"
 """The active unit runs the current generation of its spec, and stays up."""
@@ -103,6 +126,49 @@ REFILL_STOPPED: Final = "RefillStopped"
 UNIT_SYNC_FAILED: Final = "UnitSyncFailed"
 """The API server rejected a stock unit of the pool; its error is in the message."""
 
+STORAGE_NOT_READY: Final = "StorageNotReady"
+"""A storage of the unit is missing, not prepared yet, lost, or being deleted; the message names it."""
+STORAGE_IN_USE: Final = "StorageInUse"
+"""A storage of the unit is mounted by another unit, or being copied; the message names the holder."""
+
+STORAGE_READY: Final = "StorageReady"
+"""The storage can be mounted."""
+STORAGE_PENDING: Final = "StoragePending"
+"""The volume of the storage is not bound yet."""
+WAITS_FOR_FIRST_CONSUMER: Final = "WaitsForFirstConsumer"
+"""The storage can be mounted; its StorageClass makes the volume when the first pod is scheduled."""
+PVC_SYNC_FAILED: Final = "PVCSyncFailed"
+"""The API server rejected the PersistentVolumeClaim; its error is in the message."""
+CLAIM_LOST: Final = "ClaimLost"
+"""The volume or the PersistentVolumeClaim of the storage is gone, and the data with it."""
+PREPARE_PENDING: Final = "PreparePending"
+"""The preparation has not started: it waits for the volume or for its source."""
+PREPARE_RUNNING: Final = "PrepareRunning"
+"""The preparation is running."""
+PREPARE_FAILED: Final = "PrepareFailed"
+"""The preparation failed; its last words are in the message. It is repeated only by a recovery."""
+PREPARE_OUTCOME_LOST: Final = "PrepareOutcomeLost"
+"""The Job of the preparation is gone and its outcome unknown. It is repeated only by a recovery."""
+PREPARED_REASON: Final = "Prepared"
+"""The preparation succeeded; it never runs again."""
+PREPARE_NOT_REQUESTED: Final = "PrepareNotRequested"
+"""The storage has no preparation."""
+ACCESSOR_DISABLED: Final = "AccessorDisabled"
+"""The accessor is not enabled."""
+ACCESSOR_PENDING: Final = "AccessorPending"
+"""The accessor is not ready: it starts, or it gives way to a unit."""
+ACCESSOR_READY: Final = "AccessorReady"
+"""The files of the storage can be read through the access gateway."""
+RESIZE_REFUSED: Final = "ResizeRefused"
+"""The StorageClass or the API server refused the new size; the storage keeps its capacity."""
+STORAGE_DELETING: Final = "StorageDeleting"
+"""The storage is being deleted, as soon as nothing mounts it."""
+
+PREPARED_CONDITION: Final = "Prepared"
+"""The type of the condition that shows the preparation."""
+ACCESSOR_CONDITION: Final = "AccessorReady"
+"""The type of the condition that shows the accessor."""
+
 _PHASES: Final[Mapping[str, str]] = {
     UNIT_READY: READY,
     STOCK_READY: READY,
@@ -114,9 +180,18 @@ _PHASES: Final[Mapping[str, str]] = {
     POOL_READY: READY,
     POOL_PROGRESSING: PROGRESSING,
     SCALED_TO_ZERO: EMPTY,
+    # A unit waits for its storages.
+    STORAGE_NOT_READY: PROGRESSING,
+    STORAGE_IN_USE: PROGRESSING,
+    STORAGE_READY: READY,
+    WAITS_FOR_FIRST_CONSUMER: READY,
+    STORAGE_PENDING: PENDING,
+    PREPARE_PENDING: PENDING,
+    PREPARE_RUNNING: PENDING,
+    STORAGE_DELETING: PENDING,
 }
 
 
 def phase_of(reason: str) -> str:
-    """The phase of a unit or pool whose Ready condition has this reason; Failed for every reason not listed."""
+    """The phase of an object whose Ready condition has this reason; Failed for every reason not listed."""
     return _PHASES.get(reason, FAILED)

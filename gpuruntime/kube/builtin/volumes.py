@@ -20,6 +20,7 @@ __all__ = [
     "PersistentVolumeClaimStatus",
     "SecretVolumeSource",
     "Volume",
+    "VolumeDataSource",
     "VolumeResources",
 ]
 
@@ -84,6 +85,15 @@ class VolumeResources(Struct):
 
 
 @frozen
+class VolumeDataSource(Struct):
+    """What a new volume is filled with: a snapshot, or a PersistentVolumeClaim of the same namespace."""
+
+    kind: str
+    name: str
+    api_group: str | None = None
+
+
+@frozen
 class PersistentVolumeClaimSpec(Struct):
     access_modes: tuple[str, ...] = ()
     resources: VolumeResources | None = None
@@ -91,6 +101,8 @@ class PersistentVolumeClaimSpec(Struct):
     volume_mode: str | None = None
     volume_name: str | None = None
     selector: LabelSelector | None = None
+    data_source: VolumeDataSource | None = None
+    volume_attributes_class_name: str | None = None
 
 
 @frozen
@@ -98,6 +110,8 @@ class PersistentVolumeClaimStatus(Struct):
     phase: str | None = None
     access_modes: tuple[str, ...] = ()
     capacity: FrozenDict[str, int | str] = EMPTY
+    allocated_resources: FrozenDict[str, int | str] = EMPTY
+    allocated_resource_statuses: FrozenDict[str, str] = EMPTY
     conditions: tuple[Condition, ...] = ()
 
 

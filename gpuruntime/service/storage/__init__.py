@@ -1,0 +1,1 @@
+"""Storages on request, and the locks that units have on them."""

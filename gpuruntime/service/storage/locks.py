@@ -1,0 +1,65 @@
+"""Locking a storage for one holder: a conditional write, which fails if the storage changed since it was read."""
+
+from datetime import datetime
+
+from gpuruntime.api.gpustorage import GPUStorage
+from gpuruntime.desired.storage.locks import Lock, lock_of, released
+from gpuruntime.kube import Client, ConflictError, MergePatch
+from gpuruntime.service.objects.conflicts import ATTEMPTS, changed_each_time
+
+__all__ = ["LockedByAnotherError", "acquire", "release"]
+
+
+class LockedByAnotherError(Exception):
+    """Another holder has the storage; `lock` is its lock."""
+
+    def __init__(self, storage: GPUStorage, lock: Lock) -> None:
+        super().__init__(f"storage {storage.key} is in use by {lock.holder}")
+        self.storage = storage
+        self.lock = lock
+
+
+async def acquire(client: Client, storage: GPUStorage, lock: Lock, now: datetime) -> GPUStorage:
+    """Lock the storage as it was read, and return it locked; one that has this very lock is returned as it is.
+
+    A storage that changed meanwhile is read again, and decided again.
+
+    Raises:
+        LockedByAnotherError: another holder has it.
+        NotFoundError: it is gone.
+        ConflictError: it changed during each attempt.
+    """
+    current = storage
+    for _ in range(ATTEMPTS):
+        found = lock_of(current.metadata)
+        if found == lock:
+            return current
+        if found is not None and not _is_successor(lock, found):
+            raise LockedByAnotherError(current, found)
+        meta = current.metadata
+        patch = MergePatch({"metadata": {"annotations": lock.annotations(now)}}).locked(meta.resource_version)
+        try:
+            return await client.patch(GPUStorage, meta.name, meta.namespace, patch)
+        except ConflictError:
+            current = await client.get(GPUStorage, meta.name, meta.namespace)
+    raise changed_each_time(f"storage {storage.key}")
+
+
+async def release(client: Client, storage: GPUStorage) -> None:
+    """Release the lock on a storage in the version that was read.
+
+    Raises:
+        ConflictError: the storage changed since it was read; read it again and decide again.
+        NotFoundError: it is gone.
+    """
+    meta = storage.metadata
+    patch = MergePatch({"metadata": {"annotations": released()}}).locked(meta.resource_version)
+    await client.patch(GPUStorage, meta.name, meta.namespace, patch)
+
+
+def _is_successor(lock: Lock, found: Lock) -> bool:
+    """Whether a lock completes the one that is there: for the same holder, which exists by now.
+
+    An Operation never takes over the lock of another one that is about to create a unit of the same name.
+    """
+    return bool(lock.uid) and lock.holder == found.holder and found.uid in {"", lock.uid}
