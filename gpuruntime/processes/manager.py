@@ -5,6 +5,7 @@ from typing import Final
 from attrs import evolve, frozen
 
 from gpuruntime.control import Manager, ManagerOptions
+from gpuruntime.endpoints.auth.access_control import guard_pages
 from gpuruntime.kube import Credentials
 from gpuruntime.processes.config.api_sections import ApiConfig
 from gpuruntime.processes.config.keys import section
@@ -12,7 +13,6 @@ from gpuruntime.processes.config.sections import LeaderElection, min_ready_secon
 from gpuruntime.processes.process_command import ProcessCommand
 from gpuruntime.processes.wiring.api_server import ApiServer, connect, install_api, serve_api
 from gpuruntime.processes.wiring.reconcilers import MIN_READY_SECONDS, WORKERS, install_reconcilers
-from gpuruntime.web.auth.access_control import guard_pages
 
 __all__ = ["COMMAND", "ManagerConfig", "build_manager"]
 

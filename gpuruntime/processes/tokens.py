@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from gpuruntime.web.auth.scopes import GrantError, parse_scope
-from gpuruntime.web.auth.token_file import TokenFileError, new_token
+from gpuruntime.endpoints.auth.scopes import GrantError, parse_scope
+from gpuruntime.endpoints.auth.token_file import TokenFileError, new_token
 
 __all__ = ["COMMAND"]
 

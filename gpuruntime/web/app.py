@@ -6,9 +6,12 @@ from typing import Final
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
+from gpuruntime.endpoints.auth.access_control import AccessControl
+from gpuruntime.endpoints.server.endpoint import mount
+from gpuruntime.endpoints.server.metrics import RequestMetrics, RequestMetricsCollector, instrument
+from gpuruntime.endpoints.server.route import Route
 from gpuruntime.service.compat.machines import Machines
 from gpuruntime.service.wiring import Service
-from gpuruntime.web.auth.access_control import AccessControl
 from gpuruntime.web.compat.stocks import StockRoutes
 from gpuruntime.web.compat.vms import VMRoutes
 from gpuruntime.web.openapi.swagger_ui import mount_documentation
@@ -17,9 +20,6 @@ from gpuruntime.web.resources.health import HealthRoutes
 from gpuruntime.web.resources.jobs import job_routes
 from gpuruntime.web.resources.stock_pools import stock_pool_routes
 from gpuruntime.web.resources.stock_units import stock_unit_routes
-from gpuruntime.web.server.endpoint import mount
-from gpuruntime.web.server.metrics import RequestMetrics, RequestMetricsCollector, instrument
-from gpuruntime.web.server.route import Route
 
 __all__ = ["cluster_routes", "install", "machine_routes"]
 

@@ -22,13 +22,13 @@ from prometheus_client import CollectorRegistry
 from gpuruntime.control.manager import Manager
 from gpuruntime.control.permissions.offline_credentials import OFFLINE_CREDENTIALS
 from gpuruntime.control.watchdog.loop_watchdog import LoopWatchdog
+from gpuruntime.endpoints.auth.access_control import Access, AccessControl
 from gpuruntime.processes.controller_manager import build_controller_manager
 from gpuruntime.processes.generate.files import Generated
 from gpuruntime.processes.manager import build_manager
 from gpuruntime.processes.runtime_api import build_runtime_api
 from gpuruntime.processes.wiring.api_server import ApiServer
 from gpuruntime.web.app import install
-from gpuruntime.web.auth.access_control import Access, AccessControl
 
 __all__ = ["PAGE", "MetricsPageError", "Shown", "filled", "served", "shown_in", "update"]
 

@@ -8,7 +8,7 @@ import pytest
 
 from gpuruntime.web.openapi.document import openapi_document
 from hack.generators.openapi_changes import breaking_changes
-from tests.web.endpoint_scenes import Widgets
+from tests.endpoints.endpoint_scenes import Widgets
 
 DOCUMENT = openapi_document(Widgets().routes())
 Change = Callable[[dict[str, Any]], Any]

@@ -15,10 +15,10 @@ from typing import IO, Any
 import pytest
 
 from gpuruntime import __version__
+from gpuruntime.endpoints.auth.token_file import new_token
+from gpuruntime.endpoints.server.route import Scope
 from gpuruntime.processes.command import main
 from gpuruntime.testing.cluster.access import kubeconfig_document
-from gpuruntime.web.auth.token_file import new_token
-from gpuruntime.web.server.route import Scope
 from tests.ports import free_port
 
 COMMAND = [sys.executable, "-m", "gpuruntime.processes.command"]

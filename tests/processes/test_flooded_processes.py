@@ -13,8 +13,8 @@ import aiohttp
 import pytest
 from attrs import frozen
 
-from gpuruntime.web.auth.token_file import new_token
-from gpuruntime.web.server.route import Scope
+from gpuruntime.endpoints.auth.token_file import new_token
+from gpuruntime.endpoints.server.route import Scope
 from tests.ports import free_address
 
 FLOOD, HALF_SENT = 500, b"POST /api/v1/stocks HTTP/1.1\r\nHost: local"

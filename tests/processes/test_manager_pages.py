@@ -8,8 +8,8 @@ import urllib.request
 from pathlib import Path
 from typing import Final
 
-from gpuruntime.web.auth.token_file import new_token
-from gpuruntime.web.server.route import Scope
+from gpuruntime.endpoints.auth.token_file import new_token
+from gpuruntime.endpoints.server.route import Scope
 from tests.ports import free_address
 
 _COMMAND: Final = (sys.executable, "-m", "gpuruntime.processes.command", "manager", "--kube-mode", "off")

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from gpuruntime.endpoints.auth.token_file import TokenFile
+from gpuruntime.endpoints.server.route import Caller, Scope
 from gpuruntime.processes.command import main
-from gpuruntime.web.auth.token_file import TokenFile
-from gpuruntime.web.server.route import Caller, Scope
 
 
 def test_a_new_token_is_printed_and_only_its_hash_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,9 +9,9 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client import CollectorRegistry
 
+from gpuruntime.endpoints.auth.access_control import Access, AccessControl
 from gpuruntime.service.compat.memory import MemoryMachines
 from gpuruntime.web.app import install, machine_routes
-from gpuruntime.web.auth.access_control import Access, AccessControl
 from gpuruntime.web.resources.health import HealthRoutes
 
 Answered = tuple[int, Any]

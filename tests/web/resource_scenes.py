@@ -9,10 +9,10 @@ from aiohttp import ClientResponse, ClientTimeout, web
 from aiohttp.test_utils import TestClient, TestServer
 from attrs import field, frozen
 
+from gpuruntime.endpoints.auth.access_control import Access, AccessControl
+from gpuruntime.endpoints.server.endpoint import mount
+from gpuruntime.endpoints.server.route import PREFIX
 from gpuruntime.web.app import cluster_routes
-from gpuruntime.web.auth.access_control import Access, AccessControl
-from gpuruntime.web.server.endpoint import mount
-from gpuruntime.web.server.route import PREFIX
 from tests.service.service_scenes import Product, ServiceWorld
 
 __all__ = ["Answered", "Api", "Event", "Events", "serving"]

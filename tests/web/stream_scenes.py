@@ -12,13 +12,13 @@ from prometheus_client import CollectorRegistry, generate_latest
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.control import Cache
+from gpuruntime.endpoints.server.metrics import RequestMetrics, RequestMetricsCollector, instrument
 from gpuruntime.kube.auth.credentials import Credentials
 from gpuruntime.kube.client import Client
 from gpuruntime.kube.transport.transport import Transport
 from gpuruntime.service.reads.reader import Reads
 from gpuruntime.service.reads.watch_log import WatchLog
 from gpuruntime.web.resources.unit_models import unit_view
-from gpuruntime.web.server.metrics import RequestMetrics, RequestMetricsCollector, instrument
 from gpuruntime.web.sse.stream import ObjectStreams
 from tests.product_scenes import eventually
 from tests.web.resource_scenes import Events

@@ -3,8 +3,8 @@ from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client import CollectorRegistry
 
 from gpuruntime import __version__
+from gpuruntime.endpoints.auth.access_control import Access, AccessControl
 from gpuruntime.web.app import install
-from gpuruntime.web.auth.access_control import Access, AccessControl
 
 
 async def ready(_request: web.Request) -> web.Response:

@@ -8,6 +8,7 @@ from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.api.projection import patch_of, project, view_of
 from gpuruntime.api.rest.objects import Name, Namespace, ObjectView
 from gpuruntime.control import Manager, ManagerOptions
+from gpuruntime.endpoints.server.route import Route
 from gpuruntime.kube.auth.credentials import Credentials
 from gpuruntime.meta import (
     Condition,
@@ -29,7 +30,6 @@ from gpuruntime.service.wiring import SERVED_KINDS, Service, ServiceOptions, ins
 from gpuruntime.web.resources.object_models import object_fields, object_filter
 from gpuruntime.web.resources.object_resource import Create, Delete, ObjectResource, Update, Words
 from gpuruntime.web.resources.object_routes import object_routes
-from gpuruntime.web.server.route import Route
 
 __all__ = ["Widget", "WidgetStatus", "widget_routes", "wired"]
 

@@ -8,10 +8,10 @@ from typing import Final
 from attrs import frozen
 
 from gpuruntime.control import HttpAddress, HttpLimits
+from gpuruntime.endpoints.auth.scopes import GrantError, parse_grants
 from gpuruntime.processes.config.keys import Fault, key, keys, section
 from gpuruntime.processes.config.notations import ADDRESS, BOOLEAN, FILE, Notation, choice, count, duration
 from gpuruntime.processes.config.sections import ProcessConfig
-from gpuruntime.web.auth.scopes import GrantError, parse_grants
 
 __all__ = ["ApiConfig", "Auth", "Connections", "KubeMode", "Tls"]
 

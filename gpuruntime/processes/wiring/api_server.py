@@ -13,6 +13,13 @@ from attrs import frozen
 
 from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.control import OFFLINE_CREDENTIALS, Manager, ManagerOptions, Permission, allow
+from gpuruntime.endpoints.auth.access_control import Access, AccessControl, UnguardedAddressError, decide_access
+from gpuruntime.endpoints.auth.certificate import CertificateError, server_tls
+from gpuruntime.endpoints.auth.scopes import Authenticator, parse_grants
+from gpuruntime.endpoints.auth.token_file import TokenFile, TokenFileError
+from gpuruntime.endpoints.auth.token_review import TokenReviews
+from gpuruntime.endpoints.server.gates import namespace_gate, not_ready_reason, readiness_gate
+from gpuruntime.endpoints.server.route import Route
 from gpuruntime.kube import Client, Credentials
 from gpuruntime.kube.builtin.authentication import TokenReview
 from gpuruntime.kube.builtin.core import Namespace
@@ -27,14 +34,7 @@ from gpuruntime.service.reads.inventory import Inventory
 from gpuruntime.service.reads.metrics import InventoryCollector
 from gpuruntime.service.wiring import Service, ServiceOptions, install_service
 from gpuruntime.web.app import cluster_routes, install, machine_routes
-from gpuruntime.web.auth.access_control import Access, AccessControl, UnguardedAddressError, decide_access
-from gpuruntime.web.auth.certificate import CertificateError, server_tls
-from gpuruntime.web.auth.scopes import Authenticator, parse_grants
-from gpuruntime.web.auth.token_file import TokenFile, TokenFileError
-from gpuruntime.web.auth.token_review import TokenReviews
 from gpuruntime.web.resources.health import ClusterProbe, HealthRoutes
-from gpuruntime.web.server.gates import namespace_gate, not_ready_reason, readiness_gate
-from gpuruntime.web.server.route import Route
 
 __all__ = ["Api", "ApiServer", "connect", "install_api", "memory_api", "serve_api"]
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from gpuruntime.api.rest.machines import MachineQuery
+from gpuruntime.endpoints.server.route import Page
 from gpuruntime.meta import FrozenDict, ObjectKey, Struct
 from gpuruntime.service.reads.reader import cursor_of
 from gpuruntime.web.resources.object_models import after_cursor
-from gpuruntime.web.server.route import Page
 
 __all__ = ["age_header", "page_of"]
 

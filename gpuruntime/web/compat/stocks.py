@@ -3,9 +3,9 @@
 from attrs import frozen
 
 from gpuruntime.api.rest.machines import DeletedStocks, DeleteStocks, MachineQuery, NewStocks, Stock
+from gpuruntime.endpoints.server.route import NO_CAPACITY, REFUSED, Call, Idempotency, Reply, Response, Route, Scope
 from gpuruntime.service.compat.machines import Machines
 from gpuruntime.web.compat.paging import age_header, page_of
-from gpuruntime.web.server.route import NO_CAPACITY, REFUSED, Call, Idempotency, Reply, Response, Route, Scope
 
 __all__ = ["StockRoutes"]
 

@@ -3,11 +3,21 @@
 from attrs import frozen
 
 from gpuruntime.api.rest.machines import VM, DeletedVM, MachineQuery, NewVM
+from gpuruntime.endpoints.server.headers import version_header
+from gpuruntime.endpoints.server.route import (
+    NO_CAPACITY,
+    REFUSED,
+    STALE,
+    Call,
+    Idempotency,
+    Reply,
+    Response,
+    Route,
+    Scope,
+)
 from gpuruntime.meta import FrozenDict
 from gpuruntime.service.compat.machines import DELETED, Machines
 from gpuruntime.web.compat.paging import age_header, page_of
-from gpuruntime.web.server.headers import version_header
-from gpuruntime.web.server.route import NO_CAPACITY, REFUSED, STALE, Call, Idempotency, Reply, Response, Route, Scope
 
 __all__ = ["VMRoutes"]
 

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from gpuruntime.endpoints.server.headers import IDEMPOTENCY_KEY, OPERATION_ID
+from gpuruntime.endpoints.server.route import NOT_OLDER_THAN, PREFIX, Idempotency, Route
 from gpuruntime.web.openapi.responses import ErrorResponses, describe_responses
 from gpuruntime.web.openapi.schemas import Components, query_schema
-from gpuruntime.web.server.headers import IDEMPOTENCY_KEY, OPERATION_ID
-from gpuruntime.web.server.route import NOT_OLDER_THAN, PREFIX, Idempotency, Route
 
 __all__ = ["openapi_document"]
 

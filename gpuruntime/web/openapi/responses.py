@@ -7,11 +7,11 @@ events: the JSON Schema keyword `contentSchema`, with events as OpenAPI 3.2 mode
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from gpuruntime.endpoints.server.errors import CODES, Fault
+from gpuruntime.endpoints.server.headers import IDEMPOTENCY_KEY
+from gpuruntime.endpoints.server.route import NOT_OLDER_THAN, Idempotency, Response, Route
 from gpuruntime.meta import Struct
 from gpuruntime.web.openapi.schemas import Components
-from gpuruntime.web.server.errors import CODES, Fault
-from gpuruntime.web.server.headers import IDEMPOTENCY_KEY
-from gpuruntime.web.server.route import NOT_OLDER_THAN, Idempotency, Response, Route
 
 __all__ = ["ErrorResponses", "describe_responses"]
 

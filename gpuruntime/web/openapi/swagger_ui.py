@@ -15,8 +15,8 @@ import orjson
 from aiohttp import web
 
 from gpuruntime import __version__
+from gpuruntime.endpoints.server.route import PREFIX, Route
 from gpuruntime.web.openapi.document import openapi_document
-from gpuruntime.web.server.route import PREFIX, Route
 
 __all__ = ["mount_documentation"]
 

@@ -4,6 +4,7 @@ from functools import partial
 
 from gpuruntime.api.rest.gpu_units import CreateUnitBody, UnitView, UpdateUnitBody
 from gpuruntime.api.rest.queries import FlavourQuery
+from gpuruntime.endpoints.server.route import NO_CAPACITY, Route
 from gpuruntime.service.objects.delete import DeleteObject
 from gpuruntime.service.operations.submit import Performed
 from gpuruntime.service.units.delete import DeleteUnit
@@ -13,7 +14,6 @@ from gpuruntime.web.resources.object_models import flavour_filter
 from gpuruntime.web.resources.object_resource import Create, Delete, ObjectResource, Update, Words
 from gpuruntime.web.resources.object_routes import object_routes
 from gpuruntime.web.resources.unit_models import ACTIVE, create_request, unit_view
-from gpuruntime.web.server.route import NO_CAPACITY, Route
 
 __all__ = ["gpu_unit_routes"]
 

@@ -9,10 +9,10 @@ from attrs import frozen
 
 from gpuruntime.aio import Singleflight
 from gpuruntime.api.rest.health import GpuProductView, Health
+from gpuruntime.endpoints.server.route import Call, Reply, Response, Route, Scope
 from gpuruntime.kube import KubeError
 from gpuruntime.meta import format_seconds
 from gpuruntime.service.reads.inventory import GpuTotal, InventorySnapshot
-from gpuruntime.web.server.route import Call, Reply, Response, Route, Scope
 
 __all__ = ["ClusterProbe", "HealthRoutes", "health_of"]
 

@@ -19,6 +19,8 @@ from gpuruntime.api.operation import (
     operation_name,
 )
 from gpuruntime.api.rest.jobs import JobsQuery, JobView
+from gpuruntime.endpoints.server.headers import page_reply, read_headers
+from gpuruntime.endpoints.server.route import Call, Reply, Response, Route, Scope
 from gpuruntime.meta import EMPTY, ObjectKey
 from gpuruntime.service.errors import ObjectNotFoundError
 from gpuruntime.service.operations.record import has_ended
@@ -27,8 +29,6 @@ from gpuruntime.service.reads.reader import ReadPage, Reads
 from gpuruntime.service.stock.names import batch_name
 from gpuruntime.service.wiring import Service
 from gpuruntime.web.resources.object_models import after_cursor
-from gpuruntime.web.server.headers import page_reply, read_headers
-from gpuruntime.web.server.route import Call, Reply, Response, Route, Scope
 
 __all__ = ["finished_job_view", "job_routes", "job_view", "newest_first"]
 

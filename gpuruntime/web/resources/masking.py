@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 from attrs import evolve, fields
 
 from gpuruntime.api.rest.objects import ObjectView
+from gpuruntime.endpoints.server.route import Caller
 from gpuruntime.meta import EMPTY, MASK, FrozenDict, Struct, is_sensitive
 from gpuruntime.schema import Violation
 from gpuruntime.service.errors import InvalidRequestError
 from gpuruntime.service.objects.redaction import redacted, secret_texts
-from gpuruntime.web.server.route import Caller
 
 __all__ = ["masked", "reject_masks", "view_for"]
 

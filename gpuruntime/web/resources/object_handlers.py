@@ -8,6 +8,15 @@ from attrs import Factory, field, frozen
 
 from gpuruntime.api.rest.objects import ObjectView
 from gpuruntime.api.rest.queries import ObjectQuery, ObjectsQuery, WaitForQuery, WaitQuery, WatchQuery
+from gpuruntime.endpoints.server.headers import (
+    deletion_headers,
+    location_header,
+    page_reply,
+    read_headers,
+    version_header,
+    write_headers,
+)
+from gpuruntime.endpoints.server.route import Call, Handler, Reply
 from gpuruntime.meta import EMPTY, FrozenDict, ObjectKey, TypedObject
 from gpuruntime.service.errors import ObjectNotFoundError
 from gpuruntime.service.objects.delete import DeleteObject
@@ -17,15 +26,6 @@ from gpuruntime.web.resources.jobs import finished_job_view
 from gpuruntime.web.resources.masking import reject_masks, view_for
 from gpuruntime.web.resources.object_models import after_cursor
 from gpuruntime.web.resources.object_resource import Create, Delete, ObjectResource, Update
-from gpuruntime.web.server.headers import (
-    deletion_headers,
-    location_header,
-    page_reply,
-    read_headers,
-    version_header,
-    write_headers,
-)
-from gpuruntime.web.server.route import Call, Handler, Reply
 from gpuruntime.web.sse.stream import ObjectStreams
 
 __all__ = ["ObjectHandlers"]

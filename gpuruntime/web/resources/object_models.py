@@ -8,9 +8,9 @@ from gpuruntime.api.names import OPERATION_ID
 from gpuruntime.api.reasons import PROGRESSING, READY_CONDITION
 from gpuruntime.api.rest.queries import FlavourQuery, ObjectsQuery
 from gpuruntime.api.stockpool import StockPool
+from gpuruntime.endpoints.server.errors import Fault, invalid
 from gpuruntime.meta import Condition, ObjectKey, ObjectMeta, SelectorError, find_condition, parse_selector
 from gpuruntime.service.reads.reader import CursorError, parse_cursor
-from gpuruntime.web.server.errors import Fault, invalid
 
 __all__ = ["after_cursor", "flavour_filter", "object_fields", "object_filter", "phase_of"]
 

@@ -11,12 +11,12 @@ from attrs import frozen
 
 from gpuruntime.api.rest.objects import ObjectView
 from gpuruntime.api.rest.queries import ObjectsQuery
+from gpuruntime.endpoints.server.route import Idempotency, Scope
 from gpuruntime.meta import FrozenDict, Struct, TypedObject, encode, freeze
 from gpuruntime.service.objects.delete import DeleteObject
 from gpuruntime.service.objects.served_kind import ObjectService
 from gpuruntime.service.objects.update import WriteResult
 from gpuruntime.service.operations.submit import Performed
-from gpuruntime.web.server.route import Idempotency, Scope
 
 __all__ = ["Create", "Delete", "ObjectResource", "Update", "Words", "change_of"]
 

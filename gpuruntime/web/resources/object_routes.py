@@ -5,9 +5,9 @@ from typing import Any, Final
 
 from gpuruntime.api.rest.jobs import JobView
 from gpuruntime.api.rest.queries import NamespaceQuery, ObjectQuery, WaitForQuery, WaitQuery, WatchQuery
+from gpuruntime.endpoints.server.route import CONFLICT, REFUSED, STALE, Idempotency, Response, Route, Scope
 from gpuruntime.web.resources.object_handlers import ObjectHandlers
 from gpuruntime.web.resources.object_resource import Create, ObjectResource, Words
-from gpuruntime.web.server.route import CONFLICT, REFUSED, STALE, Idempotency, Response, Route, Scope
 from gpuruntime.web.sse.events import watch_events
 
 __all__ = ["object_routes"]

@@ -5,12 +5,12 @@ from gpuruntime.api.projection import project
 from gpuruntime.api.rest.queries import FlavourQuery
 from gpuruntime.api.rest.stock_pools import CreatePoolBody, PoolView, UpdatePoolBody
 from gpuruntime.api.stockpool import StockPool, StockPoolSpec
+from gpuruntime.endpoints.server.route import Idempotency, Route, Scope
 from gpuruntime.service.pools import POOLS, CreatePool, pool_name
 from gpuruntime.service.wiring import Service
 from gpuruntime.web.resources.object_models import flavour_filter, object_fields
 from gpuruntime.web.resources.object_resource import Create, Delete, ObjectResource, Update, Words
 from gpuruntime.web.resources.object_routes import object_routes
-from gpuruntime.web.server.route import Idempotency, Route, Scope
 
 __all__ = ["stock_pool_routes"]
 

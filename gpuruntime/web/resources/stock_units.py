@@ -10,6 +10,8 @@ from gpuruntime.api.rest.gpu_units import UnitView
 from gpuruntime.api.rest.jobs import JobView
 from gpuruntime.api.rest.queries import FlavourQuery
 from gpuruntime.api.rest.stock_units import SeedStockBody
+from gpuruntime.endpoints.server.headers import version_header
+from gpuruntime.endpoints.server.route import CONFLICT, PREFIX, Call, Idempotency, Reply, Response, Route, Scope
 from gpuruntime.meta import FrozenDict
 from gpuruntime.service.stock.delete import STOCK_UNITS
 from gpuruntime.service.stock.seed import SeedStock
@@ -19,8 +21,6 @@ from gpuruntime.web.resources.object_models import flavour_filter
 from gpuruntime.web.resources.object_resource import Delete, ObjectResource, Words
 from gpuruntime.web.resources.object_routes import object_routes
 from gpuruntime.web.resources.unit_models import STOCK, unit_view
-from gpuruntime.web.server.headers import version_header
-from gpuruntime.web.server.route import CONFLICT, PREFIX, Call, Idempotency, Reply, Response, Route, Scope
 
 __all__ = ["seed_request", "stock_unit_routes"]
 

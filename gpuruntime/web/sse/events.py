@@ -7,10 +7,10 @@ import orjson
 from attrs import frozen
 
 from gpuruntime.api.rest.events import ResetView
+from gpuruntime.endpoints.server.route import Events
 from gpuruntime.meta import FrozenDict, Struct, TypedObject, encode
 from gpuruntime.service.reads.reader import is_at_least
 from gpuruntime.service.reads.watch_log import Step
-from gpuruntime.web.server.route import Events
 
 __all__ = ["EventEncoder", "event_bytes", "heartbeat", "watch_events"]
 

@@ -24,10 +24,10 @@ from aiohttp import web
 from attrs import frozen
 
 from gpuruntime.api.rest.objects import ObjectView
+from gpuruntime.endpoints.server.metrics import REQUEST_METRICS
 from gpuruntime.meta import EMPTY, ObjectKey, TypedObject
 from gpuruntime.service.reads.reader import Reads, is_at_least
 from gpuruntime.service.reads.watch_log import Step, WatchLog
-from gpuruntime.web.server.metrics import REQUEST_METRICS
 from gpuruntime.web.sse.connection import StalledError, StreamConnection
 from gpuruntime.web.sse.events import EventEncoder, heartbeat
 from gpuruntime.web.sse.view_cache import ViewCache

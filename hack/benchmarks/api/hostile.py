@@ -10,11 +10,11 @@ from typing import Final
 import aiohttp
 from attrs import frozen
 
+from gpuruntime.endpoints.auth.token_file import new_token
+from gpuruntime.endpoints.server.route import Scope
 from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.kube.transport.request import Request
 from gpuruntime.kube.transport.transport import Transport
-from gpuruntime.web.auth.token_file import new_token
-from gpuruntime.web.server.route import Scope
 from hack.benchmarks.alternating import Measure, Results
 from hack.benchmarks.api.attacks import BOMBS, FAULTS, KNOWN_BOMBS, Attack, strike
 from hack.benchmarks.api.claims import OURS

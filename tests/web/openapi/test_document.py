@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from attrs import evolve
 
+from gpuruntime.endpoints.server.route import Response
 from gpuruntime.web.openapi.document import openapi_document
-from gpuruntime.web.server.route import Response
-from tests.web.endpoint_scenes import Part, WidgetBody, Widgets, WidgetView, bearer, serving_widgets
+from tests.endpoints.endpoint_scenes import Part, WidgetBody, Widgets, WidgetView, bearer, serving_widgets
 
 DOCUMENT = openapi_document(Widgets().routes())
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import gpuruntime.web.openapi.swagger_ui
 from gpuruntime.web.openapi.document import openapi_document
-from tests.web.endpoint_scenes import Widgets, serving_widgets
+from tests.endpoints.endpoint_scenes import Widgets, serving_widgets
 
 FILES = Path(gpuruntime.web.openapi.swagger_ui.__file__).parent / "swagger"
 

@@ -4,15 +4,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
+from gpuruntime.endpoints.auth.access_control import Access, AccessControl
 from gpuruntime.kube.errors import UnavailableError
 from gpuruntime.meta import encode
 from gpuruntime.service.reads.informers import NodeSummary
 from gpuruntime.service.reads.inventory import InventorySnapshot
 from gpuruntime.testing.virtual_time import run_virtual
-from gpuruntime.web.auth.access_control import Access, AccessControl
 from gpuruntime.web.resources.health import ClusterProbe, HealthRoutes, health_of
+from tests.endpoints.token_review_scenes import ALICE, Reviewer, reviews
 from tests.web.machine_scenes import api_without_cluster
-from tests.web.token_review_scenes import ALICE, Reviewer, reviews
 
 STARTED = datetime(2026, 1, 1, tzinfo=UTC)
 SNAPSHOT = InventorySnapshot(

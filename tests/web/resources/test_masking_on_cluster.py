@@ -5,9 +5,9 @@ from typing import Any
 
 from attrs import frozen
 
+from gpuruntime.endpoints.auth.access_control import Access, AccessControl
+from gpuruntime.endpoints.server.route import PREFIX, Caller, Route, Scope
 from gpuruntime.web.app import cluster_routes
-from gpuruntime.web.auth.access_control import Access, AccessControl
-from gpuruntime.web.server.route import PREFIX, Caller, Route, Scope
 from tests.service.service_scenes import ServiceWorld
 from tests.web.resource_scenes import Api, serving
 

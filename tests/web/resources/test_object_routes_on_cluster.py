@@ -14,14 +14,14 @@ from aiohttp.test_utils import TestClient, TestServer
 from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.control import write_status
 from gpuruntime.control.permissions.offline_credentials import OFFLINE_CREDENTIALS
+from gpuruntime.endpoints.auth.access_control import Access, AccessControl
+from gpuruntime.endpoints.server.endpoint import mount
 from gpuruntime.kube import Client, connect
 from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.meta import Condition, set_condition
 from gpuruntime.schema import definition
 from gpuruntime.testing import ClusterAccess
 from gpuruntime.testing.permissions import granted_account
-from gpuruntime.web.auth.access_control import Access, AccessControl
-from gpuruntime.web.server.endpoint import mount
 from tests.control.scenes import managing
 from tests.product_scenes import eventually
 from tests.service.service_scenes import ServiceWorld

@@ -7,14 +7,14 @@ import pytest
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.api.names import POOL_LABEL
 from gpuruntime.api.rest.gpu_units import CreateUnitBody, UpdateUnitBody
+from gpuruntime.endpoints.server.body import decoded
+from gpuruntime.endpoints.server.errors import ApiError
 from gpuruntime.meta import ObjectMeta
 from gpuruntime.meta.codec import decode
 from gpuruntime.meta.frozen_mapping import FrozenDict
 from gpuruntime.schema import violations
 from gpuruntime.service.units.update import unit_patch
 from gpuruntime.web.resources.object_resource import change_of
-from gpuruntime.web.server.body import decoded
-from gpuruntime.web.server.errors import ApiError
 
 LABELS = FrozenDict({"tier": "gold", POOL_LABEL: "warm"})
 UNIT = GPUUnit(ObjectMeta(name="a", namespace="n", labels=LABELS), GPUUnitSpec("g1.1", image="one"))

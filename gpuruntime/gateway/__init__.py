@@ -1,0 +1,1 @@
+"""The access gateway: streams data to callers. It reads the cluster and writes nothing to it."""

@@ -1,0 +1,38 @@
+import pytest
+
+from gpuruntime.endpoints.auth.scopes import GrantError, parse_grants, parse_scope
+from gpuruntime.endpoints.server.route import Scope
+from gpuruntime.kube.builtin.authentication import UserInfo
+
+GRANTS = parse_grants("user:alice=read", "group:system:serviceaccounts:platform=write", "group:admins=operator")
+
+
+@pytest.mark.parametrize(
+    ("user", "scope"),
+    [
+        (UserInfo("alice"), Scope.READ),
+        (UserInfo("alice", groups=("admins",)), Scope.OPERATOR),
+        (UserInfo("bot", groups=("system:authenticated", "system:serviceaccounts:platform")), Scope.WRITE),
+        (UserInfo("admins"), Scope.NONE),
+        (UserInfo("bob", groups=("alice",)), Scope.NONE),
+    ],
+)
+def test_a_user_has_the_highest_scope_of_its_grants(user: UserInfo, scope: Scope) -> None:
+    assert GRANTS.scope_of(user) is scope
+
+
+@pytest.mark.parametrize(
+    "text", ["alice=read", "user:=read", "user:alice", "robot:alice=read", "user:alice=root", "user:alice=none", ""]
+)
+def test_a_malformed_grant_is_rejected(text: str) -> None:
+    with pytest.raises(GrantError):
+        parse_grants(text)
+
+
+def test_one_subject_has_one_grant() -> None:
+    with pytest.raises(GrantError, match="user alice"):
+        parse_grants("user:alice=read", "user:alice=write")
+
+
+def test_scopes_are_parsed_by_name() -> None:
+    assert [parse_scope(text) for text in ("read", "write", "operator")] == [Scope.READ, Scope.WRITE, Scope.OPERATOR]
