@@ -29,6 +29,7 @@ from attrs import asdict, define, field, frozen
 from e2e.names import CONTROLLERS, RUNTIME_APIS, SYSTEM
 from gpuruntime.testing import ClusterAccess, LocalCluster, NodeShape
 from gpuruntime.testing.processes.supervised import ChildProcesses
+from gpuruntime.testing.published_files import publish
 from tests.ports import free_address
 
 __all__ = ["NODES", "PROGRAM", "REPLICAS", "Host", "Life", "main"]
@@ -106,7 +107,7 @@ class Host:
             self._start(replica)
         self._await_ready()
         _await_load_balancer(balancer)
-        _publish(self._directory / "installation.json", {"url": f"http://{balancer}", "token": token})
+        publish(self._directory / "installation.json", {"url": f"http://{balancer}", "token": token})
 
     def supervise(self) -> None:
         """Restart replicas that exit, until interrupted."""
@@ -154,7 +155,7 @@ class Host:
         number = len(replica.lives) + 1
         replica.lives.append(Life(replica.name, number, pid, _credential(token), replica.metrics))
         lives = [asdict(life) for known in self._replicas for life in known.lives]
-        _publish(self._directory / "replicas.json", lives)
+        publish(self._directory / "replicas.json", lives)
 
     def _account_token(self, account: str) -> str:
         path = f"/api/v1/namespaces/{SYSTEM}/serviceaccounts/{account}/token"
@@ -200,12 +201,6 @@ def _credential(token: str) -> str:
     payload = token.split(".")[1]
     claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
     return f"JTI={claims['jti']}"
-
-
-def _publish(path: Path, document: Any) -> None:
-    draft = path.with_suffix(".draft")
-    draft.write_text(json.dumps(document, indent=2))
-    draft.replace(path)
 
 
 def _interrupt(*_: object) -> None:

@@ -147,7 +147,7 @@ class Response:
     description: str
     is_list: bool = False
     events: Events = EMPTY
-    event_schema: str = "WatchEvent"
+    event_schema: str = ""
 
 
 Handler = Callable[[Call], Awaitable[Reply | web.StreamResponse]]

@@ -1,7 +1,6 @@
 """Access to a running local cluster, as a value that can be saved to a file and loaded by another process."""
 
 import base64
-import json
 import os
 import ssl
 import subprocess
@@ -12,6 +11,7 @@ from attrs import asdict, frozen
 
 from gpuruntime.testing.cluster.admin import AdminClient
 from gpuruntime.testing.cluster.components import SCRATCH
+from gpuruntime.testing.published_files import publish, read_published
 
 __all__ = ["ClusterAccess", "kubeconfig_document"]
 
@@ -37,16 +37,13 @@ class ClusterAccess:
     def save(self, directory: Path) -> None:
         """Write it to `directory` atomically: a reader finds nothing or everything."""
         fields = {name: None if value is None else str(value) for name, value in asdict(self, recurse=False).items()}
-        draft = directory / f"{_FILE}.draft"
-        draft.write_text(json.dumps(fields, indent=2))
-        draft.replace(directory / _FILE)
+        publish(directory / _FILE, fields)
 
     @classmethod
     def load(cls, directory: Path) -> Self | None:
         """The access to the cluster that runs in `directory`, or None."""
-        try:
-            fields = json.loads((directory / _FILE).read_text())
-        except FileNotFoundError:
+        fields = read_published(directory / _FILE)
+        if fields is None:
             return None
         audit_log = fields.pop("audit_log")
         return cls(

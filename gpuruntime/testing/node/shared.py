@@ -1,6 +1,5 @@
 """One real node for a whole test run, in the cluster of the run."""
 
-import json
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self
@@ -10,6 +9,7 @@ from attrs import frozen
 from gpuruntime.testing.cluster.local import ClusterError
 from gpuruntime.testing.cluster.shared import SharedCluster
 from gpuruntime.testing.processes.run_wide import RunWideProcess, RunWideProcessError
+from gpuruntime.testing.published_files import publish, read_published
 
 __all__ = ["SHARED_GPUS", "SHARED_KUBELET", "NodeAccess", "SharedNode"]
 
@@ -28,18 +28,13 @@ class NodeAccess:
 
     def save(self, directory: Path) -> None:
         """Write it to `directory` atomically: a reader finds nothing or everything."""
-        draft = directory / f"{_FILE}.draft"
-        draft.write_text(json.dumps({"name": self.name, "images": str(self.images)}))
-        draft.replace(directory / _FILE)
+        publish(directory / _FILE, {"name": self.name, "images": str(self.images)})
 
     @classmethod
     def load(cls, directory: Path) -> Self | None:
         """The node that runs in `directory`, or None."""
-        try:
-            fields = json.loads((directory / _FILE).read_text())
-        except FileNotFoundError:
-            return None
-        return cls(fields["name"], Path(fields["images"]))
+        fields = read_published(directory / _FILE)
+        return None if fields is None else cls(fields["name"], Path(fields["images"]))
 
     @staticmethod
     def withdraw(directory: Path) -> None:

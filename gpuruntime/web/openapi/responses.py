@@ -174,9 +174,12 @@ def _stream_schema(response: Response, components: Components) -> dict[str, Any]
     """The schema of an event stream: one component for each type of data, and one for all of them.
 
     Raises:
-        ValueError: another stream has other events, and the same name for their schema.
+        ValueError: the response has no name for the schema of its events, or another stream has other events and the
+            same name.
     """
     events = response.events
+    if not response.event_schema:
+        raise ValueError(f"the stream of {', '.join(events)} has event_schema '': expected a name for their schema")
     by_type: dict[type[Struct], list[str]] = {}
     for name, kind in events.items():
         by_type.setdefault(kind, []).append(name)

@@ -1,7 +1,6 @@
 """The state of this checkout's running stack."""
 
 import fcntl
-import json
 import os
 import shlex
 from collections.abc import Iterator
@@ -10,6 +9,8 @@ from pathlib import Path
 from typing import Self
 
 from attrs import asdict, frozen
+
+from gpuruntime.testing.published_files import publish, read_published
 
 __all__ = ["AlreadyUpError", "RunningStack", "owner_of", "ownership", "state_directory"]
 
@@ -70,18 +71,12 @@ class RunningStack:
 
     def save(self, directory: Path) -> None:
         """Write the file atomically, readable by the user only: it contains a token."""
-        draft = directory / f"{_FILE}.draft"
-        draft.unlink(missing_ok=True)
-        draft.touch(mode=0o600)
-        draft.write_text(json.dumps(asdict(self), indent=2))
-        draft.replace(directory / _FILE)
+        publish(directory / _FILE, asdict(self), is_secret=True)
 
     @classmethod
     def load(cls, directory: Path) -> Self | None:
-        try:
-            return cls(**json.loads((directory / _FILE).read_text()))
-        except FileNotFoundError:
-            return None
+        fields = read_published(directory / _FILE)
+        return None if fields is None else cls(**fields)
 
     @staticmethod
     def withdraw(directory: Path) -> None:

@@ -14,12 +14,11 @@ from gpuruntime.control.writing.writer import Writer
 from gpuruntime.kube.client import Client
 from gpuruntime.meta.codec import encode
 from gpuruntime.meta.frozen_mapping import FrozenDict
-from gpuruntime.testing import AdminClient, ClusterAccess, RefusedError
+from gpuruntime.testing import ClusterAccess, RefusedError
+from tests.control.foreign_edits import MISSING, Path, edit
 from tests.control.rich_children import NAMESPACED, child
 from tests.control.writing_scenes import MANAGER, ensure_as_a_controller_does, make_owner, open_client
 
-Path = tuple[str | int, ...]
-MISSING = "(missing)"
 NUMBERS = itertools.count()
 # Fields that the server allocates or others set, where nothing is desired.
 ALLOCATED = {"nodePort", "healthCheckNodePort", "ipFamilyPolicy", "replicas", "volumeName", "volumeMode"}
@@ -189,23 +188,6 @@ def is_allocated(path: Path, wanted: Mapping[str, Any]) -> bool:
 
 def without(body: Mapping[str, Any], paths: set[Path]) -> dict[Path, Any]:
     return {path: look(body, path) for path in leaves(body) if path not in paths}
-
-
-def edit(admin: AdminClient, address: str, path: Path, value: Any) -> Any:
-    """Set the value at a path, append it to a list ("-") or remove it (MISSING); retried on conflicts."""
-    body = admin.get(address)
-    del body["metadata"]["resourceVersion"]
-    *parents, last = path
-    spot = body
-    for parent in parents:
-        spot = spot.setdefault(parent, {}) if isinstance(spot, dict) else spot[int(parent)]
-    if last == "-":
-        spot.append(value)
-    elif value is MISSING:
-        del spot[last]
-    else:
-        spot[last] = value
-    return admin.request("PUT", address, body)
 
 
 def content(body: Mapping[str, Any]) -> dict[str, Any]:

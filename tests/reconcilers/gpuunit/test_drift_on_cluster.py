@@ -9,22 +9,21 @@ import pytest
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.meta import ObjectKey
 from gpuruntime.testing import AdminClient
+from tests.control.foreign_edits import Path, edit
 from tests.product_scenes import Observer, create_unit, settled
 from tests.reconcilers.unit_scenes import UnitWorld
-
-Place = tuple[str | int, ...]
 
 PATHS = {
     "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
     "Service": "/api/v1/namespaces/{}/services",
 }
-POD: Place = ("spec", "template", "spec")
-WORKER: Place = (*POD, "containers", 0)
+POD: Path = ("spec", "template", "spec")
+WORKER: Path = (*POD, "containers", 0)
 EVIL = {"name": "evil", "image": "evil"}
 
-# Where something is added or changed, and what; "-" adds to a list. The library has the whole table: see
+# Where something is added or changed, and what. The library has the whole table: see
 # tests/control/writing/test_foreign_edits_on_cluster.py.
-DRIFTS: list[tuple[str, Place, Any]] = [
+DRIFTS: list[tuple[str, Path, Any]] = [
     ("Deployment", (*POD, "hostNetwork"), True),
     ("Deployment", (*WORKER, "securityContext"), {"privileged": True}),
     ("Deployment", (*POD, "containers", "-"), EVIL),
@@ -118,21 +117,6 @@ async def test_a_start_among_many_unchanged_units_writes_nothing_and_asks_little
 def drift(admin: AdminClient, keys: Sequence[ObjectKey]) -> None:
     for key, (kind, place, value) in zip(cycle(keys), DRIFTS, strict=False):
         edit(admin, f"{PATHS[kind].format(key.namespace)}/unit-{key.name}", place, value)
-
-
-def edit(admin: AdminClient, address: str, place: Place, value: Any) -> None:
-    """Set the value at a place, or add it to a list ("-"), whatever happens to the object meanwhile."""
-    body = admin.get(address)
-    del body["metadata"]["resourceVersion"]
-    *parents, last = place
-    spot = body
-    for parent in parents:
-        spot = spot.setdefault(parent, {}) if isinstance(spot, dict) else spot[int(parent)]
-    if last == "-":
-        spot.append(value)
-    else:
-        spot[last] = value
-    admin.request("PUT", address, body)
 
 
 def is_rolled_out(deployment: Deployment) -> bool:

@@ -8,9 +8,12 @@ import pytest
 
 from gpuruntime.testing import ClusterAccess
 from gpuruntime.testing.images import ImageStore
+from gpuruntime.testing.node.addresses import Addresses
+from gpuruntime.testing.node.cluster_objects import ClusterObjects
 from tests.testing.node.pods import BUSYBOX, create_pod, real_pod, wait_for_pod
 
 pytestmark = pytest.mark.real_node
+NO_NODE = Addresses(255)  # real nodes have numbers up to 250
 SERVE = "mkdir /www; echo served > /www/index.html; exec httpd -f -p 8080 -h /www"
 
 
@@ -99,16 +102,10 @@ def test_pods_reach_a_service_and_the_api_server(
 @pytest.fixture
 def lost_endpoint(kube_cluster: ClusterAccess, kube_namespace: str) -> Iterator[None]:
     """An endpoint of the API server as a killed node leaves it: nothing answers there."""
-    slices, name = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", f"kubernetes-{kube_namespace}"
-    body = {
-        "metadata": {"name": name, "labels": {"kubernetes.io/service-name": "kubernetes"}},
-        "addressType": "IPv4",
-        "endpoints": [{"addresses": ["198.19.255.254"], "conditions": {"ready": True}, "nodeName": "lost"}],
-        "ports": [{"name": "https", "port": 6443, "protocol": "TCP"}],
-    }
-    kube_cluster.admin().create(slices, body)
+    objects = ClusterObjects(kube_cluster.admin(), f"lost-{kube_namespace}", NO_NODE)
+    objects.create()
     yield
-    kube_cluster.admin().delete(f"{slices}/{name}")
+    objects.delete()
 
 
 @pytest.mark.usefixtures("lost_endpoint")

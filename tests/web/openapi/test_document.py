@@ -10,6 +10,7 @@ from gpuruntime.web.openapi.document import openapi_document
 from tests.endpoints.endpoint_scenes import Part, WidgetBody, Widgets, WidgetView, bearer, serving_widgets
 
 DOCUMENT = openapi_document(Widgets().routes())
+CHANGED = {"changed": WidgetView}
 
 
 def operation(method: str, path: str) -> dict[str, Any]:
@@ -96,7 +97,7 @@ def test_parameters_are_described_by_location() -> None:
 
 def test_two_responses_of_one_status_are_described_as_one_with_two_media_types() -> None:
     listing, *_ = Widgets().routes()
-    live = Response(200, None, "Changes as they happen.", events={"changed": WidgetView})
+    live = Response(200, None, "Changes as they happen.", events=CHANGED, event_schema="WidgetWatchEvent")
 
     document = openapi_document([evolve(listing, responses=(*listing.responses, live))])
 
@@ -108,15 +109,16 @@ def test_two_responses_of_one_status_are_described_as_one_with_two_media_types()
 def test_the_events_of_a_stream_have_schemas() -> None:
     _, _, getting, *_ = Widgets().routes()
     events = {"added": WidgetView, "removed": WidgetView, "moved": Part}
-    watching = evolve(getting, responses=(Response(200, None, "Changes as they happen.", events=events),))
+    live = Response(200, None, "Changes as they happen.", events=events, event_schema="WidgetWatchEvent")
+    watching = evolve(getting, responses=(live,))
 
     document = openapi_document([watching])
 
     operation, schemas = document["paths"]["/widgets/{name}"]["get"], document["components"]["schemas"]
     stream = operation["responses"]["200"]["content"]["text/event-stream"]["schema"]
     assert (stream["type"], stream["contentMediaType"]) == ("string", "text/event-stream")
-    assert stream["contentSchema"] == {"type": "array", "items": {"$ref": "#/components/schemas/WatchEvent"}}
-    assert schemas["WatchEvent"]["discriminator"]["mapping"] == {
+    assert stream["contentSchema"] == {"type": "array", "items": {"$ref": "#/components/schemas/WidgetWatchEvent"}}
+    assert schemas["WidgetWatchEvent"]["discriminator"]["mapping"] == {
         "added": "#/components/schemas/WidgetViewEvent",
         "removed": "#/components/schemas/WidgetViewEvent",
         "moved": "#/components/schemas/PartEvent",
@@ -124,6 +126,14 @@ def test_the_events_of_a_stream_have_schemas() -> None:
     assert schemas["WidgetViewEvent"]["properties"]["event"]["enum"] == ["added", "removed"]
     assert schemas["PartEvent"]["properties"]["data"]["contentSchema"] == {"$ref": "#/components/schemas/Part"}
     assert "Last-Event-ID" in {parameter["name"] for parameter in operation["parameters"]}
+
+
+def test_a_stream_without_a_name_for_the_schema_of_its_events_is_refused() -> None:
+    _, _, getting, *_ = Widgets().routes()
+    unnamed = Response(200, None, "Changes as they happen.", events=CHANGED)
+
+    with pytest.raises(ValueError, match="changed has event_schema ''"):
+        openapi_document([evolve(getting, responses=(unnamed,))])
 
 
 def test_a_nested_type_of_a_request_has_no_default_that_a_client_would_send_with_an_update() -> None:
@@ -158,8 +168,8 @@ def test_names_of_types_and_routes_are_unique() -> None:
 def test_a_route_that_shows_one_object_has_a_304_response() -> None:
     _, _, getting, *_ = Widgets().routes()
     waiting = evolve(getting, path="/widgets/{name}/wait", name="waitForWidget")
-    stream = (Response(200, None, "", events={"changed": WidgetView}),)
-    watching = evolve(getting, path="/widgets/{name}/watch", name="watchWidget", responses=stream)
+    live = Response(200, None, "Changes as they happen.", events=CHANGED, event_schema="WidgetWatchEvent")
+    watching = evolve(getting, path="/widgets/{name}/watch", name="watchWidget", responses=(live,))
 
     paths = openapi_document([*Widgets().routes(), waiting, watching])["paths"]
 
