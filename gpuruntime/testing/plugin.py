@@ -8,7 +8,7 @@ import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
@@ -22,6 +22,9 @@ from gpuruntime.testing.images import ImageStore
 from gpuruntime.testing.node.requirements import RealNodeUnavailableError, require_real_node
 from gpuruntime.testing.node.shared import NodeAccess, SharedNode
 
+if TYPE_CHECKING:
+    from gpuruntime.testing.volumes.fake_volumes import FakeVolumes
+
 __all__ = [
     "AccountFactory",
     "kube_account",
@@ -31,6 +34,7 @@ __all__ = [
     "kube_namespace",
     "kube_nodes",
     "kube_real_node",
+    "kube_volumes",
     "skip_without_real_node",
 ]
 
@@ -152,6 +156,22 @@ def kube_account(kube_cluster: ClusterAccess, kube_namespace: str, tmp_path: Pat
     yield create
     for account in created:
         delete_account(kube_cluster, account)
+
+
+@pytest.fixture
+def kube_volumes(kube_cluster: ClusterAccess, kube_namespace: str, tmp_path: Path) -> Iterator["FakeVolumes"]:
+    """Storage classes for fake nodes that only this test uses, and the faults of their volumes.
+
+    `async with kube_volumes.running():` runs the provisioner and the resizer. Classes and volumes are deleted after the
+    test.
+    """
+    # Imported here, because it imports the whole library, and pytest loads the plugin in every run.
+    from gpuruntime.testing.volumes.fake_volumes import FakeVolumes  # noqa: PLC0415
+
+    with FakeVolumes(
+        kube_cluster, kube_namespace, tmp_path, name=f"fake-{uuid.uuid4().hex[:8]}"
+    ).installed() as volumes:
+        yield volumes
 
 
 @pytest.fixture

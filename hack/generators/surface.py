@@ -37,6 +37,7 @@ MODULES = (
     "gpuruntime.testing.plugin",
     "gpuruntime.testing.scripted",
     "gpuruntime.testing.virtual_time",
+    "gpuruntime.testing.volumes.fake_volumes",
 )
 _LAW = """# What users may import. A change of a line is a change for users: see "Stability" in the documentation.
 # Accept it with: ./hack/in-venv -m hack.generators.surface --accept

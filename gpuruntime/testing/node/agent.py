@@ -11,7 +11,7 @@ from gpuruntime.control import Manager, ManagerOptions, configure_logging
 from gpuruntime.kube import from_kubeconfig
 from gpuruntime.testing.network_policies.agent import enforce_network_policies
 from gpuruntime.testing.volumes.host_path import HOST_PATH_PROVISIONER, HostPathVolumes
-from gpuruntime.testing.volumes.provisioner import provision_volumes
+from gpuruntime.testing.volumes.provisioner import Provisioner, provision_volumes
 
 __all__ = ["main"]
 
@@ -26,7 +26,8 @@ def main(argv: list[str]) -> None:
 async def _run(node: str, kubeconfig: Path, volumes: Path) -> None:
     manager = Manager(from_kubeconfig(kubeconfig), ManagerOptions("node-agent"))
     enforce_network_policies(manager, node)
-    provision_volumes(manager, HOST_PATH_PROVISIONER, node, HostPathVolumes(volumes))
+    provisioner = Provisioner(HOST_PATH_PROVISIONER, node, HostPathVolumes(volumes))
+    provision_volumes(manager, provisioner)
     await manager.run()
 
 

@@ -18,6 +18,7 @@ class HostPathVolumes:
     """A directory for each volume, below one directory of the node. Requested sizes are not enforced."""
 
     directory: Path
+    keeps_data: bool = True
 
     def create(self, volume: str) -> Mapping[str, Any]:
         path = self.directory / volume

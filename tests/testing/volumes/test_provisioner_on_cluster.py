@@ -16,7 +16,7 @@ from gpuruntime.kube import from_kubeconfig
 from gpuruntime.testing import ClusterAccess, NodeShape
 from gpuruntime.testing.managers import running
 from gpuruntime.testing.volumes.host_path import HostPathVolumes
-from gpuruntime.testing.volumes.provisioner import provision_volumes
+from gpuruntime.testing.volumes.provisioner import Provisioner, provision_volumes
 from gpuruntime.testing.volumes.storage_class import storage_class
 
 
@@ -32,7 +32,7 @@ class World:
     @asynccontextmanager
     async def provisioning(self) -> AsyncIterator[Self]:
         manager = Manager(from_kubeconfig(self.cluster.kubeconfig), ManagerOptions("provisioner"))
-        provision_volumes(manager, self.node, self.node, HostPathVolumes(self.volumes))
+        provision_volumes(manager, Provisioner(self.node, self.node, HostPathVolumes(self.volumes)))
         async with running(manager):
             yield self
 
