@@ -25,6 +25,7 @@ class PodUse:
 
     Args:
         is_over: whether all its containers have ended for good, so that it mounts nothing any more.
+        owner: the name of its controller, such as a Job.
         prepares: the storage that it prepares, "" if none.
         accesses: the storage whose accessor it is, "" if none.
         words: of a pod that prepares: why it failed, or what it waits for.
@@ -33,6 +34,7 @@ class PodUse:
     name: str = ""
     claims: tuple[str, ...] = ()
     is_over: bool = False
+    owner: str = ""
     prepares: str = ""
     accesses: str = ""
     words: str = ""
@@ -47,9 +49,8 @@ def watch_claim_users(cache: Cache, namespaces: Sequence[str] = ()) -> Informer[
 
 
 def pods_using(pods: Store[PodUse], claim: ObjectKey) -> tuple[PodUse, ...]:
-    """The living pods that mount a PersistentVolumeClaim, in the order of their names."""
-    found = pods.list(claim.namespace, where={_BY_CLAIM.name: claim.name}).items
-    return tuple(pod for pod in found if not pod.is_over)
+    """The pods that mount, or mounted, a PersistentVolumeClaim, in the order of their names."""
+    return pods.list(claim.namespace, where={_BY_CLAIM.name: claim.name}).items
 
 
 def described(pods: Iterable[PodUse]) -> str:
@@ -79,6 +80,7 @@ def summarize_use(raw: Raw) -> PodUse:
         metadata["name"],
         claims,
         is_over=status.get("phase") in _OVER,
+        owner=next((each["name"] for each in metadata.get("ownerReferences") or () if each.get("controller")), ""),
         prepares=prepares,
         accesses=labels.get(STORAGE_ACCESSOR_LABEL, ""),
         words=_words(metadata["name"], status) if prepares else "",

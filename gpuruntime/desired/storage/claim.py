@@ -48,6 +48,7 @@ __all__ = [
     "new_claim",
     "owner_text",
     "volume_state",
+    "wants_clone",
 ]
 
 STORAGE: Final = "storage"
@@ -105,22 +106,20 @@ def had_data(storage: GPUStorage) -> bool:
     return status.capacity is not None or is_prepared or (is_mounted and _was_ready(status))
 
 
-def can_clone(
-    storage: GPUStorage,
-    rendering: StorageRendering,
-    known: StorageClassFacts | None,
-    source: PersistentVolumeClaim | None,
-) -> bool:
-    """Whether the volume is cloned by the provisioner instead of copied by a Job.
+def wants_clone(storage: GPUStorage, rendering: StorageRendering, known: StorageClassFacts | None) -> bool:
+    """Whether the class of a new storage, `known`, can clone the volume of its source.
 
-    Only a bound volume of the same class is cloned, and by a class that binds at once: nothing would tell when the
-    clone of a late-binding volume is complete.
+    A late-binding class does not: nothing would tell when the clone is complete.
     """
     prepare, name = storage.spec.prepare, rendering.class_name(storage.spec.storage_class_name)
-    if prepare is None or prepare.from_storage_name is None or name not in rendering.clone_classes:
-        return False
-    is_immediate = known is not None and not known.is_late_binding
-    return is_immediate and source is not None and is_bound(source) and source.spec.storage_class_name == name
+    is_copy = prepare is not None and prepare.from_storage_name is not None
+    return is_copy and name in rendering.clone_classes and known is not None and not known.is_late_binding
+
+
+def can_clone(storage: GPUStorage, rendering: StorageRendering, source: PersistentVolumeClaim | None) -> bool:
+    """Whether the volume of the source can be cloned: it is bound, and of the same class. Else a Job copies it."""
+    name = rendering.class_name(storage.spec.storage_class_name)
+    return source is not None and is_bound(source) and source.spec.storage_class_name == name
 
 
 def new_claim(storage: GPUStorage, rendering: StorageRendering, *, is_clone: bool = False) -> PersistentVolumeClaim:

@@ -6,7 +6,7 @@ sent. A size that was raised can be lowered again to what is above the capacity.
 | size in the spec | volume | then |
 |---|---|---|
 | that of the PersistentVolumeClaim | as large, or larger | nothing |
-| that of the PersistentVolumeClaim | smaller | Growing; NeedsRestart if the file system waits for a pod; Refused if it cannot |
+| that of the PersistentVolumeClaim | smaller | Growing; NeedsRestart if only the file system is left; or Refused |
 | above it | not bound, or a class without expansion | Refused, until one of the two changes |
 | above it | bound | the request is patched; Refused with the words of the API server if it refuses |
 | below it | smaller than the size | the request is patched |
@@ -65,9 +65,7 @@ def growth_of(spec: GPUStorageSpec, claim: PersistentVolumeClaim, known: Storage
     return Growth(spec.size, attributes)
 
 
-def _refusal(
-    claim: PersistentVolumeClaim, known: StorageClassFacts | None, *, is_larger: bool, fits: bool
-) -> str:
+def _refusal(claim: PersistentVolumeClaim, known: StorageClassFacts | None, *, is_larger: bool, fits: bool) -> str:
     """Why the API server would refuse another request, "" if it would not."""
     if not is_bound(claim):
         return "the volume is not bound yet, and Kubernetes changes its size only afterwards"

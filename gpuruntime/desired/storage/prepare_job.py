@@ -15,6 +15,7 @@ from gpuruntime.api.names import (
     STORAGE_PREPARE_LABEL,
 )
 from gpuruntime.desired.storage.claim import owner_text
+from gpuruntime.desired.storage.file_group import FILE_GROUP_CONTEXT
 from gpuruntime.desired.storage.marks import digest_of
 from gpuruntime.desired.storage.preparation import JobFacts
 from gpuruntime.desired.storage.rendering import StorageRendering
@@ -87,6 +88,7 @@ def prepare_job(
         tolerations=rendering.tolerations,
         automount_service_account_token=False,
         enable_service_links=False,
+        security_context=FILE_GROUP_CONTEXT,
         restart_policy="Never",
         termination_grace_period_seconds=_GRACE_SECONDS,
     )

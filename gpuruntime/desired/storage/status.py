@@ -33,7 +33,7 @@ from gpuruntime.desired.storage.prepare_job import job_name
 from gpuruntime.kube.builtin.volumes import PersistentVolumeClaim
 from gpuruntime.meta import Condition, find_condition, format_seconds, set_condition
 
-__all__ = ["Obstacle", "StorageFindings", "storage_status", "transition"]
+__all__ = ["Obstacle", "StorageFindings", "is_mountable", "storage_status", "transition"]
 
 _READY: Final = "The storage can be mounted."
 _ACCESSOR: Final[Mapping[str, tuple[str, str]]] = {
@@ -118,6 +118,11 @@ def storage_status(storage: GPUStorage, found: StorageFindings, now: datetime) -
     return before if after == before else evolve(after, last_sync_time=format_seconds(now))
 
 
+def is_mountable(found: StorageFindings) -> bool:
+    """Whether the storage can be mounted."""
+    return _ready(found).status == "True"
+
+
 def transition(before: GPUStorageStatus, after: GPUStorageStatus) -> Condition | None:
     """The new Ready condition if it has another status or another reason than before."""
     old, new = (find_condition(status.conditions, READY_CONDITION) for status in (before, after))
@@ -177,4 +182,6 @@ def _prepared(storage: GPUStorage, found: StorageFindings, prepare: PrepareStatu
 def _accessor(found: StorageFindings) -> Condition:
     phase = "Disabled" if found.accessor is None else found.accessor.phase or "Pending"
     reason, message = _ACCESSOR.get(phase, _ACCESSOR["Pending"])
+    if found.accessor is not None and found.accessor.message:
+        message = found.accessor.message
     return Condition(ACCESSOR_CONDITION, "True" if reason == ACCESSOR_READY else "False", reason, message)

@@ -68,7 +68,18 @@ class StorageCaches:
 
     def users_of(self, storage: ObjectKey) -> tuple[PodUse, ...]:
         """The living pods that mount the volume of a storage, except its accessor."""
-        return tuple(pod for pod in pods_using(self.pods.store, storage) if pod.accesses != storage.name)
+        found = pods_using(self.pods.store, storage)
+        return tuple(pod for pod in found if not pod.is_over and pod.accesses != storage.name)
+
+    def accessor_pods(self, storage: ObjectKey) -> tuple[PodUse, ...]:
+        """The living pods of the accessor of a storage."""
+        found = pods_using(self.pods.store, storage)
+        return tuple(pod for pod in found if not pod.is_over and pod.accesses == storage.name)
+
+    def words_of(self, storage: ObjectKey, job: Job) -> str:
+        """What the pod of a Job says, "" if it says nothing."""
+        found = pods_using(self.pods.store, storage)
+        return next((pod.words for pod in reversed(found) if pod.words and pod.owner == job.metadata.name), "")
 
     def units_of(self, storage: ObjectKey) -> tuple[str, ...]:
         """The names of the units that name a storage, sorted."""
