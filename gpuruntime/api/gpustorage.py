@@ -175,6 +175,8 @@ class AccessorStatus(Struct):
     """Name of the accessor's Service."""
     access_url: str | None = field(default=None, metadata=wire("accessURL"))
     """Path of the files at the access gateway."""
+    message: str | None = None
+    """Why it is not ready."""
 
 
 @frozen
@@ -218,8 +220,10 @@ class GPUStorage(TypedObject):
             message="metadata.name must be a DNS label: at most 63 lower-case letters, digits and '-'",
         ),
         Cel(
-            "!has(self.status) || !has(self.status.capacity)"
-            " || !quantity(string(self.spec.size)).isLessThan(quantity(string(self.status.capacity)))",
+            # On updates of the size only: provisioners round up, and a volume is often larger than what was asked for.
+            "!has(oldSelf.status) || !has(oldSelf.status.capacity)"
+            " || quantity(string(self.spec.size)).compareTo(quantity(string(oldSelf.spec.size))) == 0"
+            " || !quantity(string(self.spec.size)).isLessThan(quantity(string(oldSelf.status.capacity)))",
             message="spec.size must not be less than status.capacity: a volume cannot shrink",
             field_path=".spec.size",
         ),

@@ -10,6 +10,7 @@ from gpuruntime.processes.config.keys import section
 from gpuruntime.processes.config.sections import (
     LeaderElection,
     ProcessConfig,
+    StorageSection,
     metrics_bind_address_key,
     min_ready_seconds_key,
     workers_key,
@@ -31,6 +32,7 @@ class ControllerManagerConfig(ProcessConfig):
     leader_election: LeaderElection = section(LeaderElection)
     workers: int = workers_key(WORKERS)
     min_ready_seconds: int = min_ready_seconds_key(MIN_READY_SECONDS)
+    storage: StorageSection = section(StorageSection)
 
 
 def build_controller_manager(credentials: Credentials, config: ControllerManagerConfig | None = None) -> Manager:
@@ -44,7 +46,9 @@ def build_controller_manager(credentials: Credentials, config: ControllerManager
         signals=True,
     )
     manager = Manager(credentials, options)
-    install_reconcilers(manager, chosen.namespaces, chosen.workers, chosen.min_ready_seconds)
+    install_reconcilers(
+        manager, chosen.namespaces, chosen.workers, chosen.min_ready_seconds, storage=chosen.storage.rendering
+    )
     return manager
 
 

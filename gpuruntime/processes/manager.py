@@ -9,7 +9,7 @@ from gpuruntime.endpoints.auth.access_control import guard_pages
 from gpuruntime.kube import Credentials
 from gpuruntime.processes.config.api_sections import ApiConfig
 from gpuruntime.processes.config.keys import section
-from gpuruntime.processes.config.sections import LeaderElection, min_ready_seconds_key, workers_key
+from gpuruntime.processes.config.sections import LeaderElection, StorageSection, min_ready_seconds_key, workers_key
 from gpuruntime.processes.process_command import ProcessCommand
 from gpuruntime.processes.wiring.api_server import ApiServer, connect, install_api, serve_api
 from gpuruntime.processes.wiring.reconcilers import MIN_READY_SECONDS, WORKERS, install_reconcilers
@@ -26,6 +26,7 @@ class ManagerConfig(ApiConfig):
     leader_election: LeaderElection = section(LeaderElection)
     workers: int = workers_key(WORKERS)
     min_ready_seconds: int = min_ready_seconds_key(MIN_READY_SECONDS)
+    storage: StorageSection = section(StorageSection)
 
 
 def build_manager(credentials: Credentials, config: ManagerConfig | None = None) -> ApiServer:
@@ -37,7 +38,9 @@ def build_manager(credentials: Credentials, config: ManagerConfig | None = None)
     chosen = config or ManagerConfig()
     election = chosen.leader_election.election(chosen.namespaces)
     manager = Manager(credentials, evolve(_options(chosen), election=election))
-    install_reconcilers(manager, chosen.namespaces, chosen.workers, chosen.min_ready_seconds)
+    install_reconcilers(
+        manager, chosen.namespaces, chosen.workers, chosen.min_ready_seconds, storage=chosen.storage.rendering
+    )
     return install_api(manager, credentials, chosen)
 
 

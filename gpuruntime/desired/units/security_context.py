@@ -6,9 +6,9 @@ from gpuruntime.api.gpuunit import GPUUnitSpec
 from gpuruntime.api.security_profile import RESTRICTED
 from gpuruntime.meta import FrozenDict, freeze
 
-__all__ = ["profile_of", "security_context"]
+__all__ = ["BASELINE", "profile_of", "security_context"]
 
-_BASELINE: Final[FrozenDict[str, Any]] = freeze(
+BASELINE: Final[FrozenDict[str, Any]] = freeze(
     {
         "allowPrivilegeEscalation": False,
         "capabilities": {
@@ -21,6 +21,7 @@ _BASELINE: Final[FrozenDict[str, Any]] = freeze(
         "seccompProfile": {"type": "RuntimeDefault"},
     }
 )
+"""The security context of programs of users."""
 _RESTRICTED: Final[FrozenDict[str, Any]] = freeze(
     {
         "allowPrivilegeEscalation": False,
@@ -50,5 +51,5 @@ def security_context(spec: GPUUnitSpec, *, is_stock: bool) -> FrozenDict[str, An
     the operator's default image run as an unprivileged user.
     """
     if profile_of(spec, is_stock=is_stock) != RESTRICTED:
-        return _BASELINE
+        return BASELINE
     return _UNPRIVILEGED_USER if is_stock or spec.image is None else _RESTRICTED

@@ -25,6 +25,7 @@ class JobSpec(Struct):
     active_deadline_seconds: int | None = None
     ttl_seconds_after_finished: int | None = None
     suspend: bool | None = None
+    pod_replacement_policy: str | None = None
 
 
 @frozen

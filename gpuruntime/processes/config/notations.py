@@ -9,13 +9,16 @@ from typing import Final, Generic, TypeVar
 from attrs import frozen
 
 from gpuruntime.control import HttpAddress
-from gpuruntime.meta import is_dns_label, is_dns_subdomain
+from gpuruntime.meta import LABEL_KEY, LABEL_VALUE, is_dns_label, is_dns_subdomain
 
 __all__ = [
     "ADDRESS",
     "BOOLEAN",
     "DURATION",
     "FILE",
+    "IMAGE",
+    "LABEL",
+    "LABEL_NAME",
     "NAMESPACE",
     "OBJECT_NAME",
     "Notation",
@@ -141,6 +144,25 @@ def _file(text: str) -> Path:
     return Path(text)
 
 
+def _image(text: str) -> str:
+    if not text or text != text.strip() or any(character.isspace() for character in text):
+        raise ValueError(text)
+    return text
+
+
+def _label_name(text: str) -> str:
+    if not LABEL_KEY.check(text):
+        raise ValueError(text)
+    return text
+
+
+def _label(text: str) -> str:
+    name, separator, value = text.partition("=")
+    if not separator or not LABEL_KEY.check(name) or not LABEL_VALUE.check(value):
+        raise ValueError(text)
+    return text
+
+
 DURATION: Final = duration()
 ADDRESS: Final[Notation[HttpAddress]] = Notation(
     "host:port with a port of 0 to 65535",
@@ -155,3 +177,6 @@ BOOLEAN: Final[Notation[bool]] = Notation(
 NAMESPACE: Final = Notation("the name of a namespace", _name(is_dns_label), str, metavar="NAME")
 OBJECT_NAME: Final = Notation("the name of an object, such as my-lease", _name(is_dns_subdomain), str, metavar="NAME")
 FILE: Final[Notation[Path]] = Notation("the path of a file", _file, str, metavar="FILE")
+IMAGE: Final = Notation("the name of an image, such as busybox:1.36", _image, str, metavar="IMAGE")
+LABEL_NAME: Final = Notation("the name of a label, such as nvidia.com/gpu", _label_name, str, metavar="NAME")
+LABEL: Final = Notation("a label, such as pool=gpu", _label, str, metavar="NAME=VALUE")

@@ -10,11 +10,17 @@ from attrs import frozen
 
 from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.control import Election, ElectionTiming, HttpAddress, LogFormat
-from gpuruntime.processes.config.keys import Fault, KeyText, key, section
+from gpuruntime.desired.storage.rendering import GPU_NODES, StorageRendering
+from gpuruntime.kube.builtin.pods import Toleration
+from gpuruntime.meta import FrozenDict
+from gpuruntime.processes.config.keys import Fault, KeyText, key, keys, section
 from gpuruntime.processes.config.notations import (
     ADDRESS,
     BOOLEAN,
     FILE,
+    IMAGE,
+    LABEL,
+    LABEL_NAME,
     NAMESPACE,
     OBJECT_NAME,
     choice,
@@ -30,6 +36,7 @@ __all__ = [
     "LogLook",
     "Logging",
     "ProcessConfig",
+    "StorageSection",
     "metrics_bind_address_key",
     "min_ready_seconds_key",
     "workers_key",
@@ -108,6 +115,37 @@ class LeaderElection:
             yield Fault("renewDeadline", f"expected less than leaseDuration ({lease}), got {renew}")
         if 1.2 * self.retry_period >= self.renew_deadline:
             yield Fault("retryPeriod", f"expected less than renewDeadline ({renew}) / 1.2, got {retry}")
+
+
+@frozen
+class StorageSection:
+    """What the operator decides about storages."""
+
+    default_class: str | None = key(
+        OBJECT_NAME, None, "StorageClass of storages that name none; without it that of the cluster"
+    )
+    clone_classes: tuple[str, ...] = keys(
+        OBJECT_NAME, (), "StorageClass that clones volumes by dataSource; others are copied by a Job"
+    )
+    copy_image: str = key(IMAGE, StorageRendering().copy_image, "image that copies and wipes volumes, with a shell")
+    node_selector: tuple[str, ...] = keys(
+        LABEL, (), "label of the nodes on which a preparation may be the first consumer of its volume"
+    )
+    tolerations: tuple[str, ...] = keys(
+        LABEL_NAME, tuple(each.key or "" for each in GPU_NODES), "name of a taint that preparations tolerate"
+    )
+
+    @property
+    def rendering(self) -> StorageRendering:
+        """The settings for the children of storages."""
+        labels = (text.partition("=") for text in self.node_selector)
+        return StorageRendering(
+            self.default_class,
+            frozenset(self.clone_classes),
+            self.copy_image,
+            FrozenDict({name: value for name, _, value in labels}),
+            tuple(Toleration(key=name, operator="Exists") for name in self.tolerations),
+        )
 
 
 _NAMESPACES: Final = {

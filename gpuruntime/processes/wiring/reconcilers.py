@@ -5,7 +5,9 @@ from typing import Final
 from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.control import Manager
 from gpuruntime.desired.rendering import Rendering
+from gpuruntime.desired.storage.rendering import StorageRendering
 from gpuruntime.reconcilers.claims import ClaimOptions, install_claims
+from gpuruntime.reconcilers.gpustorage.reconciler import GPUStorageOptions, install_gpustorage
 from gpuruntime.reconcilers.gpuunit.reconciler import GPUUnitOptions, install_gpuunit
 from gpuruntime.reconcilers.stockpool.reconciler import StockPoolOptions, install_stockpool
 
@@ -22,9 +24,11 @@ def install_reconcilers(
     namespaces: Namespaces,
     workers: int = WORKERS,
     min_ready_seconds: int = MIN_READY_SECONDS,
+    storage: StorageRendering | None = None,
 ) -> None:
     """Have a manager reconcile everything while it leads. Before it runs."""
     rendering = Rendering(namespaces=namespaces, min_ready_seconds=min_ready_seconds)
     install_gpuunit(manager, GPUUnitOptions(rendering, concurrency=workers))
     install_stockpool(manager, StockPoolOptions(namespaces))
     install_claims(manager, ClaimOptions(namespaces))
+    install_gpustorage(manager, GPUStorageOptions(namespaces, storage or StorageRendering()))

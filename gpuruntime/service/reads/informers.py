@@ -1,4 +1,5 @@
-"""The informers that reconcilers and use cases of a process share: units with their indexes, nodes, Operations.
+"""The informers that reconcilers and use cases of a process share: units and storages with their indexes, nodes,
+Operations.
 
 The first caller of `Cache.informer` fixes the indexes and the form of a kind. So all callers get theirs here.
 """
@@ -9,6 +10,7 @@ from typing import Any, Final
 from attrs import frozen
 
 from gpuruntime.api.envelope import GPU_PRODUCT
+from gpuruntime.api.gpustorage import GPUStorage
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.names import CLAIM_ID, POOL_LABEL, label_value
 from gpuruntime.api.namespaces import SYSTEM_NAMESPACE, Namespaces
@@ -22,13 +24,16 @@ from gpuruntime.meta import ObjectKey, QuantityError, parse_quantity
 __all__ = [
     "NodeSummary",
     "source_pool_key",
+    "storages_copying",
     "summarize_node",
     "units_claimed_by",
     "units_from_pool",
+    "units_mounting",
     "units_of_pool",
     "units_that_took",
     "watch_nodes",
     "watch_operations",
+    "watch_storages",
     "watch_units",
 ]
 
@@ -44,6 +49,11 @@ def watch_operations(cache: Cache, namespace: str = SYSTEM_NAMESPACE) -> Informe
 def watch_units(cache: Cache, namespaces: Sequence[str] = ()) -> Informer[GPUUnit]:
     """The informer of the units in these namespaces; () is all."""
     return cache.informer(GPUUnit, namespaces=namespaces, indexes=_INDEXES)
+
+
+def watch_storages(cache: Cache, namespaces: Sequence[str] = ()) -> Informer[GPUStorage]:
+    """The informer of the storages in these namespaces; () is all."""
+    return cache.informer(GPUStorage, namespaces=namespaces, indexes=[_COPIED_FROM])
 
 
 @frozen
@@ -114,6 +124,16 @@ def units_that_took(units: Store[GPUUnit], stock: GPUUnit, namespaces: Namespace
     )
 
 
+def units_mounting(units: Store[GPUUnit], storage: ObjectKey) -> tuple[GPUUnit, ...]:
+    """The units of the storage's namespace whose spec names it, in the order of their names."""
+    return units.list(storage.namespace, where={_MOUNTED.name: storage.name}).items
+
+
+def storages_copying(storages: Store[GPUStorage], source: ObjectKey) -> tuple[GPUStorage, ...]:
+    """The storages of the same namespace whose preparation copies a storage."""
+    return storages.list(source.namespace, where={_COPIED_FROM.name: source.name}).items
+
+
 def source_pool_key(provenance: Provenance) -> ObjectKey | None:
     """The pool that supplied the stock unit; None if none did."""
     return ObjectKey(provenance.stock.namespace, provenance.pool) if provenance.pool else None
@@ -150,8 +170,19 @@ def _pools(raw: Mapping[str, Any]) -> Iterable[str]:
     return {value for value in (label, label_value(maker)) if value}
 
 
+def _mounted(raw: Mapping[str, Any]) -> Iterable[str]:
+    return [mount["name"] for mount in (raw.get("spec") or {}).get("storageMounts") or ()]
+
+
+def _copied_from(raw: Mapping[str, Any]) -> Iterable[str]:
+    name = ((raw.get("spec") or {}).get("prepare") or {}).get("fromStorageName")
+    return () if name is None else (name,)
+
+
 _OF_POOL: Final = Index("pool", _pools)
 _FROM_POOL: Final = Index("source pool", _source_pools)
 _CLAIMED_BY: Final = Index("claim", _claims)
 _TAKEN_FROM: Final = Index("source stock unit", _source_units)
-_INDEXES: Final = (_OF_POOL, _FROM_POOL, _CLAIMED_BY, _TAKEN_FROM)
+_MOUNTED: Final = Index("mounted storage", _mounted)
+_COPIED_FROM: Final = Index("copied storage", _copied_from)
+_INDEXES: Final = (_OF_POOL, _FROM_POOL, _CLAIMED_BY, _TAKEN_FROM, _MOUNTED)

@@ -5,7 +5,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuruntime.reconcilers.gpuunit.quoting import QUOTE_LIMIT, beginning_of, end_of
+from gpuruntime.reconcilers.quoting import QUOTE_LIMIT, beginning_of, end_of
 
 
 @given(st.text(max_size=3000))

@@ -1,0 +1,1 @@
+"""The GPUStorage reconciler: the volume of a storage, its preparation, its growth and its deletion."""
