@@ -1,10 +1,10 @@
 """The group that owns the files of storages, so that programs of any user can write to them.
 
-A new volume belongs to root. A pod with this `fsGroup` gets the group beside its own, and the kubelet gives the volume to
-the group when it mounts it: a program that is not root can write, whatever user its image chooses. All pods that mount
-storages have the same group, so what one unit wrote the next one can read. With `OnRootMismatch` only the first mount
-of a volume changes files; later ones look at its root directory. Drivers without ownership, such as most network file
-systems, ignore it.
+A new volume belongs to root. A pod with this `fsGroup` gets the group beside its own, and the kubelet gives the volume
+to the group when it mounts it: a program that is not root can write, whatever user its image chooses. All pods that
+mount storages have the same group, so what one unit wrote the next one can read. With `OnRootMismatch` only the first
+mount of a volume changes files; later ones look at its root directory. Drivers without ownership, such as most network
+file systems, ignore it.
 """
 
 from typing import Any, Final

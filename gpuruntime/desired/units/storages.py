@@ -23,7 +23,8 @@ def storage_volumes(mounts: Sequence[StorageMount]) -> tuple[Volume, ...]:
 def storage_mounts(mounts: Sequence[StorageMount]) -> tuple[VolumeMount, ...]:
     """The mounts of the container."""
     return tuple(
-        VolumeMount(_volume_name(index), mount.mount_path, mount.read_only or None) for index, mount in enumerate(mounts)
+        VolumeMount(_volume_name(index), mount.mount_path, mount.read_only or None)
+        for index, mount in enumerate(mounts)
     )
 
 

@@ -1,16 +1,19 @@
-"""The informers that reconcilers and use cases of a process share: units with their indexes, nodes, Operations.
+"""The informers that reconcilers and use cases of a process share: units and storages with their indexes, nodes,
+Operations.
 
 The first caller of `Cache.informer` fixes the indexes and the form of a kind. So all callers get theirs here.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from attrs import frozen
 
 from gpuruntime.api.envelope import GPU_PRODUCT
+from gpuruntime.api.gpustorage import GPUStorage
 from gpuruntime.api.gpuunit import GPUUnit
-from gpuruntime.api.names import CLAIM_ID, POOL_LABEL, label_value
+from gpuruntime.api.names import ATTACHED_BY_UID, ATTACHED_TO, CLAIM_ID, POOL_LABEL, label_value
 from gpuruntime.api.namespaces import SYSTEM_NAMESPACE, Namespaces
 from gpuruntime.api.operation import Operation
 from gpuruntime.control import Cache, Index, Informer, Store, projected
@@ -22,13 +25,17 @@ from gpuruntime.meta import ObjectKey, QuantityError, parse_quantity
 __all__ = [
     "NodeSummary",
     "source_pool_key",
+    "storages_held_by",
+    "storages_locked_by",
     "summarize_node",
     "units_claimed_by",
     "units_from_pool",
     "units_of_pool",
+    "units_that_mount",
     "units_that_took",
     "watch_nodes",
     "watch_operations",
+    "watch_storages",
     "watch_units",
 ]
 
@@ -44,6 +51,11 @@ def watch_operations(cache: Cache, namespace: str = SYSTEM_NAMESPACE) -> Informe
 def watch_units(cache: Cache, namespaces: Sequence[str] = ()) -> Informer[GPUUnit]:
     """The informer of the units in these namespaces; () is all."""
     return cache.informer(GPUUnit, namespaces=namespaces, indexes=_INDEXES)
+
+
+def watch_storages(cache: Cache, namespaces: Sequence[str] = ()) -> Informer[GPUStorage]:
+    """The informer of the storages in these namespaces; () is all."""
+    return cache.informer(GPUStorage, namespaces=namespaces, indexes=_STORAGE_INDEXES)
 
 
 @frozen
@@ -114,6 +126,22 @@ def units_that_took(units: Store[GPUUnit], stock: GPUUnit, namespaces: Namespace
     )
 
 
+def units_that_mount(units: Store[GPUUnit], storage: ObjectKey) -> tuple[ObjectKey, ...]:
+    """The units whose spec names a storage."""
+    found = units.list(storage.namespace, where={_MOUNTING.name: storage.name}).items
+    return tuple(unit.key for unit in found)
+
+
+def storages_held_by(storages: Store[GPUStorage], namespace: str, holder: str) -> tuple[GPUStorage, ...]:
+    """The storages of a namespace whose lock names this holder, such as gpuunits/demo."""
+    return storages.list(namespace, where={_HELD_BY.name: holder}).items
+
+
+def storages_locked_by(storages: Store[GPUStorage], operation_uid: str) -> tuple[GPUStorage, ...]:
+    """The storages that an Operation has locked."""
+    return storages.list(where={_LOCKED_BY.name: operation_uid}).items
+
+
 def source_pool_key(provenance: Provenance) -> ObjectKey | None:
     """The pool that supplied the stock unit; None if none did."""
     return ObjectKey(provenance.stock.namespace, provenance.pool) if provenance.pool else None
@@ -150,8 +178,23 @@ def _pools(raw: Mapping[str, Any]) -> Iterable[str]:
     return {value for value in (label, label_value(maker)) if value}
 
 
+def _mounted(raw: Mapping[str, Any]) -> Iterable[str]:
+    # An index sees units too that cannot be decoded.
+    mounts = (raw.get("spec") or {}).get("storageMounts") or ()
+    return {mount["name"] for mount in mounts if isinstance(mount, Mapping) and isinstance(mount.get("name"), str)}
+
+
+def _annotation(name: str, raw: Mapping[str, Any]) -> Iterable[str]:
+    value = (raw["metadata"].get("annotations") or {}).get(name, "")
+    return (value,) if value else ()
+
+
 _OF_POOL: Final = Index("pool", _pools)
 _FROM_POOL: Final = Index("source pool", _source_pools)
 _CLAIMED_BY: Final = Index("claim", _claims)
 _TAKEN_FROM: Final = Index("source stock unit", _source_units)
-_INDEXES: Final = (_OF_POOL, _FROM_POOL, _CLAIMED_BY, _TAKEN_FROM)
+_MOUNTING: Final = Index("mounted storage", _mounted)
+_INDEXES: Final = (_OF_POOL, _FROM_POOL, _CLAIMED_BY, _TAKEN_FROM, _MOUNTING)
+_HELD_BY: Final = Index("holder", partial(_annotation, ATTACHED_TO))
+_LOCKED_BY: Final = Index("locking operation", partial(_annotation, ATTACHED_BY_UID))
+_STORAGE_INDEXES: Final = (_HELD_BY, _LOCKED_BY)

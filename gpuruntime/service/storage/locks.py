@@ -23,9 +23,9 @@ class LockedByAnotherError(Exception):
 async def acquire(client: Client, storage: GPUStorage, lock: Lock, now: datetime) -> GPUStorage:
     """Lock the storage as it was read, and return it locked; one that has this very lock is returned as it is.
 
-    A holder that exists takes over the lock that an Operation took for it, and keeps it: an Operation that wants to lock
-    for the same holder changes nothing, and so cannot release it. A storage that changed meanwhile is read again, and
-    decided again.
+    A holder that exists takes over the lock that an Operation took for it, and keeps it: an Operation that wants to
+    lock for the same holder changes nothing, and so cannot release it. A storage that changed meanwhile is read again,
+    and decided again.
 
     Raises:
         LockedByAnotherError: another holder has it.

@@ -13,18 +13,20 @@ from gpuruntime.web.resources.object_models import flavour_filter
 from gpuruntime.web.resources.object_resource import Create, Delete, ObjectResource, Update, Words
 from gpuruntime.web.resources.object_routes import object_routes
 from gpuruntime.web.resources.unit_models import ACTIVE, create_request, unit_view
-from gpuruntime.web.server.route import NO_CAPACITY, Route
+from gpuruntime.web.server.route import NO_CAPACITY, STORAGE_IN_USE, Route
 
 __all__ = ["gpu_unit_routes"]
 
 _CREATE = """\
 Claim the oldest ready stock unit of the flavour, and run the image on its capacity.
 
-With coldStart the unit is created without stock. If there is no ready stock, nothing is stored, and the operationID can
+With coldStart the unit is created without stock. The storages in storageMounts are locked for the unit first; it starts
+when they can be mounted. If there is no ready stock, or a storage is in use, nothing is stored, and the operationID can
 be used again."""
 _UPDATE = """\
-Update image, template, access, pull secrets, security profile or labels. A change of anything but labels restarts the
-unit."""
+Update image, template, access, pull secrets, security profile, storages or labels. A change of anything but labels
+restarts the unit. New storages are locked for it first; those that it does not mount any more are freed when the old
+pod has ended."""
 _DELETE = "Delete a unit. The stock unit that it was created from is created again, unless a pool had supplied it."
 
 
@@ -51,9 +53,9 @@ def gpu_unit_routes(service: Service) -> tuple[Route, ...]:
                 CreateUnitBody,
                 lambda body, _operation_id: create_request(body, service.namespaces),
                 service.units.create,
-                errors=(NO_CAPACITY,),
+                errors=(NO_CAPACITY, STORAGE_IN_USE),
             ),
-            update=Update(_UPDATE, UpdateUnitBody),
+            update=Update(_UPDATE, UpdateUnitBody, errors=(STORAGE_IN_USE,)),
             delete=Delete(_DELETE, delete),
         )
     )
