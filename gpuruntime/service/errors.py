@@ -10,6 +10,7 @@
     ├── ObjectNotFoundError         the object of the request does not exist
     ├── StaleVersionError           the object is not at the resourceVersion that the request names
     ├── StockClaimedError           the stock unit is claimed, or its seed operation has not ended
+    ├── StorageInUseError           another unit has a storage of the request, or it is being copied
     ├── RefusedError                the API server rejected the write
     ├── NamespaceGoneError          a namespace of the product is missing
     ├── NotRunningError             this process does not accept requests yet, or any more
@@ -41,6 +42,7 @@ __all__ = [
     "ServiceError",
     "StaleVersionError",
     "StockClaimedError",
+    "StorageInUseError",
 ]
 
 UNREADABLE_REQUEST: Final = "unreadable_request"
@@ -97,6 +99,12 @@ class StockClaimedError(ServiceError):
     """The stock unit is claimed for an active unit, or the operation that seeds it has not ended."""
 
     code = "stock_claimed"
+
+
+class StorageInUseError(ServiceError):
+    """Another unit has the storage exclusively, or another storage copies it; the message names the holder."""
+
+    code = "storage_in_use"
 
 
 class RefusedError(ServiceError):

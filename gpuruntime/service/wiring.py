@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar, cast
 from attrs import field, frozen
 from attrs.validators import ge
 
+from gpuruntime.api.gpustorage import GPUStorage
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.api.operation import Operation
@@ -153,6 +154,7 @@ def install_service(
         allow(Operation, "get", "create", "delete", "patch", namespaces=[chosen.namespaces.system]),
         allow_status(Operation, namespaces=[chosen.namespaces.system]),
         allow(GPUUnit, "get", "list", "create", "delete", "patch"),
+        allow(GPUStorage, "get", "patch", namespaces=tuple(sorted(chosen.namespaces.instance))),
         *(permission for kind in kinds for permission in kind.permissions(chosen.namespaces)),
         allow(
             StockPool,

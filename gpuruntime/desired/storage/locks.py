@@ -17,7 +17,7 @@ from gpuruntime.api.names import ATTACHED_AT, ATTACHED_BY, ATTACHED_BY_UID, ATTA
 from gpuruntime.api.storage_mount import StorageMount
 from gpuruntime.meta import ObjectMeta, TypedObject, format_seconds
 
-__all__ = ["LOCK_ANNOTATIONS", "Lock", "is_shared", "lock_of", "mount_of", "released"]
+__all__ = ["LOCK_ANNOTATIONS", "Lock", "holder_name", "is_shared", "lock_of", "mount_of", "released"]
 
 LOCK_ANNOTATIONS: Final = (ATTACHED_TO, ATTACHED_UID, ATTACHED_BY, ATTACHED_BY_UID, ATTACHED_AT)
 """The annotations that a lock sets and a release removes."""

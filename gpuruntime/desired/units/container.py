@@ -17,13 +17,16 @@ SHARED_MEMORY: Final = "runtime-shm"
 # A shell handles signals only after `sleep` has ended, but interrupts `wait`; as PID 1 it ignores signals without a
 # trap. Older shells do not know `sleep infinity`.
 _SLEEP_FOR_EVER: Final = ("sh", "-c", "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done")
+_SHARED_MEMORY_MOUNT: Final = VolumeMount(name=SHARED_MEMORY, mount_path="/dev/shm")  # noqa: S108  # no temporary file
 
 _MILLI: Final = 10**6
 _ONE: Final = 10**9
 
 
-def runtime_container(unit: GPUUnit, image: str, security_context: FrozenDict[str, Any]) -> Container:
-    """The container of a unit that runs this image.
+def runtime_container(
+    unit: GPUUnit, image: str, security_context: FrozenDict[str, Any], storages: tuple[VolumeMount, ...] = ()
+) -> Container:
+    """The container of a unit that runs this image, with these mounts of storages.
 
     Raises:
         QuantityError: cpu or memory is not a quantity; `gpuruntime.desired.validation` reports that first.
@@ -41,7 +44,7 @@ def runtime_container(unit: GPUUnit, image: str, security_context: FrozenDict[st
             ContainerPort(container_port=port.port, name=port.name, protocol=port.protocol) for port in template.ports
         ),
         resources=_resources(spec),
-        volume_mounts=(VolumeMount(name=SHARED_MEMORY, mount_path="/dev/shm"),),  # noqa: S108  # not a temporary file
+        volume_mounts=(_SHARED_MEMORY_MOUNT, *storages),
         # The status of a container that failed then has the end of its log, if it wrote no termination message.
         termination_message_policy="FallbackToLogsOnError",
         readiness_probe=None if probe is None else freeze(known_fields(probe)),

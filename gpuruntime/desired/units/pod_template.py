@@ -5,9 +5,11 @@ from typing import Final
 from gpuruntime.api.envelope import GPU_PRODUCT
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.desired.rendering import Rendering
+from gpuruntime.desired.storage.file_group import FILE_GROUP_CONTEXT
 from gpuruntime.desired.units.container import GPU_RESOURCE, SHARED_MEMORY, runtime_container
 from gpuruntime.desired.units.names import unit_labels
 from gpuruntime.desired.units.security_context import security_context
+from gpuruntime.desired.units.storages import storage_mounts, storage_volumes
 from gpuruntime.kube.builtin.pods import LocalObjectReference, PodSpec, PodTemplateSpec, Toleration
 from gpuruntime.kube.builtin.volumes import EmptyDirVolumeSource, Volume
 from gpuruntime.meta import FrozenDict, ObjectMeta, Quantity, parse_quantity
@@ -24,7 +26,8 @@ def pod_template(unit: GPUUnit, rendering: Rendering) -> PodTemplateSpec:
     """The pod template of a unit: stock reserves the envelope, an active unit runs the user's program in it.
 
     Guarantees: no ServiceAccount token, no privilege escalation, no Service environment variables. SIGTERM ends the
-    program, whether it handles the signal or not, unless the user asked for no init process.
+    program, whether it handles the signal or not, unless the user asked for no init process. A program of any user can
+    write to the storages of the unit, see `gpuruntime.desired.storage.file_group`.
 
     Raises:
         QuantityError: cpu or memory is not a quantity; `gpuruntime.desired.validation` reports that first.
@@ -32,11 +35,14 @@ def pod_template(unit: GPUUnit, rendering: Rendering) -> PodTemplateSpec:
     spec = unit.spec
     is_stock = rendering.namespaces.is_stock(unit.metadata.namespace)
     image = spec.image or (rendering.stock_image if is_stock else rendering.default_image)
+    storages = () if is_stock else spec.storage_mounts
+    container = runtime_container(unit, image, security_context(spec, is_stock=is_stock), storage_mounts(storages))
     return PodTemplateSpec(
         metadata=ObjectMeta(labels=unit_labels(unit.metadata.name)),
         spec=PodSpec(
-            containers=(runtime_container(unit, image, security_context(spec, is_stock=is_stock)),),
-            volumes=(_shared_memory(spec),),
+            containers=(container,),
+            volumes=(_shared_memory(spec), *storage_volumes(storages)),
+            security_context=FILE_GROUP_CONTEXT if storages else None,
             node_selector=_node_selector(spec),
             tolerations=_tolerations(spec),
             priority_class_name=rendering.stock_priority_class if is_stock else rendering.active_priority_class,

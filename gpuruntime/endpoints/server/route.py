@@ -29,6 +29,7 @@ __all__ = [
     "PREFIX",
     "REFUSED",
     "STALE",
+    "STORAGE_IN_USE",
     "Call",
     "Caller",
     "Events",
@@ -51,6 +52,8 @@ NO_CAPACITY: Final = (409, "insufficient_capacity")
 """No ready stock unit of the flavour is left."""
 REFUSED: Final = (409, "refused")
 """The cluster rejected the write: a quota, an admission policy."""
+STORAGE_IN_USE: Final = (409, "storage_in_use")
+"""Another unit has a storage of the request, or it is being copied."""
 STALE: Final = (412, "conflict")
 """If-Match names another version of the object than the current one."""
 

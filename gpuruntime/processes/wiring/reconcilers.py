@@ -10,6 +10,8 @@ from gpuruntime.reconcilers.claims import ClaimOptions, install_claims
 from gpuruntime.reconcilers.gpustorage.reconciler import GPUStorageOptions, install_gpustorage
 from gpuruntime.reconcilers.gpuunit.reconciler import GPUUnitOptions, install_gpuunit
 from gpuruntime.reconcilers.stockpool.reconciler import StockPoolOptions, install_stockpool
+from gpuruntime.reconcilers.storage_locks import StorageLockOptions, install_storage_locks
+from gpuruntime.reconcilers.unit_turns import UnitTurns
 
 __all__ = ["MIN_READY_SECONDS", "WORKERS", "install_reconcilers"]
 
@@ -28,7 +30,9 @@ def install_reconcilers(
 ) -> None:
     """Have a manager reconcile everything while it leads. Before it runs."""
     rendering = Rendering(namespaces=namespaces, min_ready_seconds=min_ready_seconds)
-    install_gpuunit(manager, GPUUnitOptions(rendering, concurrency=workers))
+    turns = UnitTurns()
+    install_gpuunit(manager, GPUUnitOptions(rendering, concurrency=workers, turns=turns))
     install_stockpool(manager, StockPoolOptions(namespaces))
     install_claims(manager, ClaimOptions(namespaces))
     install_gpustorage(manager, GPUStorageOptions(namespaces, storage or StorageRendering()))
+    install_storage_locks(manager, StorageLockOptions(namespaces, turns=turns))

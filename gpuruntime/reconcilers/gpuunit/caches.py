@@ -1,8 +1,9 @@
 """The caches of the GPUUnit reconciler, small enough for five thousand units.
 
-Units, their Deployments and their Services are kept whole, because they are compared in every run. Pods and nodes are
-kept as summaries. All Deployments and Services are watched, because a child may have lost every label and reference; of
-those that cannot be a child, little more than the name is kept.
+Units, their storages, their Deployments and their Services are kept whole, because they are compared in every run. Pods
+and nodes are kept as summaries; all pods, because any of them may mount a storage. All Deployments and Services are
+watched, because a child may have lost every label and reference; of those that cannot be a child, little more than the
+name is kept.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,17 +11,23 @@ from typing import Final, Self
 
 from attrs import frozen
 
+from gpuruntime.api.gpustorage import GPUStorage
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.names import UNIT_LABEL, label_value
 from gpuruntime.control import (
     Cache,
     Change,
+    Index,
     Informer,
+    Store,
     by_field,
     by_label,
     projected,
 )
 from gpuruntime.desired.provenance import provenance_of
+from gpuruntime.desired.storage.locks import lock_of
+from gpuruntime.desired.storage.mountable import not_mountable
+from gpuruntime.desired.storage.volume_use import excludes_others, uses_of_pod
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.builtin.core import Service
 from gpuruntime.kube.builtin.pods import Pod
@@ -28,12 +35,26 @@ from gpuruntime.meta import ObjectKey
 from gpuruntime.reconcilers.gpuunit.children import BY_UNIT, DEPLOYMENTS, SERVICES
 from gpuruntime.reconcilers.gpuunit.handoff import TakenStock
 from gpuruntime.reconcilers.gpuunit.pod_summary import PodSummary, summarize_pod
-from gpuruntime.service.reads.informers import NodeSummary, watch_nodes, watch_units
+from gpuruntime.service.reads.informers import (
+    NodeSummary,
+    units_mounting,
+    watch_nodes,
+    watch_storages,
+    watch_units,
+)
 
-__all__ = ["UnitCaches", "summary_changed"]
+__all__ = [
+    "UnitCaches",
+    "exclusive_pods",
+    "storage_changed",
+    "summary_changed",
+    "volumes_freed",
+    "watch_pods",
+]
 
 _BY_UNIT: Final = by_label(UNIT_LABEL)
 _BY_NODE: Final = by_field("spec.nodeName")
+_BY_VOLUME: Final = Index("volume", lambda raw: {use.claim for use in uses_of_pod(raw.get("spec") or {})})
 _UNREADABLE_AT_A_TIME: Final = 100
 
 
@@ -46,21 +67,18 @@ class UnitCaches:
     services: Informer[Service]
     pods: Informer[PodSummary]
     nodes: Informer[NodeSummary]
+    storages: Informer[GPUStorage]
 
     @classmethod
-    def of(cls, cache: Cache, namespaces: Sequence[str] = ()) -> Self:
-        """The informers of these namespaces; none is all of them."""
+    def of(cls, cache: Cache, namespaces: Sequence[str] = (), active: Sequence[str] = ()) -> Self:
+        """The informers of these namespaces, of which the active ones have storages; none is all of them."""
         return cls(
             units=watch_units(cache, namespaces),
             deployments=cache.informer(DEPLOYMENTS, namespaces=namespaces, indexes=[BY_UNIT]),
             services=cache.informer(SERVICES, namespaces=namespaces, indexes=[BY_UNIT]),
-            pods=cache.informer(
-                projected(Pod.KIND, summarize_pod),
-                namespaces=namespaces,
-                labels=UNIT_LABEL,
-                indexes=[_BY_UNIT, _BY_NODE],
-            ),
+            pods=watch_pods(cache, namespaces),
             nodes=watch_nodes(cache),
+            storages=watch_storages(cache, active),
         )
 
     def children_of(self, unit: ObjectKey) -> Iterator[Deployment | Service]:
@@ -95,11 +113,23 @@ class UnitCaches:
         found = {pod.node: self.nodes.store.get(ObjectKey("", pod.node)) for pod in pods if pod.node}
         return {name: node for name, node in found.items() if node is not None}
 
+    def users_of(self, storage: GPUStorage) -> tuple[PodSummary, ...]:
+        """The pods that have a storage exclusively, and those of its accessor; none that is over."""
+        return exclusive_pods(self.pods.store, storage)
+
     def units_of_pod(self, change: Change[PodSummary]) -> Iterable[ObjectKey]:
-        """The units of a pod, before and after a change."""
-        states = (change.before, change.after)
-        labels = dict.fromkeys(state.unit for state in states if state is not None)
-        return [key for label in labels for key in self._labelled(change.key.namespace, label)]
+        """The units of a pod, before and after a change, and those that may wait for a volume that it uses."""
+        states = [state for state in (change.before, change.after) if state is not None]
+        labels = dict.fromkeys(state.unit for state in states if state.unit)
+        own = [key for label in labels for key in self._labelled(change.key.namespace, label)]
+        return [*own, *(unit for storage in volumes_freed(change) for unit in self._mounting(storage))]
+
+    def units_of_storage(self, change: Change[GPUStorage]) -> Iterable[ObjectKey]:
+        """The units that mount a storage."""
+        return self._mounting(change.key)
+
+    def _mounting(self, storage: ObjectKey) -> Iterable[ObjectKey]:
+        return tuple(unit.key for unit in units_mounting(self.units.store, storage))
 
     def units_on_node(self, change: Change[NodeSummary]) -> Iterable[ObjectKey]:
         """The units with pods on a node."""
@@ -119,6 +149,45 @@ class UnitCaches:
             return (ObjectKey(namespace, label),)
         keys = self.units.store
         return [key for key in keys if key.namespace == namespace and label_value(key.name) == label]
+
+
+def watch_pods(cache: Cache, namespaces: Sequence[str] = ()) -> Informer[PodSummary]:
+    """The informer of the pods in these namespaces; () is all. The cache holds their summaries only."""
+    return cache.informer(
+        projected(Pod.KIND, summarize_pod), namespaces=namespaces, indexes=[_BY_UNIT, _BY_NODE, _BY_VOLUME]
+    )
+
+
+def exclusive_pods(pods: Store[PodSummary], storage: GPUStorage) -> tuple[PodSummary, ...]:
+    """The cached pods that have a storage exclusively, and those of its accessor; none that is over."""
+    meta = storage.metadata
+    found = pods.list(meta.namespace, where={_BY_VOLUME.name: meta.name}).items
+    return tuple(pod for pod in found if not pod.is_over and (pod.accessor or excludes_others(storage, pod.volumes)))
+
+
+def volumes_freed(change: Change[PodSummary]) -> Iterable[ObjectKey]:
+    """The storages whose volume a pod used before a change, and does not use after it."""
+    before, after = (
+        frozenset() if state is None or state.is_over else frozenset(use.claim for use in state.volumes)
+        for state in (change.before, change.after)
+    )
+    return [ObjectKey(change.key.namespace, claim) for claim in sorted(before - after)]
+
+
+def storage_changed(change: Change[GPUStorage]) -> bool:
+    """A predicate: whether units can mount a storage, why not, or who has it, differs."""
+    before, after = (
+        None
+        if state is None
+        else (
+            state.metadata.uid,
+            not_mountable(change.key.name, state),
+            lock_of(state.metadata),
+            state.spec.access_mode,
+        )
+        for state in (change.before, change.after)
+    )
+    return before != after
 
 
 def summary_changed(change: Change[PodSummary] | Change[NodeSummary]) -> bool:

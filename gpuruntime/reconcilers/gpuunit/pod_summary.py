@@ -1,4 +1,4 @@
-"""Summaries of pods: what explains why a unit is not ready, and nothing else.
+"""Summaries of pods: what explains why a unit is not ready, which volumes they use, and nothing else.
 
 Five thousand whole pods take 100 MB; their summaries take 5 MB. Two equal summaries mean that nothing relevant changed.
 """
@@ -8,12 +8,14 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from gpuruntime.api.names import UNIT_LABEL
+from gpuruntime.api.names import STORAGE_ACCESSOR_LABEL, UNIT_LABEL
+from gpuruntime.desired.storage.volume_use import VolumeUse, uses_of_pod
 from gpuruntime.meta import parse_timestamp
 
 __all__ = ["ContainerSummary", "Ending", "PodSummary", "summarize_pod"]
 
 Raw = Mapping[str, Any]
+_OVER: Final = frozenset({"Succeeded", "Failed"})
 # A container that could not be started "began" at this time.
 _NEVER: Final = "1970-01-01T00:00:00Z"
 
@@ -53,6 +55,7 @@ class PodSummary:
     """A pod. Times are RFC 3339 texts, "" where there is none. `controller` is the name of what controls it.
 
     `unscheduled` has the scheduler's words while it finds no node. `nominated` is the node that makes room for it.
+    `accessor` is the storage that it is an accessor of, "" if it is none.
     """
 
     name: str
@@ -71,6 +74,13 @@ class PodSummary:
     ready_at: str = ""
     containers: tuple[ContainerSummary, ...] = ()
     nominated: str = ""
+    volumes: tuple[VolumeUse, ...] = ()
+    accessor: str = ""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its containers have ended and none will start again: it uses no volume any more."""
+        return self.phase in _OVER
 
     @property
     def started_at(self) -> str:
@@ -83,13 +93,13 @@ class PodSummary:
 def summarize_pod(raw: Raw) -> PodSummary:
     """The summary of a pod as it is on the wire."""
     metadata, status = raw["metadata"], raw.get("status") or {}
-    owners = metadata.get("ownerReferences") or ()
+    owners, labels = metadata.get("ownerReferences") or (), metadata.get("labels") or {}
     conditions = {condition["type"]: condition for condition in status.get("conditions") or ()}
     scheduled, ready = conditions.get("PodScheduled") or {}, conditions.get("Ready") or {}
     return PodSummary(
         name=metadata["name"],
         namespace=metadata.get("namespace") or "",
-        unit=(metadata.get("labels") or {}).get(UNIT_LABEL, ""),
+        unit=labels.get(UNIT_LABEL, ""),
         controller=next((owner["name"] for owner in owners if owner.get("controller")), ""),
         created_at=metadata.get("creationTimestamp") or "",
         is_ending="deletionTimestamp" in metadata,
@@ -106,6 +116,8 @@ def summarize_pod(raw: Raw) -> PodSummary:
             *(_container(item, is_init=False) for item in status.get("containerStatuses") or ()),
         ),
         nominated=status.get("nominatedNodeName") or "",
+        volumes=uses_of_pod(raw.get("spec") or {}),
+        accessor=labels.get(STORAGE_ACCESSOR_LABEL, ""),
     )
 
 

@@ -4,6 +4,8 @@
 
     spec ── valid? ── no ──> InvalidSpec, children left alone
               │ yes
+    storages ── mountable, and locked? ── no ──> StorageNotReady, StorageInUse, Deployment left alone: see `mounts`
+              │ yes
     Deployment, Service ── refused? ── yes ──> DeploymentSyncFailed, ServiceSyncFailed, ForeignObject
               │ no
     Deployment, pods, probes, nodes ── rolled out, and stays up? ── no ──> the reason why not
@@ -22,6 +24,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from attrs import field, frozen
 
+from gpuruntime.api.gpustorage import GPUStorage
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitStatus
 from gpuruntime.api.names import GROUP, OPERATION_ID
 from gpuruntime.api.reasons import (
@@ -29,6 +32,8 @@ from gpuruntime.api.reasons import (
     FAILED,
     INVALID_SPEC,
     SERVICE_SYNC_FAILED,
+    STORAGE_IN_USE,
+    STORAGE_NOT_READY,
     UNSCHEDULABLE,
     phase_of,
 )
@@ -61,26 +66,30 @@ from gpuruntime.kube.builtin.pods import Pod
 from gpuruntime.meta import ObjectKey, TypedObject, encode
 from gpuruntime.reconcilers.child_sync_errors import ChildSyncError, child_sync_error
 from gpuruntime.reconcilers.foreign_status import status_touched
-from gpuruntime.reconcilers.gpuunit.caches import UnitCaches, summary_changed
+from gpuruntime.reconcilers.gpuunit.caches import UnitCaches, storage_changed, summary_changed
 from gpuruntime.reconcilers.gpuunit.children import certain_unit, units_of_child
 from gpuruntime.reconcilers.gpuunit.handoff import Handoff
+from gpuruntime.reconcilers.gpuunit.mounts import UnitMounts
 from gpuruntime.reconcilers.gpuunit.probe_failures import ProbeAnswers, ProbeFailures
-from gpuruntime.reconcilers.gpuunit.renderings import UnitRendering, UnitRenderings
+from gpuruntime.reconcilers.gpuunit.renderings import UnitRendering, UnitRenderings, pins_of
 from gpuruntime.reconcilers.gpuunit.room import give_room
 from gpuruntime.reconcilers.gpuunit.stage_metrics import StageCollector, StageTimes
 from gpuruntime.reconcilers.gpuunit.status import Findings, SyncFailure, can_wait, judge, transition
 from gpuruntime.reconcilers.gpuunit.unreadable import status_of, unreadable_status
 from gpuruntime.reconcilers.orphans import OWNERSHIP, OrphanCollector, OrphanRemoval
+from gpuruntime.reconcilers.unit_turns import UnitTurns
 
 __all__ = ["GPUUnitOptions", "GPUUnitReconciler", "install_gpuunit"]
 
 _LOG = logging.getLogger(__name__)
 W = TypeVar("W", bound=TypedObject)
+_WAITING: Final = frozenset({UNSCHEDULABLE, STORAGE_NOT_READY, STORAGE_IN_USE})
 _UNREADABLE: Final = "used when a unit was stored that this version cannot decode"
 _UNREADABLE_SECONDS: Final = 10.0
 _FULL: Final = "used when a unit is claimed and no node has room for it before the stock pod ends"
 _ORPHANED: Final = "used when a Deployment outlived its unit"
 _UNHEALTHY: Final = "used when a readiness probe fails"
+_MOUNTED: Final = "used when a unit mounts a storage"
 _CHANGED_ROLE: Final = "used when a namespace of active units becomes one for stock"
 
 
@@ -91,20 +100,23 @@ class GPUUnitOptions:
     Args:
         rendering: what the operator decides about children, and the namespaces of the product.
         concurrency: how many units are reconciled at a time.
+        turns: those that the lock reaper of this process takes too.
     """
 
     rendering: Rendering = field(factory=Rendering)
     concurrency: int = 8
+    turns: UnitTurns = field(factory=UnitTurns)
 
 
 def install_gpuunit(manager: Manager, options: GPUUnitOptions | None = None) -> Controller[ObjectKey]:
     """Add the GPUUnit controller to a manager. Before it runs."""
     chosen = options or GPUUnitOptions()
-    caches = UnitCaches.of(manager.cache, chosen.rendering.namespaces.units)
+    caches = UnitCaches.of(manager.cache, chosen.rendering.namespaces.units, _active(chosen))
     orphans = OrphanRemoval(manager.client, GPUUnit.KIND)
     probes = ProbeFailures(manager.client, time.monotonic)
+    now = manager.server_time.now
     reconciler = GPUUnitReconciler(
-        caches, UnitRenderings(chosen.rendering), orphans, probes, now=manager.server_time.now
+        caches, UnitRenderings(chosen.rendering), orphans, probes, UnitMounts(caches, now), chosen.turns, now=now
     )
     StageCollector(manager.observability.registry, reconciler.stages)
     OrphanCollector(manager.observability.registry, orphans, "unit", (Deployment.KIND, Service.KIND))
@@ -120,12 +132,14 @@ def install_gpuunit(manager: Manager, options: GPUUnitOptions | None = None) -> 
         .owns(caches.services, trigger=units_of_child, deletes=True, permissions=_service_permissions(chosen))
         .watches(caches.pods, trigger=caches.units_of_pod, when=summary_changed)
         .watches(caches.nodes, trigger=caches.units_on_node, when=summary_changed)
+        .watches(caches.storages, trigger=caches.units_of_storage, when=storage_changed)
         # No change reports what cannot be decoded.
         .source(Timer(_UNREADABLE_SECONDS, caches.unreadable, "unreadable units", (caches.units,)))
         .updates_status()
         .records_events()
         .permissions(
             allow(Deployment, "delete", rare=_ORPHANED),
+            allow(GPUStorage, "get", "patch", namespaces=_active(chosen), rare=_MOUNTED),
             allow(GPUUnit, "get", rare=_UNREADABLE),
             allow(Pod, "patch", subresource="status", namespaces=_active(chosen), rare=_FULL),
             allow(GPUUnit, "delete", namespaces=_stock(chosen), rare=_FULL),
@@ -179,7 +193,8 @@ class GPUUnitReconciler:
         - The pod of a claimed unit preempts nothing: see `handoff`.
         - A unit is Ready when it stays up, not when it has started: see `uptime`.
         - A pod template that was rendered for this spec stays, whatever a later operator version would render.
-        - The Service is synced even if the Deployment is refused.
+        - The Service is synced even if the Deployment is refused, or waits for storages.
+        - A Deployment that mounts storages is written only under their locks: see `mounts`.
         - Each transition of the Ready condition is recorded as an event, when its status is written.
     """
 
@@ -187,6 +202,8 @@ class GPUUnitReconciler:
     renderings: UnitRenderings
     orphans: OrphanRemoval
     probes: ProbeFailures
+    mounts: UnitMounts
+    turns: UnitTurns = field(factory=UnitTurns)
     stages: StageTimes = field(factory=StageTimes)
     now: Callable[[], datetime] = field(kw_only=True)
 
@@ -201,7 +218,10 @@ class GPUUnitReconciler:
         if unit is None or unit.metadata.deletion_timestamp is not None:
             self.stages.forget(key)
             return Result.done()
-        return await self._sync(unit, ctx.of(unit))
+        if not self._has_storages(unit):
+            return await self._sync(unit, ctx.of(unit))
+        async with self.turns.of(key):
+            return await self._sync(unit, ctx.of(unit))
 
     async def _sync(self, unit: GPUUnit, ctx: Context) -> Result:
         child = ObjectKey(unit.metadata.namespace, child_name(unit.metadata.name))
@@ -215,12 +235,7 @@ class GPUUnitReconciler:
             await self._update_status(unit, ctx, own_deployment, own_service, unit.status.access_url, invalid)
             return Result.done()
         handoff = self._handoff(unit, own_deployment)
-        deployment = await self._synced(
-            _apply(ctx, self._deployment(rendered, own_deployment, handoff)),
-            own_deployment,
-            "Deployment",
-            DEPLOYMENT_SYNC_FAILED,
-        )
+        deployment = await self._synced_deployment(unit, ctx, rendered, own_deployment, handoff)
         has_pod_changed = await give_room(ctx.client, self.caches, unit, handoff)
         service = await self._synced(
             _sync_service(ctx, rendered, own_service), own_service, "Service", SERVICE_SYNC_FAILED
@@ -232,6 +247,21 @@ class GPUUnitReconciler:
         later = await self._update_status(unit, ctx, deployment.child, service.child, url, failure)
         waits = [later, handoff.seconds_left if handoff.pod is not None else 0.0]
         return _next([seconds for seconds in waits if seconds], deployment, service)
+
+    def _has_storages(self, unit: GPUUnit) -> bool:
+        is_stock = self.renderings.rendering.namespaces.is_stock(unit.metadata.namespace)
+        return bool(unit.spec.storage_mounts) and not is_stock
+
+    async def _synced_deployment(
+        self, unit: GPUUnit, ctx: Context, rendered: UnitRendering, own: Deployment | None, handoff: Handoff
+    ) -> _Synced[Deployment]:
+        wanted = self._deployment(rendered, own, handoff)
+        if self._has_storages(unit):
+            is_live = own is None or pins_of(own) != pins_of(wanted)
+            fault = await self.mounts.fault(ctx.client, unit, is_live=is_live)
+            if fault is not None:
+                return _Synced(own, ChildSyncError(fault.failure, fault.seconds))
+        return await self._synced(_apply(ctx, wanted), own, "Deployment", DEPLOYMENT_SYNC_FAILED)
 
     def _handoff(self, unit: GPUUnit, own: Deployment | None) -> Handoff:
         """The hand-off of a unit; that of a stock unit is over."""
@@ -326,7 +356,7 @@ def _record(ctx: Context, before: GPUUnitStatus, status: GPUUnitStatus) -> None:
     if changed is not None:
         phase = phase_of(changed.reason)
         _LOG.info("unit status changed", extra={"phase": phase, "reason": changed.reason})
-        is_bad = phase == FAILED or changed.reason == UNSCHEDULABLE
+        is_bad = phase == FAILED or changed.reason in _WAITING
         ctx.record("Warning" if is_bad else "Normal", changed.reason, changed.message or "")
 
 

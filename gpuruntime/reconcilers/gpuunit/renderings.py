@@ -17,7 +17,7 @@ from gpuruntime.kube.builtin.core import Service
 from gpuruntime.meta import find_condition
 from gpuruntime.schema import Violation
 
-__all__ = ["UnitRendering", "UnitRenderings"]
+__all__ = ["UnitRendering", "UnitRenderings", "pins_of"]
 
 _KEPT: Final = 1024
 _FORBIDDEN: Final = "violates PodSecurity"
@@ -51,7 +51,7 @@ class UnitRendering:
             raise ValueError(f"expected a unit without violations, got {'; '.join(map(str, self.violations))}")
         if own is not None and _is_forbidden(own):
             own = None
-        if self._pinned is None or own is None or _pins(own) != _pins(self._pinned):
+        if self._pinned is None or own is None or pins_of(own) != pins_of(self._pinned):
             fresh = _with_priority_class(self._fresh, priority_class) if priority_class else self._fresh
             self._pinned = pinned(own, fresh)
         return self._pinned
@@ -104,6 +104,7 @@ def _is_forbidden(deployment: Deployment) -> bool:
     return refused and not deployment.status.replicas
 
 
-def _pins(deployment: Deployment) -> tuple[str | None, ...]:
+def pins_of(deployment: Deployment) -> tuple[str | None, ...]:
+    """What a Deployment says about its pod template: two with the same pins have the same one, drift apart."""
     annotations = deployment.metadata.annotations
     return tuple(annotations.get(name) for name in (RENDERED_FOR, RENDERED_DIGEST, RENDERED_TEMPLATE))

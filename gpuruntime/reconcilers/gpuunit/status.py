@@ -14,6 +14,8 @@ from gpuruntime.api.reasons import (
     STOCK_CLAIMED,
     STOCK_NOT_READY,
     STOCK_READY,
+    STORAGE_IN_USE,
+    STORAGE_NOT_READY,
     UNIT_PROGRESSING,
     UNIT_READY,
     UNSCHEDULABLE,
@@ -29,6 +31,7 @@ __all__ = ["Findings", "SyncFailure", "Verdict", "can_wait", "judge", "transitio
 
 _READY: Final = "GPU unit runtime is ready."
 _STOCK: Final = "GPU unit stock is ready."
+_WAITING: Final = frozenset({UNSCHEDULABLE, STORAGE_NOT_READY, STORAGE_IN_USE})
 _UNDER_WAY: Final = frozenset({UNIT_PROGRESSING, STOCK_NOT_READY})
 _TOGETHER_SECONDS: Final = 3.0
 
@@ -111,10 +114,10 @@ def judge(unit: GPUUnit, findings: Findings, *, is_stock: bool, now: datetime) -
 def transition(before: GPUUnitStatus, after: GPUUnitStatus) -> Condition | None:
     """The new Ready condition if it is a transition: another status or another reason than before.
 
-    That a new unit is progressing is none.
+    That a new unit is progressing is none, unless it waits for room or for a storage.
     """
     old, new = (find_condition(status.conditions, READY_CONDITION) for status in (before, after))
-    if new is None or (old is None and phase_of(new.reason) == PROGRESSING and new.reason != UNSCHEDULABLE):
+    if new is None or (old is None and phase_of(new.reason) == PROGRESSING and new.reason not in _WAITING):
         return None
     return None if old is not None and (old.status, old.reason) == (new.status, new.reason) else new
 

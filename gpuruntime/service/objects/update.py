@@ -6,7 +6,7 @@ made now.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from attrs import evolve, field, frozen
 
@@ -35,6 +35,7 @@ from gpuruntime.service.reads.reader import read_or_none
 
 __all__ = [
     "CHANGED_BY",
+    "UpdateGuard",
     "UpdateObject",
     "UpdateObjectHandler",
     "Updates",
@@ -50,6 +51,7 @@ CHANGED_BY: Final = f"{GROUP}/changed-by"
 """Annotation of an updated object: the UIDs of the Operations that updated it last, the newest first."""
 
 K = TypeVar("K", bound=TypedObject)
+K_contra = TypeVar("K_contra", contravariant=True)
 S = TypeVar("S", bound=Struct)
 _Class = type[K]
 _UIDS_KEPT: Final = 8
@@ -111,6 +113,27 @@ def spec_patch(spec: Struct, change: FrozenDict[str, Any]) -> FrozenDict[str, An
     return EMPTY if known_fields(wanted) == known_fields(spec) else change
 
 
+class UpdateGuard(Protocol[K_contra]):
+    """What an update of a kind needs before it is written, beyond the object: other objects that it locks."""
+
+    async def check(self, client: Client, current: K_contra, patch: FrozenDict[str, Any]) -> None:
+        """Return if nothing stands against the patch now. It writes nothing.
+
+        Raises:
+            ServiceError: something does.
+        """
+
+    async def acquire(self, lease: OperationLease, current: K_contra, patch: FrozenDict[str, Any]) -> None:
+        """Lock what the patch needs; an earlier attempt may have done so.
+
+        Raises:
+            ServiceError: that is not possible; nothing stays locked.
+        """
+
+    async def release(self, lease: OperationLease, current: K_contra, patch: FrozenDict[str, Any]) -> None:
+        """Release what was locked for the patch: it was refused."""
+
+
 @frozen
 class UpdateObjectHandler(Generic[K]):
     """Executes updates of one kind.
@@ -119,11 +142,13 @@ class UpdateObjectHandler(Generic[K]):
         type: the type of the Operations.
         complete: returns the whole patch for the current object and the requested change; EMPTY if nothing differs.
             Raises InvalidRequestError if the object would become invalid.
+        guard: locks what a patch needs; None if that is nothing.
     """
 
     type: str
     kind: _Class[K]
     complete: Callable[[K, FrozenDict[str, Any]], FrozenDict[str, Any]]
+    guard: UpdateGuard[K] | None = None
 
     async def run(self, lease: OperationLease) -> Outcome:
         """Make the update.
@@ -133,8 +158,19 @@ class UpdateObjectHandler(Generic[K]):
             StaleVersionError: it is not at the resourceVersion that the request names.
             InvalidRequestError: the update would make it invalid.
             RefusedError: the API server rejected the update.
+            ServiceError: what the update needs is not free, see the guard.
             KubeError: the outcome is unknown, or the API server is not available.
         """
+        locked: list[tuple[K, FrozenDict[str, Any]]] = []
+        try:
+            return await self._update(lease, locked)
+        except ServiceError:
+            if self.guard is not None and locked:
+                await self.guard.release(lease, *locked[-1])
+            raise
+
+    async def _update(self, lease: OperationLease, locked: list[tuple[K, FrozenDict[str, Any]]]) -> Outcome:
+        """Make the update; `locked` gets each patch that something was locked for."""
         request = lease.request(UpdateObject)
         uid = lease.operation.metadata.uid
         for _ in range(ATTEMPTS):
@@ -147,6 +183,9 @@ class UpdateObjectHandler(Generic[K]):
             patch = self.complete(current, request.change)
             if patch == EMPTY:
                 return _outcome(current)
+            if self.guard is not None:
+                await self.guard.acquire(lease, current, patch)
+                locked.append((current, patch))
             try:
                 return _outcome(await self._write(lease.client, current, patch, uid))
             except ConflictError:
@@ -213,7 +252,9 @@ class Updates:
         """
         found = await read_or_none(self.client, handler.kind, request.key)
         try:
-            _check(handler, found, request)
+            patch = _check(handler, found, request)
+            if handler.guard is not None and found is not None:
+                await handler.guard.check(self.client, found, patch)
         except ServiceError:
             # A replay must succeed also when the object has changed since.
             if await self.operations.find(operation_id) is None:
@@ -238,11 +279,12 @@ def ensure_version(current: K, resource_version: str) -> None:
         )
 
 
-def _check(handler: UpdateObjectHandler[K], found: K | None, request: UpdateObject) -> None:
+def _check(handler: UpdateObjectHandler[K], found: K | None, request: UpdateObject) -> FrozenDict[str, Any]:
+    """The patch that the request would make now."""
     if found is None:
         raise _gone(handler.kind, request.key)
     ensure_version(found, request.resource_version)
-    handler.complete(found, request.change)
+    return handler.complete(found, request.change)
 
 
 def _gone(kind: type[K], key: ObjectKey) -> ObjectNotFoundError:

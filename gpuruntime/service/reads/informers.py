@@ -5,6 +5,7 @@ The first caller of `Cache.informer` fixes the indexes and the form of a kind. S
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from attrs import frozen
@@ -12,7 +13,7 @@ from attrs import frozen
 from gpuruntime.api.envelope import GPU_PRODUCT
 from gpuruntime.api.gpustorage import GPUStorage
 from gpuruntime.api.gpuunit import GPUUnit
-from gpuruntime.api.names import CLAIM_ID, POOL_LABEL, label_value
+from gpuruntime.api.names import ATTACHED_BY_UID, ATTACHED_TO, CLAIM_ID, POOL_LABEL, label_value
 from gpuruntime.api.namespaces import SYSTEM_NAMESPACE, Namespaces
 from gpuruntime.api.operation import Operation
 from gpuruntime.control import Cache, Index, Informer, Store, projected
@@ -25,6 +26,8 @@ __all__ = [
     "NodeSummary",
     "source_pool_key",
     "storages_copying",
+    "storages_held_by",
+    "storages_locked_by",
     "summarize_node",
     "units_claimed_by",
     "units_from_pool",
@@ -53,7 +56,7 @@ def watch_units(cache: Cache, namespaces: Sequence[str] = ()) -> Informer[GPUUni
 
 def watch_storages(cache: Cache, namespaces: Sequence[str] = ()) -> Informer[GPUStorage]:
     """The informer of the storages in these namespaces; () is all."""
-    return cache.informer(GPUStorage, namespaces=namespaces, indexes=[_COPIED_FROM])
+    return cache.informer(GPUStorage, namespaces=namespaces, indexes=_STORAGE_INDEXES)
 
 
 @frozen
@@ -134,6 +137,16 @@ def storages_copying(storages: Store[GPUStorage], source: ObjectKey) -> tuple[GP
     return storages.list(source.namespace, where={_COPIED_FROM.name: source.name}).items
 
 
+def storages_held_by(storages: Store[GPUStorage], namespace: str, holder: str) -> tuple[GPUStorage, ...]:
+    """The storages of a namespace whose lock names this holder, such as gpuunits/demo."""
+    return storages.list(namespace, where={_HELD_BY.name: holder}).items
+
+
+def storages_locked_by(storages: Store[GPUStorage], operation_uid: str) -> tuple[GPUStorage, ...]:
+    """The storages that an Operation has locked."""
+    return storages.list(where={_LOCKED_BY.name: operation_uid}).items
+
+
 def source_pool_key(provenance: Provenance) -> ObjectKey | None:
     """The pool that supplied the stock unit; None if none did."""
     return ObjectKey(provenance.stock.namespace, provenance.pool) if provenance.pool else None
@@ -171,7 +184,9 @@ def _pools(raw: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _mounted(raw: Mapping[str, Any]) -> Iterable[str]:
-    return [mount["name"] for mount in (raw.get("spec") or {}).get("storageMounts") or ()]
+    # An index sees units too that cannot be decoded.
+    mounts = (raw.get("spec") or {}).get("storageMounts") or ()
+    return {mount["name"] for mount in mounts if isinstance(mount, Mapping) and isinstance(mount.get("name"), str)}
 
 
 def _copied_from(raw: Mapping[str, Any]) -> Iterable[str]:
@@ -179,10 +194,18 @@ def _copied_from(raw: Mapping[str, Any]) -> Iterable[str]:
     return () if name is None else (name,)
 
 
+def _annotation(name: str, raw: Mapping[str, Any]) -> Iterable[str]:
+    value = (raw["metadata"].get("annotations") or {}).get(name, "")
+    return (value,) if value else ()
+
+
 _OF_POOL: Final = Index("pool", _pools)
 _FROM_POOL: Final = Index("source pool", _source_pools)
 _CLAIMED_BY: Final = Index("claim", _claims)
 _TAKEN_FROM: Final = Index("source stock unit", _source_units)
 _MOUNTED: Final = Index("mounted storage", _mounted)
-_COPIED_FROM: Final = Index("copied storage", _copied_from)
 _INDEXES: Final = (_OF_POOL, _FROM_POOL, _CLAIMED_BY, _TAKEN_FROM, _MOUNTED)
+_COPIED_FROM: Final = Index("copied storage", _copied_from)
+_HELD_BY: Final = Index("holder", partial(_annotation, ATTACHED_TO))
+_LOCKED_BY: Final = Index("locking operation", partial(_annotation, ATTACHED_BY_UID))
+_STORAGE_INDEXES: Final = (_COPIED_FROM, _HELD_BY, _LOCKED_BY)

@@ -4,10 +4,11 @@ from datetime import datetime
 
 from gpuruntime.api.gpustorage import GPUStorage
 from gpuruntime.desired.storage.locks import Lock, lock_of, released
-from gpuruntime.kube import Client, ConflictError, MergePatch
+from gpuruntime.kube import Client, ConflictError, MergePatch, NotFoundError
+from gpuruntime.meta import ObjectKey
 from gpuruntime.service.objects.conflicts import ATTEMPTS, changed_each_time
 
-__all__ = ["LockedByAnotherError", "acquire", "release"]
+__all__ = ["LockedByAnotherError", "acquire", "release", "release_own"]
 
 
 class LockedByAnotherError(Exception):
@@ -22,7 +23,9 @@ class LockedByAnotherError(Exception):
 async def acquire(client: Client, storage: GPUStorage, lock: Lock, now: datetime) -> GPUStorage:
     """Lock the storage as it was read, and return it locked; one that has this very lock is returned as it is.
 
-    A storage that changed meanwhile is read again, and decided again.
+    A holder that exists takes over the lock that an Operation took for it, and keeps it: an Operation that wants to
+    lock for the same holder changes nothing, and so cannot release it. A storage that changed meanwhile is read again,
+    and decided again.
 
     Raises:
         LockedByAnotherError: another holder has it.
@@ -32,7 +35,7 @@ async def acquire(client: Client, storage: GPUStorage, lock: Lock, now: datetime
     current = storage
     for _ in range(ATTEMPTS):
         found = lock_of(current.metadata)
-        if found == lock:
+        if found is not None and (found == lock or _has_it_for_good(lock, found)):
             return current
         if found is not None and not _is_successor(lock, found):
             raise LockedByAnotherError(current, found)
@@ -55,6 +58,30 @@ async def release(client: Client, storage: GPUStorage) -> None:
     meta = storage.metadata
     patch = MergePatch({"metadata": {"annotations": released()}}).locked(meta.resource_version)
     await client.patch(GPUStorage, meta.name, meta.namespace, patch)
+
+
+async def release_own(client: Client, key: ObjectKey, lock: Lock) -> None:
+    """Release the lock on a storage if it is this very one; that of another holder, or one that was completed, stays.
+
+    Raises:
+        ConflictError: the storage changed during each attempt.
+    """
+    for _ in range(ATTEMPTS):
+        try:
+            current = await client.get(GPUStorage, key.name, key.namespace)
+            if lock_of(current.metadata) == lock:
+                await release(client, current)
+        except ConflictError:
+            continue
+        except NotFoundError:
+            pass
+        return
+    raise changed_each_time(f"storage {key}")
+
+
+def _has_it_for_good(lock: Lock, found: Lock) -> bool:
+    """Whether the same holder, which exists, has the lock already, without an Operation that could release it."""
+    return bool(lock.uid) and (found.holder, found.uid, found.operation) == (lock.holder, lock.uid, "")
 
 
 def _is_successor(lock: Lock, found: Lock) -> bool:

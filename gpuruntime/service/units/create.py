@@ -2,12 +2,15 @@
 
 ::
 
-    claim a stock unit ──> create the active unit, which names it ──> delete the stock unit
-                                  the point of no return
+    lock the storages ──> claim a stock unit ──> create the active unit, which names all ──> delete the stock unit
+                                                       the point of no return
 
-If the process dies, the replica that takes the Operation over does this:
+If a step is refused, the claim and the locks of this Operation are released. If the process dies, the replica that
+takes the Operation over does this:
 
-    before the claim        it starts again
+    before the first lock   it starts again
+    after some locks        it finds them by the Operation's UID, and takes the others. If the Operation is gone, they
+                            are void, and the lock reaper releases them
     after the claim         it finds the claim by the Operation's UID, and continues with it. If the Operation is gone,
                             the claim is void, and the claim reconciler releases it
     after the creation      it finds the active unit, and deletes the stock unit that it names. Without any API replica
@@ -29,6 +32,7 @@ from gpuruntime.api.operation import CREATE_GPU_UNIT, Operation, OperationResult
 from gpuruntime.api.projection import field_values
 from gpuruntime.control import Informer, Store
 from gpuruntime.desired.provenance import Provenance, claim_of, provenance_of
+from gpuruntime.desired.storage.locks import Lock, holder_name
 from gpuruntime.kube import AlreadyExistsError, Client, NotFoundError
 from gpuruntime.meta import (
     EMPTY,
@@ -41,7 +45,7 @@ from gpuruntime.meta import (
     thaw,
 )
 from gpuruntime.schema import violations
-from gpuruntime.service.errors import NameTakenError, RefusedError
+from gpuruntime.service.errors import NameTakenError, RefusedError, ServiceError
 from gpuruntime.service.objects.admission import (
     REFUSALS,
     key_violations,
@@ -55,6 +59,8 @@ from gpuruntime.service.operations.results import Evidence
 from gpuruntime.service.reads.reader import read_or_none
 from gpuruntime.service.stock.claim import StockClaims, WantedStock, no_capacity
 from gpuruntime.service.stock.release import settle_claim
+from gpuruntime.service.storage.locks import LockedByAnotherError
+from gpuruntime.service.units.mounts import lock_mounts, storage_in_use, unlock_mounts
 
 __all__ = ["CreateUnit", "CreateUnitHandler", "active_unit", "check_create", "result_of", "unit_evidence"]
 
@@ -130,6 +136,8 @@ class CreateUnitHandler:
         """Create the unit. The result is certain from the point of no return on; the stock unit is deleted as cleanup.
 
         Raises:
+            InvalidRequestError: a storage does not exist.
+            StorageInUseError: another holder has a storage.
             InsufficientCapacityError: no ready stock unit is available.
             NameTakenError: another unit has the name.
             RefusedError: the API server rejected the unit.
@@ -145,14 +153,34 @@ class CreateUnitHandler:
             return self._outcome(lease, existing)
         # A deletion ends this Operation before it deletes the unit. So after a deletion this raises.
         await lease.confirm()
-        stock = await self._stock(lease, request)
+        await self._lock_storages(lease, request)
         try:
-            active = await self._create(lease.client, request, operation, stock)
-        except (NameTakenError, RefusedError):
-            if stock is not None:
-                await settle_claim(lease.client, stock, None)
+            stock = await self._stock(lease, request)
+            try:
+                active = await self._create(lease.client, request, operation, stock)
+            except (NameTakenError, RefusedError):
+                if stock is not None:
+                    await settle_claim(lease.client, stock, None)
+                raise
+        except ServiceError:
+            mounts = request.spec.storage_mounts
+            await unlock_mounts(lease.client, request.namespace, mounts, _lock(request, operation))
             raise
         return self._outcome(lease, active, stock)
+
+    async def _lock_storages(self, lease: OperationLease, request: CreateUnit) -> None:
+        # Before the claim: a storage in use is refused without a change of any stock unit.
+        spec, lock = request.spec, _lock(request, lease.operation)
+        try:
+            await lock_mounts(lease.client, request.namespace, spec, spec.storage_mounts, lock, lease.now())
+        except LockedByAnotherError as error:
+            key = ObjectKey(request.namespace, request.name)
+            is_same = error.lock.holder == lock.holder
+            existing = await read_or_none(lease.client, GPUUnit, key) if is_same else None
+            if existing is None:
+                raise storage_in_use(error.storage.key, error.lock) from error
+            if not _is_requested_by(existing, lease.operation):
+                raise _name_taken(request) from error
 
     async def _stock(self, lease: OperationLease, request: CreateUnit) -> GPUUnit | None:
         if request.cold_start:
@@ -177,10 +205,7 @@ class CreateUnitHandler:
             existing = await read_or_none(client, GPUUnit, ObjectKey(request.namespace, request.name))
             if existing is not None and _is_requested_by(existing, operation):
                 return existing
-            raise NameTakenError(
-                f"unit {request.namespace}/{request.name} exists already and was created by another request; "
-                "choose another name, or delete it"
-            ) from error
+            raise _name_taken(request) from error
         except (*REFUSALS, NotFoundError) as error:
             raise refusal(f"unit {request.namespace}/{request.name}", error) from error
 
@@ -215,6 +240,19 @@ def unit_evidence(units: Informer[GPUUnit]) -> Evidence[GPUUnit]:
         return result_of(unit) if _was_made_by(unit, operation) else None
 
     return Evidence(CREATE_GPU_UNIT, GPUUnit, units, key, result)
+
+
+def _lock(request: CreateUnit, operation: Operation) -> Lock:
+    """The lock of the Operation for the unit that it is about to create."""
+    holder = GPUUnit(ObjectMeta(name=request.name, namespace=request.namespace), request.spec)
+    return Lock(holder_name(holder), operation=operation.metadata.name, operation_uid=operation.metadata.uid)
+
+
+def _name_taken(request: CreateUnit) -> NameTakenError:
+    return NameTakenError(
+        f"unit {request.namespace}/{request.name} exists already and was created by another request; "
+        "choose another name, or delete it"
+    )
 
 
 def _was_made_by(unit: GPUUnit, operation: Operation) -> bool:

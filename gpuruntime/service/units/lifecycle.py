@@ -12,7 +12,7 @@ from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.api.operation import CREATE_GPU_UNIT, DELETE_GPU_UNIT
 from gpuruntime.kube import Client
 from gpuruntime.meta import ObjectKey, is_dns_subdomain
-from gpuruntime.service.errors import ObjectNotFoundError
+from gpuruntime.service.errors import ObjectNotFoundError, ServiceError
 from gpuruntime.service.objects.served_kind import ServedKind
 from gpuruntime.service.objects.update import WriteResult, ensure_version, write_result
 from gpuruntime.service.operations.submit import DEFAULT_WAIT_SECONDS, Operations
@@ -21,6 +21,7 @@ from gpuruntime.service.reads.reader import read_or_none
 from gpuruntime.service.stock.claim import StockClaims, WantedStock, no_capacity
 from gpuruntime.service.units.create import CreateUnit, check_create
 from gpuruntime.service.units.delete import DeleteUnit, stock_to_return
+from gpuruntime.service.units.mounts import check_free
 from gpuruntime.service.units.update import UNIT_UPDATE
 
 __all__ = ["ACTIVE_UNITS", "ActiveUnits"]
@@ -56,6 +57,7 @@ class ActiveUnits:
         Raises:
             InvalidRequestError: the request is invalid.
             OperationConflictError: the operationID was used for another request.
+            StorageInUseError: another holder has a storage of the unit.
             InsufficientCapacityError, NameTakenError, RefusedError: nothing was created.
             NotFinishedError: it will be created; retry with the same operationID.
             NotRunningError, KubeError: try again with the same operationID.
@@ -72,13 +74,14 @@ class ActiveUnits:
             see `create`
         """
         wanted = WantedStock(request.stock_namespace, request.spec.spec_name, request.stock_name)
-        # A caller that polls for capacity should cost no write each time. The second check is for stock that has just
-        # become ready: the cache may show it after the live read.
+        # A caller that polls for capacity or a storage should cost no write each time. The second check is for stock
+        # that has just become ready: the cache may show it after the live read.
         if self._lacks_stock(request, wanted):
             known = await self.operations.find(operation_id)
             if known is None and self._lacks_stock(request, wanted):
                 self.claims.counters.rejected()
                 raise no_capacity(wanted)
+        await self._check_storages(operation_id, request)
         performed = await self.operations.perform(operation_id, CREATE_GPU_UNIT, request, within=within)
         return await write_result(self.client, GPUUnit, ObjectKey(request.namespace, request.name), performed)
 
@@ -109,6 +112,16 @@ class ActiveUnits:
             stored = evolve(asked, uid=unit.metadata.uid, returned=stock_to_return(unit))
         performed = await self.operations.perform(operation_id, DELETE_GPU_UNIT, asked, stored=stored, within=within)
         return WriteResult(None, performed)
+
+    async def _check_storages(self, operation_id: str, request: CreateUnit) -> None:
+        spec = request.spec
+        holder = f"{GPUUnit.KIND.plural}/{request.name}"
+        try:
+            await check_free(self.client, request.namespace, spec, spec.storage_mounts, holder)
+        except ServiceError:
+            # A replay must succeed also when the storages have changed since.
+            if await self.operations.find(operation_id) is None:
+                raise
 
     def _lacks_stock(self, request: CreateUnit, wanted: WantedStock) -> bool:
         return not request.cold_start and not self.claims.may_find(wanted)

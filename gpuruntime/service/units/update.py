@@ -1,18 +1,27 @@
-"""Updating an active unit: everything but its envelope, which never changes."""
+"""Updating an active unit: everything but its envelope, which never changes.
+
+Storages that the unit does not mount yet are locked before the update is written. Those that it does not mount any more
+are freed by the lock reaper, when the old pod has ended.
+"""
 
 from typing import Any, Final
 
-from attrs import evolve
+from attrs import evolve, frozen
 
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.api.names import is_reserved
 from gpuruntime.api.operation import UPDATE_GPU_UNIT
+from gpuruntime.desired.storage.locks import Lock, holder_name
+from gpuruntime.kube import Client
 from gpuruntime.meta import EMPTY, FrozenDict, freeze, known_fields
 from gpuruntime.schema import Violation, violations
 from gpuruntime.service.objects.admission import label_violations, raise_if_any
 from gpuruntime.service.objects.update import UpdateObjectHandler, merge, patched
+from gpuruntime.service.operations.lease import OperationLease
+from gpuruntime.service.storage.locks import LockedByAnotherError
+from gpuruntime.service.units.mounts import added_mounts, check_free, lock_mounts, storage_in_use, unlock_mounts
 
-__all__ = ["UNIT_UPDATE", "unit_patch"]
+__all__ = ["UNIT_UPDATE", "MountGuard", "unit_patch"]
 
 
 def unit_patch(unit: GPUUnit, change: FrozenDict[str, Any]) -> FrozenDict[str, Any]:
@@ -44,5 +53,40 @@ def unit_patch(unit: GPUUnit, change: FrozenDict[str, Any]) -> FrozenDict[str, A
     return patch
 
 
-UNIT_UPDATE: Final = UpdateObjectHandler(UPDATE_GPU_UNIT, GPUUnit, unit_patch)
+@frozen
+class MountGuard:
+    """Locks the storages that an update adds to a unit."""
+
+    async def check(self, client: Client, current: GPUUnit, patch: FrozenDict[str, Any]) -> None:
+        """See `UpdateGuard`."""
+        spec = _changed(current, patch)
+        added = added_mounts(current, spec)
+        await check_free(client, current.metadata.namespace, spec, added, holder_name(current))
+
+    async def acquire(self, lease: OperationLease, current: GPUUnit, patch: FrozenDict[str, Any]) -> None:
+        """See `UpdateGuard`."""
+        spec = _changed(current, patch)
+        added, lock = added_mounts(current, spec), _lock(lease, current)
+        try:
+            await lock_mounts(lease.client, current.metadata.namespace, spec, added, lock, lease.now())
+        except LockedByAnotherError as error:
+            raise storage_in_use(error.storage.key, error.lock) from error
+
+    async def release(self, lease: OperationLease, current: GPUUnit, patch: FrozenDict[str, Any]) -> None:
+        """See `UpdateGuard`."""
+        added = added_mounts(current, _changed(current, patch))
+        await unlock_mounts(lease.client, current.metadata.namespace, added, _lock(lease, current))
+
+
+def _changed(unit: GPUUnit, patch: FrozenDict[str, Any]) -> GPUUnitSpec:
+    return patched(unit.spec, patch.get("spec", EMPTY))
+
+
+def _lock(lease: OperationLease, unit: GPUUnit) -> Lock:
+    """The lock of the Operation for the unit, until the unit's reconciler makes it the unit's own."""
+    operation = lease.operation.metadata
+    return evolve(Lock.of(unit), operation=operation.name, operation_uid=operation.uid)
+
+
+UNIT_UPDATE: Final = UpdateObjectHandler(UPDATE_GPU_UNIT, GPUUnit, unit_patch, MountGuard())
 """Executes update_gpu_unit operations."""

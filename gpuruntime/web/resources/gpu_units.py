@@ -4,7 +4,7 @@ from functools import partial
 
 from gpuruntime.api.rest.gpu_units import CreateUnitBody, UnitView, UpdateUnitBody
 from gpuruntime.api.rest.queries import FlavourQuery
-from gpuruntime.endpoints.server.route import NO_CAPACITY, Route
+from gpuruntime.endpoints.server.route import NO_CAPACITY, STORAGE_IN_USE, Route
 from gpuruntime.service.objects.delete import DeleteObject
 from gpuruntime.service.operations.submit import Performed
 from gpuruntime.service.units.delete import DeleteUnit
@@ -20,11 +20,13 @@ __all__ = ["gpu_unit_routes"]
 _CREATE = """\
 Claim the oldest ready stock unit of the flavour, and run the image on its capacity.
 
-With coldStart the unit is created without stock. If there is no ready stock, nothing is stored, and the operationID can
+With coldStart the unit is created without stock. The storages in storageMounts are locked for the unit first; it starts
+when they can be mounted. If there is no ready stock, or a storage is in use, nothing is stored, and the operationID can
 be used again."""
 _UPDATE = """\
-Update image, template, access, pull secrets, security profile or labels. A change of anything but labels restarts the
-unit."""
+Update image, template, access, pull secrets, security profile, storages or labels. A change of anything but labels
+restarts the unit. New storages are locked for it first; those that it does not mount any more are freed when the old
+pod has ended."""
 _DELETE = "Delete a unit. The stock unit that it was created from is created again, unless a pool had supplied it."
 
 
@@ -51,9 +53,9 @@ def gpu_unit_routes(service: Service) -> tuple[Route, ...]:
                 CreateUnitBody,
                 lambda body, _operation_id: create_request(body, service.namespaces),
                 service.units.create,
-                errors=(NO_CAPACITY,),
+                errors=(NO_CAPACITY, STORAGE_IN_USE),
             ),
-            update=Update(_UPDATE, UpdateUnitBody),
+            update=Update(_UPDATE, UpdateUnitBody, errors=(STORAGE_IN_USE,)),
             delete=Delete(_DELETE, delete),
         )
     )

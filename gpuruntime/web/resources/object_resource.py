@@ -81,11 +81,12 @@ def change_of(body: Struct) -> FrozenDict[str, Any]:
 
 @frozen
 class Update:
-    """How callers update an object: `change` makes a merge patch of the body."""
+    """How callers update an object: `change` makes a merge patch of the body. `errors` are of this resource only."""
 
     description: str
     body: type[Struct]
     change: Callable[[Any], FrozenDict[str, Any]] = change_of
+    errors: _Errors = ()
 
 
 @frozen

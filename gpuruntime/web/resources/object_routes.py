@@ -98,7 +98,7 @@ def _object_routes(resource: ObjectResource[Any, Any], handlers: ObjectHandlers[
             body=update.body,
             query=ObjectQuery,
             responses=(Response(200, view, f"The {words.one} after the update."), _timed_out(resource)),
-            errors=(words.missing, STALE, CONFLICT, REFUSED),
+            errors=(words.missing, STALE, CONFLICT, REFUSED, *update.errors),
             idempotency=Idempotency.ACCEPTED,
         )
     if delete is not None:

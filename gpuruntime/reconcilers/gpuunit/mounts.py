@@ -1,0 +1,135 @@
+"""The storages of a unit: its Deployment is written only while all of them can be mounted and are locked by the unit.
+
+::
+
+    every storage mountable? ── no ──> StorageNotReady, no write
+              │ yes
+    lock in name order ── another has one? ── yes ──> StorageInUse; those with earlier names stay locked
+              │ no
+    Deployment
+
+What happens if the process dies, or others interfere:
+
+    after some locks, before the        the next run finds them by the unit's UID, and takes the others
+    Deployment
+    a unit that the API created         its locks name the Operation; they become the unit's own here, so that the
+                                        Operation cannot release them any more
+    the lock annotations are removed    the unit locks again. Until then no other unit starts on the storage, because a
+                                        pod mounts it
+    another holder has the lock of a    the Deployment stays as it is, and the unit says StorageInUse
+    running unit
+    a storage of a running unit is      the Deployment stays as it is, and the unit says StorageNotReady
+    lost, or being deleted
+    the cache lags                      before a Deployment is created or changed, the locks are read live
+
+A storage in use is waited for, and the unit starts by itself when it is free.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from attrs import frozen
+
+from gpuruntime.api.gpustorage import GPUStorage
+from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.names import label_value
+from gpuruntime.api.reasons import STORAGE_IN_USE, STORAGE_NOT_READY
+from gpuruntime.control import QuarantinedError
+from gpuruntime.desired.storage.accessor_turn import must_leave_first
+from gpuruntime.desired.storage.locks import Lock, is_shared, lock_of
+from gpuruntime.desired.storage.mountable import not_mountable
+from gpuruntime.kube import BadRequestError, Client, ForbiddenError, InvalidError, NotFoundError
+from gpuruntime.meta import ObjectKey
+from gpuruntime.reconcilers.child_sync_errors import REFUSED_SECONDS
+from gpuruntime.reconcilers.gpuunit.caches import UnitCaches
+from gpuruntime.reconcilers.gpuunit.status import SyncFailure
+from gpuruntime.service.reads.reader import read_or_none
+from gpuruntime.service.storage.locks import LockedByAnotherError, acquire
+
+__all__ = ["MountFault", "UnitMounts"]
+
+
+@frozen
+class MountFault:
+    """Why a unit cannot have its storages now; in `seconds` it may, without any change that is watched."""
+
+    failure: SyncFailure
+    seconds: float | None = None
+
+
+@frozen
+class UnitMounts:
+    """Locks the storages of units."""
+
+    caches: UnitCaches
+    now: Callable[[], datetime]
+
+    async def fault(self, client: Client, unit: GPUUnit, *, is_live: bool) -> MountFault | None:
+        """None if all storages of a unit can be mounted and are locked by it; else why not.
+
+        With `is_live` the locks are read from the API server.
+
+        Raises:
+            KubeError: the API server is not available.
+        """
+        storages: list[GPUStorage] = []
+        for mount in sorted(unit.spec.storage_mounts, key=lambda mount: mount.name):
+            key = ObjectKey(unit.metadata.namespace, mount.name)
+            try:
+                storage = self.caches.storages.store.get(key)
+            except QuarantinedError as error:
+                return _not_ready(f"Storage {mount.name} cannot be read: {error}")
+            why = not_mountable(mount.name, storage)
+            if storage is None or why:
+                return _not_ready(why)
+            if not is_shared(storage, mount):
+                storages.append(storage)
+        for storage in storages:
+            found = await self._locked(client, unit, storage, is_live=is_live)
+            if found is not None:
+                return found
+        return None
+
+    async def _locked(self, client: Client, unit: GPUUnit, known: GPUStorage, *, is_live: bool) -> MountFault | None:
+        name = known.metadata.name
+        storage = await read_or_none(client, GPUStorage, known.key) if is_live else known
+        why = not_mountable(name, storage)
+        if storage is None or why:
+            return _not_ready(why)
+        users = self.caches.users_of(storage)
+        if lock_of(storage.metadata) != Lock.of(unit):
+            others = sorted(pod.name for pod in users if not pod.accessor and pod.unit != _label(unit))
+            if others:
+                return _in_use(f"Storage {name} is in use: pod {others[0]} mounts it.")
+            found = await self._lock(client, unit, storage)
+            if found is not None:
+                return found
+        leaving = sorted(pod.name for pod in users if pod.accessor)
+        if leaving and must_leave_first(storage):
+            return _not_ready(f"Storage {name} is still mounted by its accessor, pod {leaving[0]}, which is ending.")
+        return None
+
+    async def _lock(self, client: Client, unit: GPUUnit, storage: GPUStorage) -> MountFault | None:
+        name, wanted = storage.metadata.name, Lock.of(unit)
+        try:
+            await acquire(client, storage, wanted, self.now())
+        except LockedByAnotherError as error:
+            who = "an earlier unit of this name" if error.lock.holder == wanted.holder else error.lock.holder
+            return _in_use(f"Storage {name} is in use by {who}.")
+        except NotFoundError:
+            return _not_ready(not_mountable(name, None))
+        except (BadRequestError, ForbiddenError, InvalidError) as error:
+            return _not_ready(f"Storage {name} cannot be locked: {error.message or error}", REFUSED_SECONDS)
+        return None
+
+
+def _label(unit: GPUUnit) -> str:
+    return label_value(unit.metadata.name)
+
+
+def _not_ready(message: str, seconds: float | None = None) -> MountFault:
+    return MountFault(SyncFailure(message, STORAGE_NOT_READY), seconds)
+
+
+def _in_use(message: str) -> MountFault:
+    return MountFault(SyncFailure(message, STORAGE_IN_USE))
