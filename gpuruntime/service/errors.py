@@ -10,6 +10,8 @@
     ├── ObjectNotFoundError         the object of the request does not exist
     ├── StaleVersionError           the object is not at the resourceVersion that the request names
     ├── StockClaimedError           the stock unit is claimed, or its seed operation has not ended
+    ├── StorageInUseError           a unit or a copy has the storage
+    ├── NotRecoverableError         the preparation of the storage has not failed
     ├── RefusedError                the API server rejected the write
     ├── NamespaceGoneError          a namespace of the product is missing
     ├── NotRunningError             this process does not accept requests yet, or any more
@@ -33,6 +35,7 @@ __all__ = [
     "NameTakenError",
     "NamespaceGoneError",
     "NotFinishedError",
+    "NotRecoverableError",
     "NotRunningError",
     "ObjectNotFoundError",
     "OperationConflictError",
@@ -41,6 +44,7 @@ __all__ = [
     "ServiceError",
     "StaleVersionError",
     "StockClaimedError",
+    "StorageInUseError",
 ]
 
 UNREADABLE_REQUEST: Final = "unreadable_request"
@@ -97,6 +101,18 @@ class StockClaimedError(ServiceError):
     """The stock unit is claimed for an active unit, or the operation that seeds it has not ended."""
 
     code = "stock_claimed"
+
+
+class StorageInUseError(ServiceError):
+    """The storage is mounted by a unit, or being copied; the message names the holder."""
+
+    code = "storage_in_use"
+
+
+class NotRecoverableError(ServiceError):
+    """The preparation of the storage has not failed, so it is not repeated."""
+
+    code = "not_recoverable"
 
 
 class RefusedError(ServiceError):

@@ -68,6 +68,8 @@ _SERVICE_STATUS: Final[Mapping[str, int]] = {
     "insufficient_capacity": 409,
     "refused": 409,
     "stock_claimed": 409,
+    "storage_in_use": 409,
+    "not_recoverable": 409,
     "conflict": 412,
     "namespace_not_found": 503,
     "service_unavailable": 503,
