@@ -220,10 +220,10 @@ class GPUStorage(TypedObject):
             message="metadata.name must be a DNS label: at most 63 lower-case letters, digits and '-'",
         ),
         Cel(
-            # On updates of the size only: provisioners round up, and a volume is often larger than what was asked for.
-            "!has(oldSelf.status) || !has(oldSelf.status.capacity)"
-            " || quantity(string(self.spec.size)).compareTo(quantity(string(oldSelf.spec.size))) == 0"
-            " || !quantity(string(self.spec.size)).isLessThan(quantity(string(oldSelf.status.capacity)))",
+            # A volume may be larger than requested, so only a smaller request than before is compared.
+            "!quantity(string(self.spec.size)).isLessThan(quantity(string(oldSelf.spec.size)))"
+            " || !has(self.status) || !has(self.status.capacity)"
+            " || !quantity(string(self.spec.size)).isLessThan(quantity(string(self.status.capacity)))",
             message="spec.size must not be less than status.capacity: a volume cannot shrink",
             field_path=".spec.size",
         ),

@@ -10,7 +10,8 @@
     ├── ObjectNotFoundError         the object of the request does not exist
     ├── StaleVersionError           the object is not at the resourceVersion that the request names
     ├── StockClaimedError           the stock unit is claimed, or its seed operation has not ended
-    ├── StorageInUseError           another unit has a storage of the request, or it is being copied
+    ├── StorageInUseError           a unit or a copy has the storage
+    ├── NotRecoverableError         the preparation of the storage has not failed
     ├── RefusedError                the API server rejected the write
     ├── NamespaceGoneError          a namespace of the product is missing
     ├── NotRunningError             this process does not accept requests yet, or any more
@@ -34,6 +35,7 @@ __all__ = [
     "NameTakenError",
     "NamespaceGoneError",
     "NotFinishedError",
+    "NotRecoverableError",
     "NotRunningError",
     "ObjectNotFoundError",
     "OperationConflictError",
@@ -102,9 +104,15 @@ class StockClaimedError(ServiceError):
 
 
 class StorageInUseError(ServiceError):
-    """Another unit has the storage exclusively, or another storage copies it; the message names the holder."""
+    """The storage is mounted by a unit, or being copied; the message names the holder."""
 
     code = "storage_in_use"
+
+
+class NotRecoverableError(ServiceError):
+    """The preparation of the storage has not failed, so it is not repeated."""
+
+    code = "not_recoverable"
 
 
 class RefusedError(ServiceError):

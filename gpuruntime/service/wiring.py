@@ -34,6 +34,7 @@ from gpuruntime.service.stock.metrics import ClaimCollector
 from gpuruntime.service.stock.names import CapacityNames
 from gpuruntime.service.stock.reduce import ReduceStockHandler
 from gpuruntime.service.stock.seed import SeedStockHandler, StockBatches
+from gpuruntime.service.storage.requests import STORAGES
 from gpuruntime.service.units.create import CreateUnitHandler, unit_evidence
 from gpuruntime.service.units.delete import DeleteUnitHandler
 from gpuruntime.service.units.lifecycle import ACTIVE_UNITS, ActiveUnits
@@ -42,7 +43,7 @@ __all__ = ["SERVED_KINDS", "Service", "ServiceOptions", "install_service"]
 
 K = TypeVar("K", bound=TypedObject)
 
-SERVED_KINDS: Final[tuple[ServedKind[Any], ...]] = (ACTIVE_UNITS, STOCK_UNITS, POOLS)
+SERVED_KINDS: Final[tuple[ServedKind[Any], ...]] = (ACTIVE_UNITS, STOCK_UNITS, POOLS, STORAGES)
 """The kinds of the API, one row each."""
 
 _TAKEN_OVER_AT_A_TIME: Final = 8

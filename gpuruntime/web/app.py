@@ -15,6 +15,7 @@ from gpuruntime.service.wiring import Service
 from gpuruntime.web.compat.stocks import StockRoutes
 from gpuruntime.web.compat.vms import VMRoutes
 from gpuruntime.web.openapi.swagger_ui import mount_documentation
+from gpuruntime.web.resources.gpu_storages import gpu_storage_routes
 from gpuruntime.web.resources.gpu_units import gpu_unit_routes
 from gpuruntime.web.resources.health import HealthRoutes
 from gpuruntime.web.resources.jobs import job_routes
@@ -28,6 +29,7 @@ _RESOURCES: Final[tuple[Callable[[Service], tuple[Route, ...]], ...]] = (
     job_routes,
     stock_pool_routes,
     gpu_unit_routes,
+    gpu_storage_routes,
 )
 
 

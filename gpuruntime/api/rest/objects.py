@@ -65,7 +65,7 @@ class ObjectView(Struct):
     labels: FrozenDict[str, str] = EMPTY
     """Its labels."""
     phase: str | None = None
-    """Ready, Progressing or Failed; a pool that is scaled to zero is Empty."""
+    """Ready, Progressing or Failed; a pool that is scaled to zero is Empty, a storage that is not ready yet Pending."""
     reason: str | None = None
     """Reason of the Ready condition, in one word."""
     message: str | None = None

@@ -48,7 +48,7 @@ class ObjectsQuery(PageQuery):
     label_selector: Annotated[str | None, Length(maximum=1024)] = None
     """Only objects whose labels match, such as `tier=gold,env!=test`."""
     phase: Word = None
-    """Only objects in this phase: Ready, Progressing, Failed, or Empty (pools only)."""
+    """Only objects in this phase: Ready, Progressing, Failed, Empty (pools only), or Pending (storages only)."""
     watch: bool = False
     """Respond with a stream of server-sent events instead of a page."""
     resource_version: _Version = None

@@ -69,6 +69,7 @@ _SERVICE_STATUS: Final[Mapping[str, int]] = {
     "refused": 409,
     "stock_claimed": 409,
     "storage_in_use": 409,
+    "not_recoverable": 409,
     "conflict": 412,
     "namespace_not_found": 503,
     "service_unavailable": 503,

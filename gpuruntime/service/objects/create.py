@@ -3,7 +3,7 @@
 If the process dies after the creation, the replica that takes the Operation over finds the object by its annotations.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Generic, TypeVar
 
 from attrs import evolve, field, frozen
@@ -14,7 +14,7 @@ from gpuruntime.api.operation import Operation, OperationResult
 from gpuruntime.kube import AlreadyExistsError, Client, NotFoundError
 from gpuruntime.meta import Struct, TypedObject
 from gpuruntime.schema import Violation
-from gpuruntime.service.errors import NameTakenError
+from gpuruntime.service.errors import NameTakenError, ServiceError
 from gpuruntime.service.objects.admission import REFUSALS, key_violations, raise_if_any, refusal
 from gpuruntime.service.objects.update import WriteResult, write_result
 from gpuruntime.service.operations.lease import OperationLease, Outcome
@@ -28,6 +28,10 @@ R = TypeVar("R", bound=Struct)
 _Class = type[R]
 
 
+async def _allow_live(_client: Client, _request: Struct) -> None:
+    pass
+
+
 @frozen
 class CreateObjectHandler(Generic[R, K]):
     """Executes creations of one kind.
@@ -37,12 +41,15 @@ class CreateObjectHandler(Generic[R, K]):
         request: the type of the requests.
         build: the object that a request asks for.
         violations: the rules that a request violates; name and namespace are checked besides.
+        check_live: raises a ServiceError if the object must not be created, after reads from the API server; it is
+            called once, when the request is submitted.
     """
 
     type: str = field(validator=matches_re("create_.+"))
     request: _Class[R]
     build: Callable[[R], K]
     violations: Callable[[R], Iterable[Violation]]
+    check_live: Callable[[Client, R], Awaitable[None]] = field(default=_allow_live)
 
     async def run(self, lease: OperationLease) -> Outcome:
         """Create the object.
@@ -96,6 +103,7 @@ class Creations:
 
         Raises:
             InvalidRequestError: the request is invalid.
+            ServiceError: `check_live` of the handler raised it; nothing was stored.
             OperationConflictError: the operationID was used for another request.
             NameTakenError, RefusedError: nothing was created.
             NotFinishedError: it will be created; retry with the same operationID.
@@ -103,6 +111,12 @@ class Creations:
         """
         wanted = handler.build(request)
         raise_if_any([*handler.violations(request), *key_violations(wanted.key, wanted.KIND.plural, namespaces)])
+        try:
+            await handler.check_live(self.client, request)
+        except ServiceError:
+            # A replay must succeed also when what was checked has changed since.
+            if await self.operations.find(operation_id) is None:
+                raise
         performed = await self.operations.perform(operation_id, handler.type, request, within=within)
         return await write_result(self.client, type(wanted), wanted.key, performed)
 

@@ -50,6 +50,7 @@ class ServedKind(Generic[K]):
         watch: the informer, if the process shares one with indexes; None is one of the readable namespaces.
         creation, update, deletion: the handlers of requests; None if there are no such requests, or if the kind has a
             use case of its own for them.
+        actions: the handlers of further requests that change an object.
     """
 
     kind: _Class[K]
@@ -59,11 +60,13 @@ class ServedKind(Generic[K]):
     creation: CreateObjectHandler[Any, K] | None = field(default=None, kw_only=True)
     update: UpdateObjectHandler[K] | None = field(default=None, kw_only=True)
     deletion: DeleteObjectHandler[K] | None = field(default=None, kw_only=True)
+    actions: tuple[UpdateObjectHandler[K], ...] = field(default=(), kw_only=True)
 
     @property
     def handlers(self) -> tuple[OperationHandler, ...]:
         """The handlers of its requests."""
-        return tuple(handler for handler in (self.creation, self.update, self.deletion) if handler is not None)
+        declared = (self.creation, self.update, self.deletion, *self.actions)
+        return tuple(handler for handler in declared if handler is not None)
 
     def readable_in(self, namespaces: Namespaces) -> tuple[str, ...]:
         """The namespaces in which objects are read."""
@@ -80,7 +83,7 @@ class ServedKind(Generic[K]):
         yield allow(self.kind, "get")
         if self.creation is not None:
             yield allow(self.kind, "create", namespaces=tuple(sorted(self.namespaces(namespaces))))
-        if self.update is not None:
+        if self.update is not None or self.actions:
             yield allow(self.kind, "patch")
         if self.deletion is not None:
             yield allow(self.kind, "delete")
@@ -145,6 +148,17 @@ class ObjectService(Generic[K]):
     ) -> WriteResult[K]:
         """Update an object. See `Updates`."""
         handler = self._declared("update", self.declared.update)
+        return await self.updates.update(handler, operation_id, request, within=within)
+
+    async def act(
+        self,
+        handler: UpdateObjectHandler[K],
+        operation_id: str,
+        request: UpdateObject,
+        *,
+        within: float = DEFAULT_WAIT_SECONDS,
+    ) -> WriteResult[K]:
+        """Change an object by one of the declared actions. See `Updates`."""
         return await self.updates.update(handler, operation_id, request, within=within)
 
     async def delete(

@@ -195,7 +195,8 @@ class UpdateObjectHandler(Generic[K]):
     async def _write(self, client: Client, current: K, change: FrozenDict[str, Any], uid: str) -> K:
         meta = current.metadata
         uids = " ".join((uid, *_changed_by(current))[:_UIDS_KEPT])
-        metadata = change.get("metadata", EMPTY) | {"annotations": {CHANGED_BY: uids}}
+        metadata = change.get("metadata", EMPTY)
+        metadata |= {"annotations": metadata.get("annotations", EMPTY) | {CHANGED_BY: uids}}
         patch = MergePatch(change | {"metadata": metadata}).locked(meta.resource_version)
         try:
             return await client.patch(self.kind, meta.name, meta.namespace, patch)

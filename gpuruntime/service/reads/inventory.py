@@ -6,6 +6,7 @@ from typing import Final
 
 from attrs import frozen
 
+from gpuruntime.api.gpustorage import GPUStorage
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.api.stockpool import StockPool
@@ -65,19 +66,26 @@ class Inventory:
     """Counts the objects in the caches of a process."""
 
     def __init__(
-        self, units: Informer[GPUUnit], pools: Informer[StockPool], nodes: Informer[NodeSummary], namespaces: Namespaces
+        self,
+        units: Informer[GPUUnit],
+        pools: Informer[StockPool],
+        storages: Informer[GPUStorage],
+        nodes: Informer[NodeSummary],
+        namespaces: Namespaces,
     ) -> None:
         self.units = units
         self.pools = pools
+        self.storages = storages
         self.nodes = nodes
         self.namespaces = namespaces
 
     @classmethod
     def of(cls, cache: Cache, namespaces: Namespaces) -> "Inventory":
-        """The inventory of units and pools in the namespaces of the product, and of all nodes."""
+        """The inventory of units, pools and storages in the namespaces of the product, and of all nodes."""
         return cls(
             watch_units(cache, namespaces.units),
             cache.informer(StockPool, namespaces=namespaces.units),
+            cache.informer(GPUStorage, namespaces=namespaces.instance),
             watch_nodes(cache),
             namespaces,
         )

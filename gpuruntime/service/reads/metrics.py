@@ -1,4 +1,4 @@
-"""Metrics of the inventory: units, stock, pools, nodes and GPUs, counted in the caches at each scrape."""
+"""Metrics of the inventory: units, stock, pools, storages, nodes and GPUs, counted in the caches at each scrape."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -16,6 +16,7 @@ from gpuruntime.api.stockpool import StockPool
 from gpuruntime.desired.pools.units import is_ready_stock
 from gpuruntime.meta import find_condition
 from gpuruntime.service.reads.inventory import Inventory, totals_by_product
+from gpuruntime.service.reads.storage_metrics import StorageFigures
 
 __all__ = ["InventoryCollector"]
 
@@ -34,7 +35,7 @@ class InventoryCollector(Collector):
         alphabetical order, have their own series; the others are summed up in one.
 
     Caveats:
-        A scrape iterates over every unit in the cache.
+        A scrape iterates over every unit and storage in the cache.
     """
 
     def __init__(self, registry: CollectorRegistry, inventory: Inventory) -> None:
@@ -42,15 +43,17 @@ class InventoryCollector(Collector):
         registry.register(self)
 
     def describe(self) -> Iterable[Metric]:
-        return (*_Units().all(), *_Pools().all(), *_Hardware().all())
+        return (*_Units().all(), *_Pools().all(), *StorageFigures().all(), *_Hardware().all())
 
     def collect(self) -> Iterable[Metric]:
         inventory = self._inventory
-        units, pools, hardware = _Units(), _Pools(), _Hardware()
-        units.fill(inventory.units.store.list().items, inventory)
+        units, pools, storages, hardware = _Units(), _Pools(), StorageFigures(), _Hardware()
+        found = inventory.units.store.list().items
+        units.fill(found, inventory)
         pools.fill(inventory.pools.store.list().items)
+        storages.fill(inventory.storages.store.list().items, found)
         hardware.fill(inventory)
-        return (*units.all(), *pools.all(), *hardware.all())
+        return (*units.all(), *pools.all(), *storages.all(), *hardware.all())
 
 
 class _Units:

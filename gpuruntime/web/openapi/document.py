@@ -33,6 +33,7 @@ _SECURITY_SCHEMES: Final[dict[str, Any]] = {
     }
 }
 _TAGS: Final = {
+    "gpu-storages": "Storages: data that outlives units, on volumes that one unit at a time can mount.",
     "gpu-units": "Active units: containers with GPUs that run a user's image.",
     "health": "State of the process and the cluster.",
     "jobs": "Records of write requests, by operationID.",

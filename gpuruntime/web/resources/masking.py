@@ -4,7 +4,7 @@ Fields that may hold secrets are declared with `wire(sensitive=True)`. A masked 
 and arguments as the object, each with the mask as its value.
 """
 
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from attrs import evolve, fields
 
@@ -19,6 +19,7 @@ __all__ = ["masked", "reject_masks", "view_for"]
 
 S = TypeVar("S", bound=Struct)
 V = TypeVar("V", bound=ObjectView)
+_MESSAGE: Final = "message"
 
 
 def view_for(caller: Caller, view: V) -> V:
@@ -29,10 +30,9 @@ def view_for(caller: Caller, view: V) -> V:
 def masked(view: V) -> V:
     """The view with the mask in place of every value that may be a secret.
 
-    Guarantees: its message does not quote such a value either, see `redacted`.
+    Guarantees: no message in it quotes such a value either, see `redacted`.
     """
-    is_current = view.observed_generation == view.generation
-    return evolve(_without_secrets(view), message=redacted(view.message, view, is_current=is_current))
+    return _with_redacted_messages(_without_secrets(view), view)
 
 
 def reject_masks(body: Struct) -> None:
@@ -45,6 +45,19 @@ def reject_masks(body: Struct) -> None:
     if found:
         expected = "the value, which is shown to callers with scope write"
         raise InvalidRequestError(tuple(Violation(path, expected, f"the mask {MASK!r}") for path in found))
+
+
+def _with_redacted_messages(struct: S, view: ObjectView) -> S:
+    """The part of a view in which every field `message`, of the status too, is redacted."""
+    is_current = view.observed_generation == view.generation
+    changes: dict[str, Any] = {}
+    for attribute in fields(type(struct)):
+        value = getattr(struct, attribute.name)
+        if attribute.name == _MESSAGE:
+            changes[_MESSAGE] = redacted(value, view, is_current=is_current)
+        elif isinstance(value, Struct):
+            changes[attribute.name] = _with_redacted_messages(value, view)
+    return evolve(struct, **changes) if changes else struct
 
 
 def _without_secrets(struct: S) -> S:

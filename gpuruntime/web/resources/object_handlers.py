@@ -73,7 +73,7 @@ class ObjectHandlers(Generic[K, V]):
             reject_masks(call.body)
             request = declared.request(call.body, call.operation_id)
             created = await declared.perform(call.operation_id, request)
-            return self._job(created) if declared.as_job else await self._written(call, created, is_new=True)
+            return self._job(created) if declared.as_job else await self.written(call, created, is_new=True)
 
         return handle
 
@@ -83,7 +83,7 @@ class ObjectHandlers(Generic[K, V]):
             key = self._key(call)
             change = declared.change(call.body)
             request = UpdateObject(key.name, key.namespace, change, resource_version=call.if_match or "")
-            return await self._written(call, await self.resource.objects.update(call.operation_id, request))
+            return await self.written(call, await self.resource.objects.update(call.operation_id, request))
 
         return handle
 
@@ -127,7 +127,7 @@ class ObjectHandlers(Generic[K, V]):
         version = version_header(created.object.metadata.resource_version)
         return Reply(202, job, FrozenDict({**version, **self._location(created.object)}))
 
-    async def _written(self, call: Call, result: WriteResult[K], *, is_new: bool = False) -> Reply:
+    async def written(self, call: Call, result: WriteResult[K], *, is_new: bool = False) -> Reply:
         """The reply with an object that was created or updated, when it is ready if the caller waits for that."""
         query: WaitQuery = call.query
         status = 201 if is_new and not result.performed.is_replay else 200

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from gpuruntime.api.gpustorage import GPUStorage
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.names import OPERATION_ID
-from gpuruntime.api.reasons import PROGRESSING, READY_CONDITION
+from gpuruntime.api.reasons import PENDING, PROGRESSING, READY_CONDITION
 from gpuruntime.api.rest.queries import FlavourQuery, ObjectsQuery
 from gpuruntime.api.stockpool import StockPool
 from gpuruntime.endpoints.server.errors import Fault, invalid
@@ -80,8 +81,8 @@ def after_cursor(cursor: str | None) -> ObjectKey | None:
 
 
 def phase_of(found: _Reconciled) -> str:
-    """The phase of an object; Progressing before it is first reconciled."""
-    return found.status.phase or PROGRESSING
+    """The phase of an object; before it is first reconciled that of its kind, Progressing or Pending."""
+    return found.status.phase or (PENDING if isinstance(found, GPUStorage) else PROGRESSING)
 
 
 def object_fields(found: _Reconciled) -> dict[str, Any]:
