@@ -175,6 +175,8 @@ class AccessorStatus(Struct):
     """Name of the accessor's Service."""
     access_url: str | None = field(default=None, metadata=wire("accessURL"))
     """Path of the files at the access gateway."""
+    message: str | None = None
+    """Why it is not ready."""
 
 
 @frozen

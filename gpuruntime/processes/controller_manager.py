@@ -6,6 +6,7 @@ from attrs import frozen
 
 from gpuruntime.control import HttpAddress, Manager, ManagerOptions
 from gpuruntime.kube import Credentials
+from gpuruntime.processes.config.accessor_section import Accessor
 from gpuruntime.processes.config.keys import section
 from gpuruntime.processes.config.sections import (
     LeaderElection,
@@ -31,6 +32,7 @@ class ControllerManagerConfig(ProcessConfig):
     leader_election: LeaderElection = section(LeaderElection)
     workers: int = workers_key(WORKERS)
     min_ready_seconds: int = min_ready_seconds_key(MIN_READY_SECONDS)
+    accessor: Accessor = section(Accessor, "Without an image and a public key, storages have no accessors.")
 
 
 def build_controller_manager(credentials: Credentials, config: ControllerManagerConfig | None = None) -> Manager:

@@ -1,0 +1,1 @@
+"""The GPUStorage reconciler."""
