@@ -25,6 +25,7 @@ _BENEATH: Final = 0x08
 _ATTEMPTS: Final = 64
 _PATH_ONLY: Final = os.O_PATH | os.O_CLOEXEC
 _MISSING: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
+_LEAD_UP: Final = frozenset({b"", b".", b".."})
 _LEADS_OUT: Final = frozenset({errno.EXDEV, errno.ELOOP})
 
 
@@ -86,6 +87,8 @@ class Volume:
             NoSuchFileError: there is none.
             RefusedFileError: it must not or cannot be read.
         """
+        if any(name in _LEAD_UP or b"/" in name for name in names):
+            raise RefusedFileError("the path leads out of the volume")
         try:
             handle = self._resolve(names)
         except OSError as error:
