@@ -1,1 +1,1 @@
-"""The access gateway: streams data to callers. It reads the cluster and writes nothing to it."""
+"""The access gateway and the accessors behind it: streams of data to callers. It writes nothing to the cluster."""

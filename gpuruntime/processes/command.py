@@ -41,6 +41,11 @@ _COMMANDS: Final[Mapping[str, _Row]] = {
         "run the reconcilers; one of several replicas leads", "gpuruntime.processes.controller_manager"
     ),
     "runtime-api": _Row("serve the API, in any number of replicas", "gpuruntime.processes.runtime_api"),
+    "access-gateway": _Row(
+        "serve the files of storages, in any number of replicas", "gpuruntime.processes.access_gateway"
+    ),
+    "accessor": _Row("serve one directory behind the access gateway", "gpuruntime.processes.accessor"),
+    "access-key": _Row("create the signing key of the access gateway", "gpuruntime.processes.access_keys"),
     "token": _Row("create a bearer token for the API", "gpuruntime.processes.tokens"),
     "generate": _Row("write manifests from code: crds, rbac", "gpuruntime.processes.generate.command"),
 }

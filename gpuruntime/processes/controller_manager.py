@@ -6,6 +6,7 @@ from attrs import frozen
 
 from gpuruntime.control import HttpAddress, Manager, ManagerOptions
 from gpuruntime.kube import Credentials
+from gpuruntime.processes.config.accessor_section import Accessor
 from gpuruntime.processes.config.keys import section
 from gpuruntime.processes.config.sections import (
     LeaderElection,
@@ -33,6 +34,7 @@ class ControllerManagerConfig(ProcessConfig):
     workers: int = workers_key(WORKERS)
     min_ready_seconds: int = min_ready_seconds_key(MIN_READY_SECONDS)
     storage: StorageSection = section(StorageSection)
+    accessor: Accessor = section(Accessor, "Without an image and a public key, storages have no accessors.")
 
 
 def build_controller_manager(credentials: Credentials, config: ControllerManagerConfig | None = None) -> Manager:
@@ -47,7 +49,12 @@ def build_controller_manager(credentials: Credentials, config: ControllerManager
     )
     manager = Manager(credentials, options)
     install_reconcilers(
-        manager, chosen.namespaces, chosen.workers, chosen.min_ready_seconds, storage=chosen.storage.rendering
+        manager,
+        chosen.namespaces,
+        chosen.workers,
+        chosen.min_ready_seconds,
+        storage=chosen.storage.rendering,
+        accessor=chosen.accessor.rendering,
     )
     return manager
 

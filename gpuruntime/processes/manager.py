@@ -7,11 +7,15 @@ from attrs import evolve, frozen
 from gpuruntime.control import Manager, ManagerOptions
 from gpuruntime.endpoints.auth.access_control import guard_pages
 from gpuruntime.kube import Credentials
+from gpuruntime.processes.access_gateway import AccessGateway, AccessGatewayConfig, build_access_gateway
+from gpuruntime.processes.config.access_sections import ManagerGateway
+from gpuruntime.processes.config.accessor_section import Accessor
 from gpuruntime.processes.config.api_sections import ApiConfig
 from gpuruntime.processes.config.keys import section
 from gpuruntime.processes.config.sections import LeaderElection, StorageSection, min_ready_seconds_key, workers_key
 from gpuruntime.processes.process_command import ProcessCommand
 from gpuruntime.processes.wiring.api_server import ApiServer, connect, install_api, serve_api
+from gpuruntime.processes.wiring.credentials import cluster_credentials
 from gpuruntime.processes.wiring.reconcilers import MIN_READY_SECONDS, WORKERS, install_reconcilers
 
 __all__ = ["COMMAND", "ManagerConfig", "build_manager"]
@@ -27,6 +31,8 @@ class ManagerConfig(ApiConfig):
     workers: int = workers_key(WORKERS)
     min_ready_seconds: int = min_ready_seconds_key(MIN_READY_SECONDS)
     storage: StorageSection = section(StorageSection)
+    accessor: Accessor = section(Accessor, "Without an image and a public key, storages have no accessors.")
+    access_gateway: ManagerGateway = section(ManagerGateway, "Without an address there is no access gateway.")
 
 
 def build_manager(credentials: Credentials, config: ManagerConfig | None = None) -> ApiServer:
@@ -39,7 +45,12 @@ def build_manager(credentials: Credentials, config: ManagerConfig | None = None)
     election = chosen.leader_election.election(chosen.namespaces)
     manager = Manager(credentials, evolve(_options(chosen), election=election))
     install_reconcilers(
-        manager, chosen.namespaces, chosen.workers, chosen.min_ready_seconds, storage=chosen.storage.rendering
+        manager,
+        chosen.namespaces,
+        chosen.workers,
+        chosen.min_ready_seconds,
+        storage=chosen.storage.rendering,
+        accessor=chosen.accessor.rendering,
     )
     return install_api(manager, credentials, chosen)
 
@@ -54,7 +65,35 @@ async def _run(config: ManagerConfig) -> None:
     manager, api = await connect(config, _options(config), build_manager)
     access_control = serve_api(manager, manager.observability.app, api, config)
     guard_pages(manager.observability.app, access_control)
+    gateway = _gateway(config)
+    if gateway is not None:
+        manager.add(gateway.manager.run, "access gateway", group="always")
     await manager.run()
+
+
+def _gateway(config: ManagerConfig) -> AccessGateway | None:
+    """The access gateway in this loop, with a cache and an account of its own; None if it is not configured.
+
+    Raises:
+        StartError: it cannot be served as configured.
+    """
+    chosen = config.access_gateway
+    if chosen.http_addr is None:
+        return None
+    own = AccessGatewayConfig(
+        namespaces=config.namespaces,
+        http_addr=chosen.http_addr,
+        signing_key_file=chosen.signing_key_file,
+        streams=chosen.streams,
+        tls=config.tls,
+        auth=config.auth,
+        connections=config.connections,
+        shutdown_grace=config.shutdown_grace,
+    )
+    options = ManagerOptions(f"{_NAME}-access-gateway", grace=config.shutdown_grace)
+    gateway = build_access_gateway(cluster_credentials(chosen.kubeconfig), own, options)
+    gateway.serve(own)
+    return gateway
 
 
 def _options(config: ManagerConfig) -> ManagerOptions:

@@ -14,6 +14,7 @@ from gpuruntime.processes.config.notations import DURATION, show_seconds
 from gpuruntime.processes.config.sections import metrics_bind_address_key
 from gpuruntime.processes.process_command import ProcessCommand
 from gpuruntime.processes.wiring.api_server import ApiServer, connect, install_api, serve_api
+from gpuruntime.processes.wiring.draining import CloseConnections
 
 __all__ = ["COMMAND", "RuntimeApiConfig", "build_runtime_api"]
 
@@ -56,7 +57,7 @@ async def _run(config: RuntimeApiConfig) -> None:
     """
     manager, api = await connect(config, _options(config), build_runtime_api)
     app = web.Application()
-    app.on_response_prepare.append(_CloseConnections(manager).on_response_prepare)
+    app.on_response_prepare.append(CloseConnections(manager).on_response_prepare)
     drain = max(config.shutdown_grace - config.drain_delay - _WORK_SECONDS, _LEAST_DRAIN_SECONDS)
     serve_api(manager, app, api, config, group="serving", drain=drain)
     manager.add(api.keep_streams, "live streams", group="serving")
@@ -67,19 +68,6 @@ def _options(config: RuntimeApiConfig) -> ManagerOptions:
     return ManagerOptions(
         _NAME, http=config.metrics_bind_address, grace=config.shutdown_grace, drain=config.drain_delay, signals=True
     )
-
-
-@frozen
-class _CloseConnections:
-    """Closes connections after their next response while the process stops: callers connect to another replica."""
-
-    manager: Manager
-
-    async def on_response_prepare(self, _request: web.Request, response: web.StreamResponse) -> None:
-        """Set the header too: aiohttp has chosen it before it sends this signal."""
-        if self.manager.is_stopping:
-            response.force_close()
-            response.headers["Connection"] = "close"
 
 
 COMMAND: Final = ProcessCommand(

@@ -17,11 +17,16 @@ class _TokenCommand:
     def add(self, parser: argparse.ArgumentParser) -> None:
         """Add description and flags."""
         parser.description = (
-            "Create a bearer token for a caller of the API. Its hash is appended to the token file, which a running"
-            " process reloads; the token is printed and not stored."
+            "Create a bearer token for a caller of the API or of the access gateway. Its hash is appended to the token"
+            " file, which a running process reloads; the token is printed and not stored."
         )
         parser.add_argument("name", metavar="NAME", help="name of the caller, for the audit log")
-        parser.add_argument("scope", metavar="SCOPE", help="read, write or operator; each includes those before it")
+        parser.add_argument(
+            "scope",
+            metavar="SCOPE",
+            help="read, write or operator, each of which includes those before it; access, for the access gateway; or"
+            " both, such as write+access",
+        )
         parser.add_argument("--file", type=Path, required=True, metavar="FILE", help="the token file")
 
     def run(self, arguments: argparse.Namespace) -> int:

@@ -72,7 +72,8 @@ class TokenTable:
         return self.owners.get(token)
 
 
-TOKENS = TokenTable(FrozenDict({scope.name.lower(): Caller(f"the-{scope.name.lower()}", scope) for scope in Scope}))
+SCOPES = (Scope.NONE, Scope.READ, Scope.WRITE, Scope.OPERATOR, Scope.ACCESS)
+TOKENS = TokenTable(FrozenDict({str(scope): Caller(f"the-{scope}", scope) for scope in SCOPES}))
 
 
 class Widgets:

@@ -132,7 +132,10 @@ def test_flags_reach_the_config() -> None:
         (("--stock-namespace", "x", "--instance-namespace", "x"), "--stock-namespace: .* x .*namespaces.instance"),
         (("--tls-cert", "crt"), "--tls-cert: .*tls.keyFile"),
         (("--grant", "user:alice=read"), "--grant: .*auth.tokenReview: true"),
-        (("--token-review", "--grant", "alice"), "--grant: .*user:NAME=SCOPE .*read, write, operator, .*'alice'"),
+        (
+            ("--token-review", "--grant", "alice"),
+            "--grant: .*user:NAME=SCOPE .*write, operator, access.*, .*'alice'",
+        ),
         (("--kube-mode", "off", "--token-review"), "--token-review: .*kubeMode: off"),
         (("--kube-mode", "off", "--kubeconfig", "k"), "--kubeconfig: .*kubeMode: off"),
     ],

@@ -22,9 +22,9 @@ from gpuruntime.endpoints.server.route import Caller, Scope
 __all__ = ["DEVELOPER", "Access", "AccessControl", "UnguardedAddressError", "decide_access", "guard_pages", "require"]
 
 _LOG = logging.getLogger(__name__)
-DEVELOPER: Final = Caller("development", Scope.OPERATOR)
+DEVELOPER: Final = Caller("development", Scope.ALL)
 """The caller of requests without credentials in development mode."""
-_ANONYMOUS: Final = Caller("anonymous", Scope.OPERATOR)
+_ANONYMOUS: Final = Caller("anonymous", Scope.ALL)
 _REALM: Final = 'Bearer realm="gpuruntime"'
 # "none" is an address that a person typed into the address bar.
 _SAME_SITE: Final = frozenset({"same-origin", "none"})
@@ -42,9 +42,9 @@ class Access(Enum):
     CREDENTIALS = "credentials"
     """Every request needs a bearer token."""
     DEVELOPMENT = "development"
-    """Requests from this machine need none, and have scope operator."""
+    """Requests from this machine need none, and have every scope."""
     OPEN = "open"
-    """No request needs any, and all have scope operator. It has to be allowed explicitly."""
+    """No request needs any, and all have every scope. It has to be allowed explicitly."""
 
 
 def decide_access(address: HttpAddress, *, authenticated: bool, allow_unauthenticated: bool) -> Access:
@@ -82,7 +82,7 @@ class AccessControl:
         self._access = access
         self._authenticators = authenticators
         if access is Access.OPEN:
-            _LOG.warning("authentication is off: every caller has scope operator")
+            _LOG.warning("authentication is off: every caller has every scope")
 
     async def authenticate(self, request: web.Request) -> Caller:
         """The caller of a request.
@@ -115,10 +115,9 @@ def require(caller: Caller, scope: Scope) -> None:
     Raises:
         ApiError: 403, which names the scope.
     """
-    if caller.scope < scope:
-        needed, actual = scope.name.lower(), caller.scope.name.lower()
-        message = f"caller {caller.name}: expected scope {needed} for this request, got {actual}"
-        header = f'{_REALM}, error="insufficient_scope", scope="{needed}"'
+    if scope not in caller.scope:
+        message = f"caller {caller.name}: expected scope {scope} for this request, got {caller.scope}"
+        header = f'{_REALM}, error="insufficient_scope", scope="{scope}"'
         raise ApiError(403, CODES[403], message, headers={"WWW-Authenticate": header})
 
 

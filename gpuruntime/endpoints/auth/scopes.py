@@ -1,5 +1,7 @@
 """Scopes and grants: which users and groups of the cluster have which scope, and the protocol of authenticators."""
 
+from functools import reduce
+from operator import or_
 from typing import Final, Protocol
 
 from attrs import frozen
@@ -10,7 +12,8 @@ from gpuruntime.meta import EMPTY, FrozenDict
 
 __all__ = ["Authenticator", "GrantError", "Grants", "parse_grants", "parse_scope"]
 
-_SCOPES: Final = {scope.name.lower(): scope for scope in Scope if scope is not Scope.NONE}
+_LEVELS: Final = (Scope.READ, Scope.WRITE, Scope.OPERATOR)
+_SCOPES: Final = {str(scope): scope for scope in (*_LEVELS, Scope.ACCESS, *(level | Scope.ACCESS for level in _LEVELS))}
 
 
 class GrantError(ValueError):
@@ -36,13 +39,13 @@ class Grants:
     groups: FrozenDict[str, Scope] = EMPTY
 
     def scope_of(self, user: UserInfo) -> Scope:
-        """The highest scope among the grants of the user and its groups."""
+        """The union of the grants of the user and its groups."""
         found = [self.users.get(user.username), *(self.groups.get(group) for group in user.groups)]
-        return max((scope for scope in found if scope is not None), default=Scope.NONE)
+        return reduce(or_, (scope for scope in found if scope is not None), Scope.NONE)
 
 
 def parse_scope(text: str) -> Scope:
-    """Read "read", "write" or "operator".
+    """Read a scope such as "read", "operator", "access" or "write+access".
 
     Raises:
         GrantError: it is none of these.

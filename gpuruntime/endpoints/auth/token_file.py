@@ -26,7 +26,7 @@ from gpuruntime.endpoints.server.route import Caller, Scope
 __all__ = ["NewToken", "TokenFile", "TokenFileError", "new_token"]
 
 _LOG = logging.getLogger(__name__)
-_LINE: Final = re.compile(r"(?P<name>[!-~]{1,200}):(?P<scope>[a-z]+):(?P<hash>[0-9a-f]{64})")
+_LINE: Final = re.compile(r"(?P<name>[!-~]{1,200}):(?P<scope>[a-z+]+):(?P<hash>[0-9a-f]{64})")
 _PREFIX: Final = "gpr_"
 _RANDOM_BYTES: Final = 32
 
@@ -50,7 +50,7 @@ def new_token(name: str, scope: Scope) -> NewToken:
         TokenFileError: the name is not allowed in a token file.
     """
     token = _PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
-    line = f"{name}:{scope.name.lower()}:{_digest(token)}"
+    line = f"{name}:{scope}:{_digest(token)}"
     if _LINE.fullmatch(line) is None or name.startswith("#"):
         raise TokenFileError(f"name {name!r}: expected 1 to 200 visible ASCII characters, not beginning with #")
     return NewToken(token, line)

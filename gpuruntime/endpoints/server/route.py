@@ -14,7 +14,7 @@ A handler fails by raising: errors of `service` and `kube` as they are, `ApiErro
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from enum import Enum, IntEnum
+from enum import Enum, Flag
 from typing import Any, Final
 
 from aiohttp import web
@@ -58,13 +58,24 @@ STALE: Final = (412, "conflict")
 """If-Match names another version of the object than the current one."""
 
 
-class Scope(IntEnum):
-    """What a caller may do. Each scope includes those before it."""
+class Scope(Flag):
+    """What a caller may do. read, write and operator each include those before them; access is beside them.
+
+    A union such as `WRITE | ACCESS` is written write+access. `READ in scope` says whether a scope includes another.
+    """
 
     NONE = 0
     READ = 1
-    WRITE = 2
-    OPERATOR = 3
+    WRITE = READ | 2
+    OPERATOR = WRITE | 4
+    ACCESS = 8
+    """Read the data of tenants through the access gateway. No other scope includes it."""
+    ALL = OPERATOR | ACCESS
+
+    def __str__(self) -> str:
+        level = next((one for one in (Scope.OPERATOR, Scope.WRITE, Scope.READ) if one in self), None)
+        words = [one.name for one in (level, Scope.ACCESS) if one is not None and one in self]
+        return "+".join(word.lower() for word in words if word) or "none"
 
 
 class Idempotency(Enum):
@@ -86,7 +97,7 @@ class Caller:
     @property
     def may_see_secrets(self) -> bool:
         """Whether values that may be secrets are shown: to callers who may write them."""
-        return self.scope >= Scope.WRITE
+        return Scope.WRITE in self.scope
 
 
 @frozen

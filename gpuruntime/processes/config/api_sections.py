@@ -33,7 +33,7 @@ def _grant(text: str) -> str:
 
 
 _GRANT: Final = Notation(
-    "user:NAME=SCOPE or group:NAME=SCOPE, the scope one of read, write, operator",
+    "user:NAME=SCOPE or group:NAME=SCOPE, the scope one of read, write, operator, access, or two such as write+access",
     _grant,
     str,
     metavar="SUBJECT=SCOPE",

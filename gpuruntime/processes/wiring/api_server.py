@@ -2,29 +2,24 @@
 
 import asyncio
 import socket
-import ssl
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from aiohttp import web
 from attrs import frozen
 
 from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.control import OFFLINE_CREDENTIALS, Manager, ManagerOptions, Permission, allow
-from gpuruntime.endpoints.auth.access_control import Access, AccessControl, UnguardedAddressError, decide_access
-from gpuruntime.endpoints.auth.certificate import CertificateError, server_tls
-from gpuruntime.endpoints.auth.scopes import Authenticator, parse_grants
-from gpuruntime.endpoints.auth.token_file import TokenFile, TokenFileError
-from gpuruntime.endpoints.auth.token_review import TokenReviews
+from gpuruntime.endpoints.auth.access_control import AccessControl
 from gpuruntime.endpoints.server.gates import namespace_gate, not_ready_reason, readiness_gate
 from gpuruntime.endpoints.server.route import Route
 from gpuruntime.kube import Client, Credentials
 from gpuruntime.kube.builtin.authentication import TokenReview
 from gpuruntime.kube.builtin.core import Namespace
 from gpuruntime.processes.config.api_sections import ApiConfig, KubeMode
-from gpuruntime.processes.errors import StartError
+from gpuruntime.processes.wiring.authentication import guarded
 from gpuruntime.processes.wiring.credentials import cluster_credentials, require_cluster
 from gpuruntime.processes.wiring.status_reporter import StatusReporter
 from gpuruntime.service.compat.cluster import ClusterMachines
@@ -39,7 +34,6 @@ from gpuruntime.web.resources.health import ClusterProbe, HealthRoutes
 __all__ = ["Api", "ApiServer", "connect", "install_api", "memory_api", "serve_api"]
 
 C = TypeVar("C", bound=ApiConfig)
-_EVERY_USER: Final = parse_grants("group:system:authenticated=operator")
 
 
 @frozen
@@ -138,33 +132,11 @@ def serve_api(manager: Manager, app: web.Application, api: Api, config: ApiConfi
     Raises:
         StartError: the token file or the certificate is invalid, or the address would be open to other machines.
     """
-    try:
-        access_control, tls = _access_control(config, api.client), _tls(config)
-    except (TokenFileError, CertificateError, UnguardedAddressError) as error:
-        raise StartError(str(error)) from error
+    access_control, tls = guarded(config.http_addr, config.auth, config.tls, api.client)
     install(app, api.routes, access_control, manager.observability.registry)
     manager.serve(app, config.http_addr, tls=tls, limits=config.connections.limits, **serving)
     manager.add(StatusReporter(api.health.health, config.report_interval).run, "status reporter", group="always")
     return access_control
-
-
-def _access_control(config: ApiConfig, client: Client | None) -> AccessControl:
-    auth, known = config.auth, list[Authenticator]()
-    if auth.token_file is not None:
-        known.append(TokenFile(auth.token_file))
-    if auth.token_review and client is not None:
-        known.append(TokenReviews(client, parse_grants(*auth.grants)))
-    access = decide_access(
-        config.http_addr, authenticated=bool(known), allow_unauthenticated=auth.allow_unauthenticated
-    )
-    if access is Access.DEVELOPMENT and client is not None:
-        # Callers without credentials have every scope; so have those with a token of the cluster.
-        known.append(TokenReviews(client, _EVERY_USER))
-    return AccessControl(access, *known)
-
-
-def _tls(config: ApiConfig) -> ssl.SSLContext | None:
-    return None if config.tls.files is None else server_tls(*config.tls.files)
 
 
 def _now() -> datetime:

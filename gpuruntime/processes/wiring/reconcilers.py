@@ -5,8 +5,10 @@ from typing import Final
 from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.control import Manager
 from gpuruntime.desired.rendering import Rendering
+from gpuruntime.desired.storage.accessor import AccessorRendering
 from gpuruntime.desired.storage.rendering import StorageRendering
 from gpuruntime.reconcilers.claims import ClaimOptions, install_claims
+from gpuruntime.reconcilers.gpustorage.accessor import AccessorCaches, AccessorSync
 from gpuruntime.reconcilers.gpustorage.reconciler import GPUStorageOptions, install_gpustorage
 from gpuruntime.reconcilers.gpuunit.reconciler import GPUUnitOptions, install_gpuunit
 from gpuruntime.reconcilers.stockpool.reconciler import StockPoolOptions, install_stockpool
@@ -27,6 +29,7 @@ def install_reconcilers(
     workers: int = WORKERS,
     min_ready_seconds: int = MIN_READY_SECONDS,
     storage: StorageRendering | None = None,
+    accessor: AccessorRendering | None = None,
 ) -> None:
     """Have a manager reconcile everything while it leads. Before it runs."""
     rendering = Rendering(namespaces=namespaces, min_ready_seconds=min_ready_seconds)
@@ -34,5 +37,13 @@ def install_reconcilers(
     install_gpuunit(manager, GPUUnitOptions(rendering, concurrency=workers, turns=turns))
     install_stockpool(manager, StockPoolOptions(namespaces))
     install_claims(manager, ClaimOptions(namespaces))
-    install_gpustorage(manager, GPUStorageOptions(namespaces, storage or StorageRendering()))
+    install_gpustorage(
+        manager,
+        GPUStorageOptions(
+            namespaces,
+            storage or StorageRendering(),
+            # Also without a config: accessors of an earlier one are removed.
+            lambda cache, instance: AccessorSync(AccessorCaches.of(cache, instance), accessor),
+        ),
+    )
     install_storage_locks(manager, StorageLockOptions(namespaces, turns=turns))

@@ -29,7 +29,7 @@ _SECURITY_SCHEMES: Final[dict[str, Any]] = {
         "type": "http",
         "scheme": "bearer",
         "description": "A token from the token file or from the cluster. Scopes: read, write, operator; each includes"
-        " those before it.",
+        " those before it. Scope access is for the access gateway.",
     }
 }
 _TAGS: Final = {
@@ -89,7 +89,7 @@ def openapi_document(routes: Iterable[Route]) -> dict[str, Any]:
 
 
 def _operation(route: Route, components: Components, errors: ErrorResponses) -> dict[str, Any]:
-    scope = route.scope.name.lower()
+    scope = str(route.scope)
     description = _description(route)
     return {
         "operationId": route.name,

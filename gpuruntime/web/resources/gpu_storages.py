@@ -6,6 +6,7 @@ from gpuruntime.api.projection import project
 from gpuruntime.api.rest.gpu_storages import CreateStorageBody, RecoverStorageBody, StorageView, UpdateStorageBody
 from gpuruntime.api.rest.queries import ObjectQuery
 from gpuruntime.desired.storage.locks import lock_of
+from gpuruntime.endpoints.server.route import CONFLICT, REFUSED, STALE, Call, Idempotency, Reply, Response, Route, Scope
 from gpuruntime.service.storage.recovery import STORAGE_RECOVERY, recovery_request
 from gpuruntime.service.storage.requests import STORAGES, CreateStorage
 from gpuruntime.service.wiring import Service
@@ -13,7 +14,6 @@ from gpuruntime.web.resources.object_handlers import ObjectHandlers
 from gpuruntime.web.resources.object_models import object_fields, object_filter
 from gpuruntime.web.resources.object_resource import Create, Delete, ObjectResource, Update, Words
 from gpuruntime.web.resources.object_routes import object_routes
-from gpuruntime.web.server.route import CONFLICT, REFUSED, STALE, Call, Idempotency, Reply, Response, Route, Scope
 
 __all__ = ["gpu_storage_routes", "storage_view"]
 

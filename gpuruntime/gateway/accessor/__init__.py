@@ -1,0 +1,1 @@
+"""The accessor: serves one directory read-only over HTTP, to requests that the gateway signed."""
