@@ -8,9 +8,10 @@ import pytest
 
 from gpuruntime.testing.processes.supervised import ChildProcesses
 from gpuruntime.testing.progress import Progress
-from hack.benchmarks.catalogue import Catalogue, loops
+from hack.benchmarks.catalogue import GO, Catalogue, loops
 from hack.benchmarks.contenders import Contender, Failure, Runner
-from hack.benchmarks.operator.converge import become_ready, limit_of
+from hack.benchmarks.measuring import set_up_contenders
+from hack.benchmarks.operator.converge import become_ready, converging, limit_of
 from hack.benchmarks.operator.equivalence import differences, form_of
 from hack.benchmarks.operator.operating import Operating
 from hack.benchmarks.operator.unit_bench import UnitBench
@@ -68,3 +69,15 @@ async def test_a_contender_that_exits_before_it_is_ready_fails(bench: UnitBench,
     outcome = await Operating(bench.runner, world, limit_of(UNITS)).run(dying, nothing, units=0)
 
     assert outcome == Failure("exit code 3: no such luck")
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+async def test_the_go_controller_and_ours_make_the_same_of_a_unit(bench: UnitBench) -> None:
+    scenario = converging(10 * UNITS)
+    contenders = set_up_contenders([scenario], bench.progress)[scenario.name]
+
+    figures = await scenario.run(bench, contenders)
+
+    names = [GO, *(loop.contender for loop in loops())]
+    assert all(figure.summary(name) is not None for figure in figures for name in names)

@@ -116,6 +116,9 @@ func renderedPod(unit *GPUUnit) *corev1.PodTemplateSpec {
 			AutomountServiceAccountToken: pointer(false),
 			ImagePullSecrets:             spec.ImagePullSecrets,
 			EnableServiceLinks:           pointer(false),
+
+			TerminationGracePeriodSeconds: spec.TerminationGracePeriodSeconds,
+			ShareProcessNamespace:         spec.ShareProcessNamespace,
 		},
 	}
 }

@@ -41,6 +41,9 @@ type UnitSpec struct {
 	Tolerations      []corev1.Toleration           `json:"tolerations,omitempty"`
 	NodeSelector     map[string]string             `json:"nodeSelector,omitempty"`
 	RuntimeClassName *string                       `json:"runtimeClassName,omitempty"`
+
+	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
+	ShareProcessNamespace         *bool  `json:"shareProcessNamespace,omitempty"`
 }
 
 type UnitTemplate struct {
