@@ -28,6 +28,8 @@ from gpuruntime.meta import ObjectKey, ObjectMeta, Struct, find_condition
 from gpuruntime.reconcilers.claims import ClaimOptions, install_claims
 from gpuruntime.reconcilers.gpuunit.reconciler import GPUUnitOptions, install_gpuunit
 from gpuruntime.reconcilers.stockpool.reconciler import StockPoolOptions, install_stockpool
+from gpuruntime.reconcilers.storage_locks import StorageLockOptions, install_storage_locks
+from gpuruntime.reconcilers.unit_turns import UnitTurns
 from gpuruntime.service.operations.record import LeaseTiming, has_ended, new_operation, request_hash
 from gpuruntime.service.reads.informers import watch_operations
 from gpuruntime.service.stock.seed import SeedStock
@@ -67,10 +69,11 @@ class Product:
     units: Controller[ObjectKey]
     pools: Controller[ObjectKey]
     claims: Controller[ObjectKey]
+    locks: Controller[ObjectKey]
 
     @property
     def controllers(self) -> tuple[Controller[ObjectKey], ...]:
-        return (self.units, self.pools, self.claims, self.service.operation_controller)
+        return (self.units, self.pools, self.claims, self.locks, self.service.operation_controller)
 
 
 def build_product(
@@ -88,13 +91,15 @@ def build_product(
     """The product in two namespaces; Operations are in that of active units."""
     namespaces = Namespaces((active,), (stock,), active)
     manager = Manager(credentials, ManagerOptions(name, grace=10.0))
+    turns = UnitTurns()
     units = install_gpuunit(
-        manager, GPUUnitOptions(Rendering(namespaces=namespaces, min_ready_seconds=min_ready_seconds))
+        manager, GPUUnitOptions(Rendering(namespaces=namespaces, min_ready_seconds=min_ready_seconds), turns=turns)
     )
     pools = install_stockpool(manager, StockPoolOptions(namespaces, refused_seconds=refused_seconds))
     claims = install_claims(manager, ClaimOptions(namespaces, timing, refused_seconds=refused_seconds))
+    locks = install_storage_locks(manager, StorageLockOptions(namespaces, timing, turns))
     options = ServiceOptions(namespaces, keep, timing, patience=patience)
-    return Product(manager, install_service(manager, credentials, options), units, pools, claims)
+    return Product(manager, install_service(manager, credentials, options), units, pools, claims, locks)
 
 
 @frozen
