@@ -9,6 +9,7 @@ from aiohttp import ClientSession, ClientTimeout, web
 
 from gpuruntime.control.serving.http_site import HttpAddress, serving
 from gpuruntime.gateway.proxy.streams import StreamLimits
+from gpuruntime.gateway.signing.keys import SigningKey
 from tests.gateway.proxy.proxy_scenes import Gateway, gateway, storage
 from tests.product_scenes import eventually
 
@@ -48,7 +49,7 @@ async def test_only_callers_with_scope_access_read_files_and_every_request_is_in
     with caplog.at_level(logging.INFO, "gpuruntime.audit"):
         async with gateway(tmp_path, root) as running:
             answers = {
-                token: await running.get("/storage/ns/data/sub/file.txt?token=hidden", token=token)
+                token: await running.get("/storage/ns/data/sub/file.txt?token=hidden", caller=token)
                 for token in ("none", "read", "write", "operator", "access", "unknown")
             }
 
@@ -114,8 +115,6 @@ async def test_errors_say_why_there_is_no_stream(tmp_path: Path, root: Path) -> 
 
 
 async def test_a_rotated_key_is_used_at_once(tmp_path: Path, root: Path) -> None:
-    from gpuruntime.gateway.signing.keys import SigningKey  # noqa: PLC0415
-
     async with gateway(tmp_path, root) as running:
         before = await running.get("/storage/ns/data/")
         (tmp_path / "next.pem").write_bytes(SigningKey.generate().pem)
@@ -235,7 +234,8 @@ async def test_at_shutdown_streams_get_the_drain_to_finish(
                 reading = asyncio.ensure_future(answer.read())
             whole = await reading
             async with gateway(tmp_path, root, drain=0.1) as running:
-                await hold(running)
+                _, writer = await hold(running)
+            writer.transport.abort()
 
     assert len(whole) == 2**26
     assert [line["end"] for line in audited(caplog)] == ["complete", "drained"]
