@@ -10,6 +10,7 @@ import asyncio
 import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import Final, TypeVar
 
@@ -21,7 +22,7 @@ from gpuruntime.endpoints.server.errors import CODES, ApiError
 from gpuruntime.endpoints.server.headers import matches_any
 from gpuruntime.endpoints.server.response_format import add_request_id, bad_request_response, formatted
 from gpuruntime.gateway.accessor.listing import as_html, as_json, list_directory
-from gpuruntime.gateway.accessor.ranges import FileVersion, UnsatisfiableRangeError, part_of
+from gpuruntime.gateway.accessor.ranges import FileVersion, Part, UnsatisfiableRangeError, part_of
 from gpuruntime.gateway.accessor.volume import NoSuchFileError, Opened, RefusedFileError, Volume
 from gpuruntime.gateway.content_headers import CONTENT_HEADERS, file_headers
 from gpuruntime.gateway.signing.bearer import BearerCheck, BearerError
@@ -144,9 +145,14 @@ class _Accessor:
         if not part.is_whole:
             response.headers["Content-Range"] = f"bytes {part.start}-{part.end - 1}/{version.size}"
         response.content_length = part.size
-        await response.prepare(request)
-        if request.method == "HEAD":
-            return response
+        # A caller that leaves is no error.
+        with suppress(ConnectionResetError):
+            await response.prepare(request)
+            if request.method != "HEAD":
+                await self._send(request, response, opened, part)
+        return response
+
+    async def _send(self, request: web.Request, response: web.StreamResponse, opened: Opened, part: Part) -> None:
         position = part.start
         while position < part.end:
             wanted = min(_CHUNK, part.end - position)
@@ -155,11 +161,10 @@ class _Accessor:
                 # The file shrank. Its length was promised: without a reset the client would wait for the rest.
                 request.transport.abort()
             if not data:
-                return response
+                return
             await response.write(data)
             position += len(data)
         await response.write_eof()
-        return response
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self.threads, work)

@@ -56,9 +56,6 @@ class StorageRoute:
         except asyncio.CancelledError:
             record.end = "drained" if self.is_stopping() else "client_closed"
             raise
-        except ConnectionResetError:
-            record.end = "client_closed"
-            raise
         except Exception as raised:
             error = as_api_error(raised)
             record.status, record.code = error.status, error.code

@@ -108,6 +108,9 @@ class Forwarding:
             await response.write_eof()
         except TimeoutError:
             record.end = "idle"
+        except ConnectionResetError:
+            # aiohttp's error of a write is a ClientError as well.
+            record.end = "client_closed"
         except ClientError:
             record.end = "accessor_failed"
         else:
