@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 UNITS = "/apis/runtime.lokiwager.io/v1alpha1/namespaces/{}/gpuunits"
-_KINDS = (GPUUnit, StockPool, Operation, GPUStorage)
+_KINDS = (GPUUnit, GPUStorage, StockPool, Operation)
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _PRIORITIES = Path(__file__).resolve().parents[1] / "manifests" / "platform" / "priority-classes.yaml"
 _PATIENCE_SECONDS = 60.0

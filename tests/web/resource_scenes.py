@@ -9,13 +9,19 @@ from aiohttp import ClientResponse, ClientTimeout, web
 from aiohttp.test_utils import TestClient, TestServer
 from attrs import field, frozen
 
+from gpuruntime.api.namespaces import Namespaces
+from gpuruntime.control import Manager, ManagerOptions
 from gpuruntime.endpoints.auth.access_control import Access, AccessControl
 from gpuruntime.endpoints.server.endpoint import mount
 from gpuruntime.endpoints.server.route import PREFIX
+from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
+from gpuruntime.service.wiring import Service, ServiceOptions, install_service
 from gpuruntime.web.app import cluster_routes
-from tests.service.service_scenes import Product, ServiceWorld
+from tests.control.scenes import managing
+from tests.product_scenes import eventually
+from tests.service.service_scenes import QUICK, Product, ServiceWorld
 
-__all__ = ["Answered", "Api", "Event", "Events", "serving"]
+__all__ = ["Answered", "Api", "Event", "Events", "serving", "serving_alone"]
 
 
 @frozen
@@ -129,7 +135,26 @@ class Api:
 @asynccontextmanager
 async def serving(product: Product, world: ServiceWorld, access: AccessControl | None = None) -> AsyncIterator[Api]:
     """The API of a product on its own port, for the length of the block; by default without credentials."""
+    async with _api(product.service, world, access) as api:
+        yield api
+
+
+@asynccontextmanager
+async def serving_alone(world: ServiceWorld) -> AsyncIterator[Api]:
+    """The API without reconcilers: the test writes the status of objects."""
+    credentials = from_kubeconfig(world.account.kubeconfig)
+    manager = Manager(credentials, ManagerOptions("gpuruntime", grace=10.0))
+    namespaces = Namespaces((world.active,), (world.stock,), world.active)
+    service = install_service(manager, credentials, ServiceOptions(namespaces, timing=QUICK))
+    async with managing(manager):
+        await eventually(lambda: service.operations.is_accepting)
+        async with _api(service, world) as api:
+            yield api
+
+
+@asynccontextmanager
+async def _api(service: Service, world: ServiceWorld, access: AccessControl | None = None) -> AsyncIterator[Api]:
     app = web.Application()
-    mount(app, cluster_routes(product.service), access or AccessControl(Access.DEVELOPMENT))
+    mount(app, cluster_routes(service), access or AccessControl(Access.DEVELOPMENT))
     async with TestClient(TestServer(app)) as client:
         yield Api(client, world)

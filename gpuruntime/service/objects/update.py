@@ -196,8 +196,8 @@ class UpdateObjectHandler(Generic[K]):
         meta = current.metadata
         uids = " ".join((uid, *_changed_by(current))[:_UIDS_KEPT])
         metadata = change.get("metadata", EMPTY)
-        metadata |= {"annotations": metadata.get("annotations", EMPTY) | {CHANGED_BY: uids}}
-        patch = MergePatch(change | {"metadata": metadata}).locked(meta.resource_version)
+        annotations = metadata.get("annotations", EMPTY) | {CHANGED_BY: uids}
+        patch = MergePatch(change | {"metadata": metadata | {"annotations": annotations}}).locked(meta.resource_version)
         try:
             return await client.patch(self.kind, meta.name, meta.namespace, patch)
         except NotFoundError as error:

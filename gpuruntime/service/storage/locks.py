@@ -4,7 +4,7 @@ from datetime import datetime
 
 from gpuruntime.api.gpustorage import GPUStorage
 from gpuruntime.desired.storage.locks import Lock, lock_of, released
-from gpuruntime.kube import Client, ConflictError, MergePatch, NotFoundError
+from gpuruntime.kube import Client, ConflictError, MergePatch, NotFoundError, Status
 from gpuruntime.meta import ObjectKey
 from gpuruntime.service.objects.conflicts import ATTEMPTS, changed_each_time
 
@@ -29,7 +29,7 @@ async def acquire(client: Client, storage: GPUStorage, lock: Lock, now: datetime
 
     Raises:
         LockedByAnotherError: another holder has it.
-        NotFoundError: it is gone.
+        NotFoundError: it is gone, or being deleted.
         ConflictError: it changed during each attempt.
     """
     current = storage
@@ -40,6 +40,8 @@ async def acquire(client: Client, storage: GPUStorage, lock: Lock, now: datetime
         if found is not None and not _is_successor(lock, found):
             raise LockedByAnotherError(current, found)
         meta = current.metadata
+        if meta.deletion_timestamp is not None:
+            raise NotFoundError(Status(404, "NotFound", f"storage {current.key} is being deleted"))
         patch = MergePatch({"metadata": {"annotations": lock.annotations(now)}}).locked(meta.resource_version)
         try:
             return await client.patch(GPUStorage, meta.name, meta.namespace, patch)

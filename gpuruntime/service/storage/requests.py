@@ -18,7 +18,7 @@ from gpuruntime.desired.storage.locks import lock_of, mount_of
 from gpuruntime.kube import Client
 from gpuruntime.meta import EMPTY, FrozenDict, ObjectKey, ObjectMeta, Struct, known_fields, parse_quantity
 from gpuruntime.schema import Violation, violations
-from gpuruntime.service.errors import ObjectNotFoundError, StorageInUseError
+from gpuruntime.service.errors import StorageInUseError
 from gpuruntime.service.objects.admission import raise_if_any
 from gpuruntime.service.objects.create import CreateObjectHandler
 from gpuruntime.service.objects.delete import DeleteObjectHandler
@@ -87,9 +87,7 @@ async def _ensure_source(client: Client, request: CreateStorage) -> None:
     prepare = request.spec.prepare
     source = None if prepare is None else prepare.from_storage_name
     if source is not None and await read_or_none(client, GPUStorage, ObjectKey(request.namespace, source)) is None:
-        raise ObjectNotFoundError(
-            f"prepare.fromStorageName: expected a storage of namespace {request.namespace}, found none named {source}"
-        )
+        raise_if_any([Violation.of("prepare.fromStorageName", f"a storage of namespace {request.namespace}", source)])
 
 
 def _creation_violations(request: CreateStorage) -> Iterator[Violation]:

@@ -52,7 +52,6 @@ def gpu_storage_routes(service: Service) -> tuple[Route, ...]:
             CreateStorageBody,
             lambda body, _operation_id: _create_request(body, service.namespaces),
             storages.create,
-            errors=(_WORDS.missing,),
         ),
         update=Update(_UPDATE, UpdateStorageBody),
         delete=Delete(_DELETE, storages.delete, errors=(_IN_USE,)),

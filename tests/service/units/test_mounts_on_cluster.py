@@ -1,13 +1,12 @@
 """Storages of units by requests, on a real control plane: one unit has a storage, and nothing is half-locked."""
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from gpuruntime.api.gpustorage import READ_WRITE_MANY, GPUStorage
+from gpuruntime.api.gpustorage import GPUStorage
 from gpuruntime.api.gpuunit import GPUUnit
-from gpuruntime.api.operation import CREATE_GPU_UNIT, UPDATE_GPU_UNIT, Operation
+from gpuruntime.api.operation import CREATE_GPU_UNIT
 from gpuruntime.control import Informer
 from gpuruntime.desired.storage.locks import Lock, lock_of
 from gpuruntime.kube.builtin.pods import Pod
@@ -18,12 +17,11 @@ from gpuruntime.service.errors import (
     NameTakenError,
     StorageInUseError,
 )
-from gpuruntime.service.objects.update import UpdateObject, WriteResult
+from gpuruntime.service.objects.update import UpdateObject
 from gpuruntime.service.units.delete import DeleteUnit
-from gpuruntime.service.units.lifecycle import ACTIVE_UNITS
 from tests.mount_scenes import Storages, mounting, storages_of
 from tests.product_scenes import Observer, create_unit
-from tests.service.service_scenes import NGINX, Product, ServiceWorld, looking_at, seeded
+from tests.service.service_scenes import Product, ServiceWorld, looking_at
 
 
 @pytest.fixture
