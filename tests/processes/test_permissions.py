@@ -7,7 +7,7 @@ from gpuruntime.processes.manager import ManagerConfig, build_manager
 from gpuruntime.processes.runtime_api import build_runtime_api
 
 
-async def test_only_nodes_token_reviews_and_its_own_namespaces_are_cluster_wide() -> None:
+async def test_only_nodes_classes_token_reviews_and_its_own_namespaces_are_cluster_wide() -> None:
     server = build_manager(OFFLINE_CREDENTIALS)
 
     permissions = server.permissions
@@ -21,6 +21,7 @@ async def test_only_nodes_token_reviews_and_its_own_namespaces_are_cluster_wide(
     assert {permission.resource for permission in permissions if not permission.namespace} == {
         "namespaces",
         "nodes",
+        "storageclasses",
         "tokenreviews",
     }
     assert {permission.name for permission in permissions if permission.resource == "namespaces"} == {
