@@ -14,6 +14,7 @@ import pytest
 import yaml
 from attrs import frozen
 
+from gpuruntime.api.gpustorage import GPUStorage
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.operation import Operation
 from gpuruntime.api.stockpool import StockPool
@@ -47,7 +48,7 @@ __all__ = [
 ]
 
 UNITS = "/apis/runtime.lokiwager.io/v1alpha1/namespaces/{}/gpuunits"
-_KINDS = (GPUUnit, StockPool, Operation)
+_KINDS = (GPUUnit, GPUStorage, StockPool, Operation)
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _PRIORITIES = Path(__file__).resolve().parents[1] / "manifests" / "platform" / "priority-classes.yaml"
 _PATIENCE_SECONDS = 60.0
