@@ -18,13 +18,13 @@ from gpuruntime.service.errors import (
     NameTakenError,
     StorageInUseError,
 )
-from gpuruntime.service.objects.update import UpdateObject, WriteResult
+from gpuruntime.service.objects.update import UpdateObject
 from gpuruntime.service.units.delete import DeleteUnit
 from gpuruntime.service.units.lifecycle import ACTIVE_UNITS
 from tests.desired.pool_scenes import NOW
 from tests.mount_scenes import Storages, mounting, storages_of
 from tests.product_scenes import Observer, create_unit
-from tests.service.service_scenes import NGINX, Product, ServiceWorld, looking_at, seeded
+from tests.service.service_scenes import Product, ServiceWorld, looking_at
 
 
 @pytest.fixture
