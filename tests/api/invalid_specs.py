@@ -180,7 +180,7 @@ REJECTED_BY_SERVER = (
     *(
         InvalidSpec(f"a storage at {path!r}", _mounts(("a", path)), "spec.storageMounts.mountPath")
         for path in (
-            *("", "/", "data", "/data/", "//data", "/a/./b", "/a/../b", "/..", "/a:b", "/a\0b"),
+            *("", "/", "data", "/data/", "//data", "/a/./b", "/a/../b", "/..", "/a:b", "/a\0b", "/a\nb"),
             *("/dev", "/dev/fuse", "/proc/1", "/sys", "/var/run/secrets/kubernetes.io"),
         )
     ),

@@ -50,7 +50,7 @@ def pods_of(store: Store[Pod], unit: GPUUnit) -> list[Pod]:
 
 
 async def test_the_storage_of_a_deleted_unit_and_one_that_a_unit_dropped_are_free_when_the_old_pods_are_gone(
-    world: ServiceWorld, observer: Observer, storages: Storages, seen: Informer[GPUStorage], silent_node: str
+    world: ServiceWorld, observer: Observer, storages: Storages, silent_node: str
 ) -> None:
     admin = world.access.admin()
     for name in ("a", "b"):
@@ -92,9 +92,9 @@ async def test_void_locks_of_all_kinds_of_holders_are_released(
         "copied": Lock("gpustorages/nobody", "s1"),
         "nonsense": Lock("anything"),
     }
-    for name in void:
+    for name, lock in void.items():
         storages.make(name)
-        storages.annotate(name, {key: value for key, value in void[name].annotations(NOW).items() if value})
+        storages.annotate(name, lock.annotations(NOW))
 
     async with world.product():
         await seen.until(lambda store: all(is_free(store, storages.key(name)) for name in void))

@@ -5,17 +5,18 @@ from typing import Any
 
 import pytest
 
-from gpuruntime.api.gpustorage import READ_WRITE_MANY, READ_WRITE_ONCE_POD
+from gpuruntime.api.gpustorage import READ_WRITE_MANY, READ_WRITE_ONCE_POD, GPUStorage
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.names import STORAGE_ACCESSOR_LABEL
 from gpuruntime.api.reasons import STORAGE_IN_USE, STORAGE_NOT_READY
-from gpuruntime.desired.storage.locks import LOCK_ANNOTATIONS, Lock
+from gpuruntime.desired.storage.locks import LOCK_ANNOTATIONS, Lock, lock_of
 from gpuruntime.meta import ObjectKey
 from gpuruntime.testing import ClusterAccess
 from tests.desired.pool_scenes import NOW
 from tests.mount_scenes import Storages, storages_of
 from tests.product_scenes import UNITS, Observer, create_unit
 from tests.reconcilers.unit_scenes import UnitWorld, child_of, deployment_of
+from tests.service.service_scenes import looking_at
 
 FREE = dict.fromkeys(LOCK_ANNOTATIONS)
 
@@ -24,6 +25,10 @@ FREE = dict.fromkeys(LOCK_ANNOTATIONS)
 def storages(product: ClusterAccess, kube_namespace: str) -> Iterator[Storages]:
     with storages_of(product.admin(), kube_namespace) as made:
         yield made
+
+
+def is_locked(storage: GPUStorage | None) -> bool:
+    return storage is not None and lock_of(storage.metadata) is not None
 
 
 def mounts(*names: str, **others: Any) -> dict[str, Any]:
@@ -75,7 +80,8 @@ async def test_a_unit_waits_for_storages_in_use_without_holding_back_others_and_
         locks = [storages.lock(name) for name in ("a", "b")]
         # Somebody removes the lock of a running unit.
         storages.annotate("a", FREE)
-        await observer.units.until(lambda _: storages.lock("a") is not None)
+        async with looking_at(world.access, GPUStorage, kube_namespace) as seen:
+            await seen.until(lambda store: is_locked(store.get(storages.key("a"))))
         second = create_unit(world.access.admin(), kube_namespace, "second", **mounts("a"))
         await observer.because(second, STORAGE_IN_USE, "gpuunits/demo")
 
