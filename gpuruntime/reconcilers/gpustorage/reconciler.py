@@ -62,6 +62,7 @@ __all__ = ["GPUStorageOptions", "GPUStorageReconciler", "install_gpustorage"]
 
 _LOG = logging.getLogger(__name__)
 _LOST_JOB: Final = "used when the cache lacks the Job of a preparation"
+_LOCK_RACE: Final = "used when the source of a copy changes while it is locked"
 _ADMISSION: Final = "asked for by the admission plugin OwnerReferencesPermissionEnforcement, not by a request"
 
 
@@ -113,7 +114,8 @@ def install_gpustorage(manager: Manager, options: GPUStorageOptions | None = Non
         .updates_status()
         .records_events()
         .permissions(
-            allow(GPUStorage, "get", "patch"),
+            allow(GPUStorage, "patch"),
+            allow(GPUStorage, "get", rare=_LOCK_RACE),
             allow(GPUStorage, "update", subresource="finalizers", rare=_ADMISSION),
             allow(PersistentVolumeClaim, "get", "create", "patch", "delete"),
             allow(Job, "create", "patch", "delete"),
