@@ -32,6 +32,7 @@ from gpuruntime.service.units.lifecycle import ACTIVE_UNITS
 from gpuruntime.testing import AuditLog, LocalCluster
 from gpuruntime.testing.permissions import usage
 from tests.product.installed_scenes import Installed, Shop, installed, shop
+from tests.product.storage_scenes import keep_a_storage
 from tests.product_scenes import UNITS, create_unit, eventually
 
 NGINX = GPUUnitSpec("g1.1", image="nginx")
@@ -61,6 +62,7 @@ async def test_each_process_uses_every_permission_of_its_manifests_and_needs_no_
             await refuse(open_shop)
             await keep_a_pool(open_shop)
             await end_void_claims(open_shop)
+            await keep_a_storage(open_shop)
             permissions = {world.controller: open_shop.controller.permissions, world.api: open_shop.server.permissions}
 
     for account, granted in permissions.items():

@@ -26,9 +26,9 @@ from typing import Final
 from attrs import evolve, field, frozen
 
 from gpuruntime.api.gpustorage import AccessorStatus, GPUStorage
-from gpuruntime.api.names import GROUP, STORAGE_FINALIZER
+from gpuruntime.api.names import GROUP, OWNER, STORAGE_FINALIZER
 from gpuruntime.api.namespaces import Namespaces
-from gpuruntime.api.reasons import FAILED, INVALID_SPEC, STORAGE_DELETING, phase_of
+from gpuruntime.api.reasons import FAILED, INVALID_SPEC, RESIZE_REFUSED, STORAGE_DELETING, phase_of
 from gpuruntime.control import (
     Cache,
     Context,
@@ -43,6 +43,7 @@ from gpuruntime.control import (
     generation_changed,
 )
 from gpuruntime.desired.storage.claim import volume_state
+from gpuruntime.desired.storage.growth import REFUSED
 from gpuruntime.desired.storage.rendering import StorageRendering
 from gpuruntime.desired.storage.status import Obstacle, StorageFindings, is_mountable, storage_status, transition
 from gpuruntime.desired.validation import format_violations, spec_violations
@@ -61,7 +62,9 @@ from gpuruntime.reconcilers.gpustorage.preparing import PrepareSync
 __all__ = ["GPUStorageOptions", "GPUStorageReconciler", "install_gpustorage"]
 
 _LOG = logging.getLogger(__name__)
+_OWNED_BY_STORAGE: Final = f"{GPUStorage.KIND.plural}.{GPUStorage.KIND.group}/"
 _LOST_JOB: Final = "used when the cache lacks the Job of a preparation"
+_LOCK_RACE: Final = "used when the source of a copy changes while it is locked"
 _ADMISSION: Final = "asked for by the admission plugin OwnerReferencesPermissionEnforcement, not by a request"
 
 
@@ -113,7 +116,8 @@ def install_gpustorage(manager: Manager, options: GPUStorageOptions | None = Non
         .updates_status()
         .records_events()
         .permissions(
-            allow(GPUStorage, "get", "patch"),
+            allow(GPUStorage, "patch"),
+            allow(GPUStorage, "get", rare=_LOCK_RACE),
             allow(GPUStorage, "update", subresource="finalizers", rare=_ADMISSION),
             allow(PersistentVolumeClaim, "get", "create", "patch", "delete"),
             allow(Job, "create", "patch", "delete"),
@@ -135,7 +139,9 @@ class GPUStorageReconciler:
         - Foreign objects are left alone, and named in the status.
         - Data is deleted with its storage only, and never while something uses it: the finalizer is on the storage
           before there is any data.
-        - Each transition of the Ready condition is recorded as an event, when its status is written.
+        - Each transition of the Ready condition, and each refused size, is recorded as an event, when its status is
+          written.
+        - A volume whose storage is gone without its finalizer is left alone, and logged.
     """
 
     caches: StorageCaches
@@ -150,6 +156,7 @@ class GPUStorageReconciler:
         """Reconcile one storage."""
         storage = self.caches.storages.store.get(key)
         if storage is None:
+            self._report_orphan(key)
             return Result.done()
         ctx = ctx.of(storage)
         if storage.metadata.deletion_timestamp is not None:
@@ -160,6 +167,14 @@ class GPUStorageReconciler:
             return Result.done()
         storage = await add_finalizer(ctx.client, storage, STORAGE_FINALIZER)
         return await self._sync(storage, ctx.of(storage))
+
+    def _report_orphan(self, key: ObjectKey) -> None:
+        """Log that a volume has no storage any more. Its data is kept: a new storage can name its UID."""
+        claim = self.caches.claims.store.get(key)
+        if claim is None or claim.metadata.deletion_timestamp is not None:
+            return
+        if claim.metadata.annotations.get(OWNER, "").startswith(_OWNED_BY_STORAGE):
+            _LOG.warning("volume has no storage", extra={"claim": str(key), "uid": claim.metadata.uid})
 
     async def _sync(self, storage: GPUStorage, ctx: Context) -> Result:
         synced = await self.claims.sync(storage)
@@ -213,6 +228,9 @@ class GPUStorageReconciler:
                 return
         except NotFoundError:
             return  # the storage was deleted meanwhile
+        resize = status.resize
+        if resize is not None and resize.phase == REFUSED and resize != before.resize:
+            ctx.record("Warning", RESIZE_REFUSED, resize.message or "")
         changed = transition(before, status)
         if changed is not None:
             phase = phase_of(changed.reason)
