@@ -76,7 +76,6 @@ def manager_gateway(config: ManagerConfig) -> AccessGateway | None:
         namespaces=config.namespaces,
         http_addr=chosen.http_addr,
         signing_key_file=chosen.signing_key_file,
-        streams=chosen.streams,
         tls=config.tls,
         auth=config.auth,
         connections=config.connections,
