@@ -17,7 +17,7 @@ from types import FrameType
 from attrs import frozen
 
 from gpuruntime.testing.processes.supervised import ChildProcesses, DirectoryInUseError
-from hack.dev.stack.clusters import REAL_NODE, Cluster, StackError, delete_leftover_kind
+from hack.dev.stack.clusters import REAL_NODE, VOLUMES, Cluster, StackError, delete_leftover_kind
 from hack.dev.stack.install import account_kubeconfig, account_token, install
 from hack.dev.stack.state import RunningStack, owner_of, ownership
 
@@ -130,11 +130,11 @@ def stop_stack(directory: Path) -> str:
     # The lock is free when the last process has exited, also after the owner was killed.
     try:
         with ExitStack() as ended:
-            for name in ("processes", REAL_NODE, "cluster", "kwok"):
+            for name in ("processes", VOLUMES, REAL_NODE, "cluster", "kwok"):
                 ended.enter_context(ChildProcesses(directory / name, _STOP_SECONDS))
             RunningStack.withdraw(directory)
             delete_leftover_kind(directory)
-            for name in (REAL_NODE, "cluster", "kwok"):
+            for name in (VOLUMES, REAL_NODE, "cluster", "kwok"):
                 shutil.rmtree(directory / name, ignore_errors=True)
     except DirectoryInUseError as error:
         raise StackError(f"{error}, and did not end within {_STOP_SECONDS:.0f} s") from None
