@@ -42,6 +42,10 @@ def _env(**fields: Any) -> dict[str, Any]:
     return _template(envs=[{"name": "A", **fields}])
 
 
+def _mounts(*mounts: tuple[str, str]) -> dict[str, Any]:
+    return {"storageMounts": [{"name": name, "mountPath": path} for name, path in mounts]}
+
+
 _PROBE = "spec.template.readinessProbe"
 _SECRET = {"secretKeyRef": {"name": "hub", "key": "token"}}
 
@@ -168,6 +172,17 @@ REJECTED_BY_SERVER = (
     ),
     InvalidSpec(
         "an unknown operator", {"tolerations": [{"key": "a", "operator": "Like"}]}, "spec.tolerations.operator"
+    ),
+    InvalidSpec("a storage with dots", _mounts(("a.b", "/data")), "spec.storageMounts.name"),
+    InvalidSpec("a storage twice", _mounts(("a", "/a"), ("a", "/b")), "spec.storageMounts"),
+    InvalidSpec("two storages at one path", _mounts(("a", "/data"), ("b", "/data")), "spec.storageMounts"),
+    InvalidSpec("a storage inside another one", _mounts(("a", "/data"), ("b", "/data/b")), "spec.storageMounts"),
+    *(
+        InvalidSpec(f"a storage at {path!r}", _mounts(("a", path)), "spec.storageMounts.mountPath")
+        for path in (
+            *("", "/", "data", "/data/", "//data", "/a/./b", "/a/../b", "/..", "/a:b", "/a\0b"),
+            *("/dev", "/dev/fuse", "/proc/1", "/sys", "/var/run/secrets/kubernetes.io"),
+        )
     ),
     InvalidSpec("an unknown effect", {"tolerations": [{"key": "a", "effect": "Never"}]}, "spec.tolerations.effect"),
 )
