@@ -1,4 +1,4 @@
-"""The pods that use PersistentVolumeClaims, whoever created them, in a cache of little more than their names."""
+"""The pods that use PersistentVolumeClaims, those of other clients too, in a cache of little more than their names."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
