@@ -26,9 +26,9 @@ from gpuruntime.service.errors import StorageInUseError
 from gpuruntime.service.units.create import CreateUnit
 from gpuruntime.testing import ClusterAccess
 from gpuruntime.testing.images import ImageStore
+from hack.dev.checkout_image import add_checkout_image
 from tests.control.scenes import managing
 from tests.ports import free_port
-from tests.product.accessor_image import ACCESSOR_IMAGE, add_accessor_image
 from tests.product.real_storage_scenes import RealStorages, content_of, real_storages
 from tests.product_scenes import eventually
 from tests.testing.node.pods import BUSYBOX
@@ -46,6 +46,7 @@ echo half > left
 echo the disk is full >&2
 exit 3
 """
+CHECKOUT = "storage-test/gpuruntime:1"
 FORWARDED = re.compile(rb"Forwarding from 127\.0\.0\.1:(\d+)")
 
 
@@ -64,7 +65,7 @@ def signing_key(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module", autouse=True)
 def images(kube_images: ImageStore) -> None:
     kube_images.add(BUSYBOX, base="busybox")
-    add_accessor_image(kube_images)
+    add_checkout_image(kube_images, CHECKOUT)
 
 
 @pytest.fixture
@@ -77,7 +78,7 @@ async def world(
     signing_key: Path,
 ) -> AsyncIterator[RealStorages]:
     """The product at work, with accessors that trust the key."""
-    accessor = Accessor(ACCESSOR_IMAGE, (SigningKey.read(signing_key).public_text,))
+    accessor = Accessor(CHECKOUT, (SigningKey.read(signing_key).public_text,))
     volumes = kube_images.directory.parent / "volumes"
     async with real_storages(product, kube_namespace, stock_namespace, volumes, tmp_path, accessor) as made:
         yield made
