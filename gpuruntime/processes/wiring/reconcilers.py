@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from attrs import evolve
+
 from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.control import Manager
 from gpuruntime.desired.rendering import Rendering
@@ -33,6 +35,9 @@ def install_reconcilers(
 ) -> None:
     """Have a manager reconcile everything while it leads. Before it runs."""
     rendering = Rendering(namespaces=namespaces, min_ready_seconds=min_ready_seconds)
+    volumes = storage or StorageRendering()
+    # A volume may be bound to the nodes on which its preparation ran.
+    accessors = None if accessor is None else evolve(accessor, tolerations=volumes.tolerations)
     turns = UnitTurns()
     install_gpuunit(manager, GPUUnitOptions(rendering, concurrency=workers, turns=turns))
     install_stockpool(manager, StockPoolOptions(namespaces))
@@ -41,9 +46,9 @@ def install_reconcilers(
         manager,
         GPUStorageOptions(
             namespaces,
-            storage or StorageRendering(),
+            volumes,
             # Also without a config: accessors of an earlier one are removed.
-            lambda cache, instance: AccessorSync(AccessorCaches.of(cache, instance), accessor),
+            lambda cache, instance: AccessorSync(AccessorCaches.of(cache, instance), accessors),
         ),
     )
     install_storage_locks(manager, StorageLockOptions(namespaces, turns=turns))

@@ -48,11 +48,12 @@ class StackError(Exception):
 
 @frozen
 class Cluster:
-    """Administrative access to a cluster."""
+    """Administrative access to a cluster. `images` is the directory of its images, if we make them."""
 
     kubeconfig: Path
     binaries: Path
     kubectl_cache: Path
+    images: Path | None = None
 
     def kubectl(self, *arguments: str) -> str:
         command = [str(self.binaries / "kubectl"), "--kubeconfig", str(self.kubeconfig), *arguments]
@@ -95,7 +96,7 @@ def local_with_real_node(directory: Path, nodes: tuple[NodeShape, ...], *, audit
             for base, names in _IMAGES.items():
                 for name in names:
                     ImageStore(images).add(name, base=base)
-            started = Cluster(access.kubeconfig, access.binaries, access.kubectl_cache)
+            started = Cluster(access.kubeconfig, access.binaries, access.kubectl_cache, images)
             started.kubectl("annotate", "storageclass", HOST_PATH_CLASS, _DEFAULT_CLASS)
             yield started
 
