@@ -1,7 +1,9 @@
-"""docs/api.md, word for word: its commands get the responses that it shows."""
+"""docs/api.md and docs/storage.md, word for word: their commands get the responses that they show."""
 
 import re
 import time
+
+import pytest
 
 from e2e.conftest import Terminal
 from tests.docs.pages import PAGES
@@ -29,8 +31,9 @@ def typed(terminal: Terminal, command: str, expected: str) -> str:
             return said
 
 
-def test_every_command_of_the_page_gets_the_response_that_it_shows(terminal: Terminal) -> None:
-    fences = PAGES["api"].fences
+@pytest.mark.parametrize("page", ["api", "storage"])
+def test_every_command_of_the_page_gets_the_response_that_it_shows(terminal: Terminal, page: str) -> None:
+    fences = PAGES[page].fences
     commands = [body for kind, body in fences if kind == "sh"]
     shown = [body for kind, body in fences if kind == "text"]
 
