@@ -11,6 +11,7 @@ from tests.docs.pages import PAGES
 # Values that differ in each run. The API may see a later unit of a batch as ready first, and claim it.
 MASKS = (
     (re.compile(r'("(?:sourceStockName|stockID)": "[\w-]+-)\d+"'), r'\1N"'),
+    (re.compile(r"(prepare-\w+)-[0-9a-f]{10}-(\d+)-\w{5}\b"), r"\1-DIGEST-\2-POD"),
     (re.compile(r'"\d{4}-\d\d-\d\dT[\d:.]+Z"'), '"TIME"'),
     (re.compile(r'("(?:uptimeSeconds|cacheAgeSeconds)": )[\d.]+'), r"\1N"),
 )
