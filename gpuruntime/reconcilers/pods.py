@@ -11,7 +11,7 @@ from gpuruntime.kube.builtin.pods import Pod
 from gpuruntime.meta import ObjectKey
 from gpuruntime.reconcilers.pod_summary import PodSummary, summarize_pod
 
-__all__ = ["BY_NODE", "BY_UNIT_LABEL", "exclusive_pods", "volumes_freed", "watch_pods"]
+__all__ = ["BY_NODE", "BY_UNIT_LABEL", "exclusive_pods", "pods_using", "volumes_freed", "watch_pods"]
 
 BY_UNIT_LABEL: Final = by_label(UNIT_LABEL)
 BY_NODE: Final = by_field("spec.nodeName")
@@ -27,9 +27,13 @@ def watch_pods(cache: Cache, namespaces: Sequence[str] = ()) -> Informer[PodSumm
 
 def exclusive_pods(pods: Store[PodSummary], storage: GPUStorage) -> tuple[PodSummary, ...]:
     """The cached pods that have a storage exclusively, and those of its accessor; none that is over."""
-    meta = storage.metadata
-    found = pods.list(meta.namespace, where={_BY_VOLUME.name: meta.name}).items
+    found = pods_using(pods, storage.key)
     return tuple(pod for pod in found if not pod.is_over and (pod.accessor or excludes_others(storage, pod.volumes)))
+
+
+def pods_using(pods: Store[PodSummary], storage: ObjectKey) -> tuple[PodSummary, ...]:
+    """The cached pods that mount, or mounted, the volume of a storage, in the order of their names."""
+    return pods.list(storage.namespace, where={_BY_VOLUME.name: storage.name}).items
 
 
 def volumes_freed(change: Change[PodSummary]) -> Iterable[ObjectKey]:

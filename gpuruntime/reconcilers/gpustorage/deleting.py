@@ -7,12 +7,12 @@ from gpuruntime.api.names import STORAGE_FINALIZER
 from gpuruntime.control import Context, remove_finalizer
 from gpuruntime.desired.storage.deletion import Deletion, DeletionStep, Remains, next_deletion
 from gpuruntime.kube import Client
-from gpuruntime.reconcilers.claim_users import described
 from gpuruntime.reconcilers.gpustorage.accessors import Accessors
 from gpuruntime.reconcilers.gpustorage.caches import StorageCaches
 from gpuruntime.reconcilers.gpustorage.claims import ClaimSync
 from gpuruntime.reconcilers.gpustorage.preparing import PrepareSync
 from gpuruntime.reconcilers.gpustorage.sources import has_source, release_source
+from gpuruntime.reconcilers.volume_users import described
 
 __all__ = ["DeleteSync"]
 
