@@ -41,5 +41,5 @@ def install_reconcilers(
     install_gpuunit(manager, GPUUnitOptions(rendering, concurrency=workers, turns=turns))
     install_stockpool(manager, StockPoolOptions(namespaces))
     install_claims(manager, ClaimOptions(namespaces))
-    install_gpustorage(manager, GPUStorageOptions(namespaces, storage or StorageRendering(), accessor))
+    install_gpustorage(manager, GPUStorageOptions(namespaces, volumes, accessors))
     install_storage_locks(manager, StorageLockOptions(namespaces, turns=turns))
