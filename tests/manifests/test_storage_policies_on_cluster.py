@@ -53,7 +53,7 @@ def namespace(cluster: ClusterAccess, request: pytest.FixtureRequest) -> str:
 
 
 def fill(cluster: ClusterAccess, namespace: str) -> None:
-    """Create a locked storage with its volume, a free storage, and a volume of somebody else."""
+    """Create a locked storage with its volume, a free storage, and a volume that is of no storage."""
     admin = cluster.admin()
     storages = f"/apis/runtime.lokiwager.io/v1alpha1/namespaces/{namespace}/gpustorages"
     admin.create(storages, storage("data", **{ATTACHED_TO: HOLDER}))

@@ -10,7 +10,6 @@ from gpuruntime.desired.rendering import Rendering
 from gpuruntime.desired.storage.accessor import AccessorRendering
 from gpuruntime.desired.storage.rendering import StorageRendering
 from gpuruntime.reconcilers.claims import ClaimOptions, install_claims
-from gpuruntime.reconcilers.gpustorage.accessor import AccessorCaches, AccessorSync
 from gpuruntime.reconcilers.gpustorage.reconciler import GPUStorageOptions, install_gpustorage
 from gpuruntime.reconcilers.gpuunit.reconciler import GPUUnitOptions, install_gpuunit
 from gpuruntime.reconcilers.stockpool.reconciler import StockPoolOptions, install_stockpool
@@ -42,13 +41,5 @@ def install_reconcilers(
     install_gpuunit(manager, GPUUnitOptions(rendering, concurrency=workers, turns=turns))
     install_stockpool(manager, StockPoolOptions(namespaces))
     install_claims(manager, ClaimOptions(namespaces))
-    install_gpustorage(
-        manager,
-        GPUStorageOptions(
-            namespaces,
-            volumes,
-            # Also without a config: accessors of an earlier one are removed.
-            lambda cache, instance: AccessorSync(AccessorCaches.of(cache, instance), accessors),
-        ),
-    )
+    install_gpustorage(manager, GPUStorageOptions(namespaces, volumes, accessors))
     install_storage_locks(manager, StorageLockOptions(namespaces, turns=turns))

@@ -19,7 +19,7 @@ continued by the next one from what is on the server.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
@@ -30,7 +30,6 @@ from gpuruntime.api.names import GROUP, OWNER, STORAGE_FINALIZER
 from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.api.reasons import FAILED, INVALID_SPEC, RESIZE_REFUSED, STORAGE_DELETING, phase_of
 from gpuruntime.control import (
-    Cache,
     Context,
     Controller,
     ControllerOptions,
@@ -42,6 +41,7 @@ from gpuruntime.control import (
     any_of,
     generation_changed,
 )
+from gpuruntime.desired.storage.accessor import AccessorRendering
 from gpuruntime.desired.storage.claim import volume_state
 from gpuruntime.desired.storage.growth import REFUSED
 from gpuruntime.desired.storage.rendering import StorageRendering
@@ -53,7 +53,7 @@ from gpuruntime.kube.builtin.volumes import PersistentVolumeClaim
 from gpuruntime.meta import ObjectKey
 from gpuruntime.reconcilers.child_sync_errors import REFUSED_SECONDS
 from gpuruntime.reconcilers.foreign_status import status_touched
-from gpuruntime.reconcilers.gpustorage.accessors import Accessors
+from gpuruntime.reconcilers.gpustorage.accessor import AccessorCaches, AccessorSync
 from gpuruntime.reconcilers.gpustorage.caches import StorageCaches, mounts_changed, mounts_of, storage_of_job
 from gpuruntime.reconcilers.gpustorage.claims import ClaimSync
 from gpuruntime.reconcilers.gpustorage.deleting import DeleteSync
@@ -75,15 +75,14 @@ class GPUStorageOptions:
     Args:
         namespaces: the namespaces of the product; storages are in those of active units.
         rendering: what the operator decides about volumes and preparations.
-        accessors: makes what syncs the accessors, from the cache and the namespaces of storages; None if accessors are
-            not configured.
+        accessor: what the operator decides about accessors; None if they are not configured, then existing ones go.
         concurrency: how many storages are reconciled at a time.
         refused_seconds: after how many seconds a write that the server refused is retried.
     """
 
     namespaces: Namespaces = field(factory=Namespaces)
     rendering: StorageRendering = field(factory=StorageRendering)
-    accessors: Callable[[Cache, Sequence[str]], Accessors] | None = None
+    accessor: AccessorRendering | None = None
     concurrency: int = 4
     refused_seconds: float = REFUSED_SECONDS
 
@@ -96,7 +95,7 @@ def install_gpustorage(manager: Manager, options: GPUStorageOptions | None = Non
     now = manager.server_time.now
     claims = ClaimSync(manager.client, caches, chosen.rendering, now)
     preparing = PrepareSync(manager.client, caches, claims, chosen.rendering, now)
-    accessors = None if chosen.accessors is None else chosen.accessors(manager.cache, instance)
+    accessors = AccessorSync(AccessorCaches.of(manager.cache, instance), chosen.accessor)
     deleting = DeleteSync(manager.client, caches, claims, preparing, accessors)
     reconciler = GPUStorageReconciler(caches, claims, preparing, deleting, accessors, chosen.refused_seconds, now=now)
     builder = (
@@ -124,9 +123,7 @@ def install_gpustorage(manager: Manager, options: GPUStorageOptions | None = Non
             allow(Job, "get", rare=_LOST_JOB),
         )
     )
-    if accessors is not None:
-        builder = accessors.caches.owned_by(builder)
-    return builder.reconcile_keys(reconciler.reconcile)
+    return accessors.caches.owned_by(builder).reconcile_keys(reconciler.reconcile)
 
 
 @frozen
@@ -148,7 +145,7 @@ class GPUStorageReconciler:
     claims: ClaimSync
     preparing: PrepareSync
     deleting: DeleteSync
-    accessors: Accessors | None = None
+    accessors: AccessorSync
     refused_seconds: float = REFUSED_SECONDS
     now: Callable[[], datetime] = field(kw_only=True)
 
@@ -204,8 +201,6 @@ class GPUStorageReconciler:
         self, storage: GPUStorage, ctx: Context, found: StorageFindings
     ) -> tuple[AccessorStatus | None, float | None]:
         """The state of the accessor, and after how many seconds to look again."""
-        if self.accessors is None:
-            return (AccessorStatus("Pending") if storage.spec.accessor.enabled else None), None
         is_bound = found.volume is not None and found.volume.volume == "bound"
         outcome = await self.accessors.sync(ctx, storage, is_mountable=is_mountable(found), is_bound=is_bound)
         return outcome.status, outcome.retry_seconds

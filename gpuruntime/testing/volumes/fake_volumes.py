@@ -137,7 +137,7 @@ class FakeVolumes:
             self._delete_volumes(admin)
 
     @asynccontextmanager
-    async def running(self, *, within: float = 60.0) -> AsyncIterator["FakeVolumes"]:
+    async def running(self, *, within: float = 240.0) -> AsyncIterator["FakeVolumes"]:
         """Run provisioner and resizer for the length of the block, `within` seconds at most.
 
         Raises:

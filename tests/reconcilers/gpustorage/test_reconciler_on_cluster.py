@@ -84,7 +84,9 @@ async def test_labels_and_owner_references_on_the_claim_are_mended_and_other_fie
     async with storages.operator():
         storages.create()
         ready = await storages.because(reasons.STORAGE_READY)
-        owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "gone", "uid": ready.metadata.uid}
+        kind, uid = ready.KIND, ready.metadata.uid
+        # An owner that exists: with another one the garbage collector would delete the claim at once.
+        owner = {"apiVersion": kind.api_version, "kind": kind.kind, "name": "data", "uid": uid}
         meddled = {
             "labels": {STORAGE_LABEL: None, "mine": "kept"},
             "annotations": {"mine": "kept"},
