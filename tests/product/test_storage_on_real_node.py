@@ -91,10 +91,10 @@ async def test_an_image_fills_a_storage_a_copy_has_the_same_bytes_and_deletion_r
     world.create("copy", prepare={"fromStorageName": "model"})
 
     await world.because("copy", reasons.STORAGE_READY)
-    places = [await world.directory(name) for name in ("model", "copy")]
-    model, copy = (content_of(place) for place in places)
+    directories = [await world.directory(name) for name in ("model", "copy")]
+    model, copy = (content_of(directory) for directory in directories)
     await world.delete("model")
-    left = (places[1] / "model").stat().st_size
+    left = (directories[1] / "model").stat().st_size
     await world.delete("copy")
 
     assert model == copy
@@ -106,33 +106,33 @@ async def test_an_image_fills_a_storage_a_copy_has_the_same_bytes_and_deletion_r
         "model": "0o100644",
     }
     assert left == 1_000_000
-    for place in places:
-        await removed(place)
+    for directory in directories:
+        await removed(directory)
 
 
-async def removed(place: Path) -> None:
+async def removed(directory: Path) -> None:
     """Returns when a directory is gone. The provisioner removes it after the claim: there is no event to await."""
-    await eventually(lambda: not place.exists())
+    await eventually(lambda: not directory.exists())
 
 
-async def test_a_recovery_wipes_what_the_failed_attempt_left_unless_it_is_told_to_keep_it(world: RealStorages) -> None:
+async def test_a_recovery_wipes_what_the_failed_attempt_left_unless_it_is_asked_to_keep_it(world: RealStorages) -> None:
     world.create("data", prepare=program(FAIL_UNLESS_REPEATED))
     failed = await world.because("data", reasons.PREPARE_FAILED, attempts=1)
-    place = await world.directory("data")
-    (place / "deep").mkdir()
-    (place / "deep" / ".hidden").write_text("of the first attempt")
+    directory = await world.directory("data")
+    (directory / "deep").mkdir()
+    (directory / "deep" / ".hidden").write_text("of the first attempt")
 
     await recover(world, "data", "wiping", wipe=True)
     await world.because("data", reasons.PREPARE_FAILED, attempts=2)
-    wiped = content_of(place)
-    (place / "kept").write_text("of the second attempt")
+    wiped = content_of(directory)
+    (directory / "kept").write_text("of the second attempt")
     await recover(world, "data", "keeping", wipe=False)
     await world.because("data", reasons.STORAGE_READY, attempts=3)
 
     assert failed.status.prepare is not None
     assert "exit code 3: the disk is full" in (failed.status.prepare.message or "")
     assert list(wiped) == ["left"]
-    assert list(content_of(place)) == ["found", "kept"]
+    assert list(content_of(directory)) == ["found", "kept"]
 
 
 async def recover(world: RealStorages, name: str, nonce: str, *, wipe: bool) -> None:
@@ -166,7 +166,7 @@ async def test_one_unit_writes_at_a_time_the_next_one_finds_the_data_and_the_gat
         served = await asyncio.to_thread(fetch, f"{through}/storage/{world.namespace}/data/log")
         listed = await asyncio.to_thread(fetch, f"{through}/storage/{world.namespace}/data/")
         unsigned = await asyncio.to_thread(fetch, f"{directly}/files/log")
-    place = await world.directory("data")
+    directory = await world.directory("data")
     await world.client.delete(GPUUnit, "two", world.namespace)
     await world.until("data", "is free", lambda found: found.status.attached_to is None)
     await world.delete("data")
@@ -175,7 +175,7 @@ async def test_one_unit_writes_at_a_time_the_next_one_finds_the_data_and_the_gat
     assert served == (200, "one\ntwo\n")
     assert (listed[0], unsigned[0]) == (200, 401)
     assert '"log"' in listed[1]
-    await removed(place)
+    await removed(directory)
 
 
 @asynccontextmanager

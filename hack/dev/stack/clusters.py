@@ -18,6 +18,7 @@ from gpuruntime.testing.processes.supervised import ChildProcesses
 from gpuruntime.testing.volumes.host_path import HOST_PATH_CLASS
 
 __all__ = [
+    "DEFAULT_CLASS",
     "REAL_NODE",
     "VOLUMES",
     "Cluster",
@@ -39,7 +40,7 @@ _IMAGES = {"busybox": ("busybox:1.36",), "python": ("python:3.11", "python:3.12"
 _PATIENCE_SECONDS = 60.0
 _KIND_KUBECONFIG = "kind.kubeconfig"
 _KUBECTL_CACHE = "kubectl-cache"
-_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class=true"
+DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class=true"
 
 
 class StackError(Exception):
@@ -97,7 +98,7 @@ def local_with_real_node(directory: Path, nodes: tuple[NodeShape, ...], *, audit
                 for name in names:
                     ImageStore(images).add(name, base=base)
             started = Cluster(access.kubeconfig, access.binaries, access.kubectl_cache, images)
-            started.kubectl("annotate", "storageclass", HOST_PATH_CLASS, _DEFAULT_CLASS)
+            started.kubectl("annotate", "storageclass", HOST_PATH_CLASS, DEFAULT_CLASS)
             yield started
 
 
