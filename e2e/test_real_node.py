@@ -1,4 +1,4 @@
-"""README.md and docs/storage.md, their parts about a node that runs containers: the commands, word for word, on one stack."""
+"""README.md and docs/storage.md, their parts about a node that runs containers: the commands on one stack."""
 
 import os
 import socket

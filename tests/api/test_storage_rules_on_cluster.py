@@ -17,7 +17,8 @@ def create(admin: AdminClient, namespace: str, name: str = "data", query: str = 
         "metadata": {"name": name},
         "spec": {"size": "10Gi", **spec},
     }
-    return admin.create(f"{PATH.format(namespace)}?fieldValidation=Strict{query}", body)
+    created: dict[str, Any] = admin.create(f"{PATH.format(namespace)}?fieldValidation=Strict{query}", body)
+    return created
 
 
 @pytest.mark.parametrize(
