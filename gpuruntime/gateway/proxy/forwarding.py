@@ -6,10 +6,10 @@ cookies.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Final
 
-from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, TCPConnector, web
+from aiohttp import ClientConnectorError, ClientError, ClientResponse, ClientSession, ClientTimeout, TCPConnector, web
 from attrs import frozen
 from yarl import URL
 
@@ -33,6 +33,7 @@ _SESSION: Final = web.AppKey("accessor_session", ClientSession)
 _CHUNK: Final = 64 * 1024
 _CONNECT_SECONDS: Final = 5.0
 _ANSWER_SECONDS: Final = 30.0
+_RECONNECT_SECONDS: Final = (0.1, 0.2, 0.4, 0.8, 1.5)
 _FORWARDED_FOR: Final = "X-Forwarded-For"
 # What the accessor answers about the request itself. All else is a failure of the accessor.
 _PASSED_ON: Final = frozenset({200, 206, 304, 308, 400, 403, 404, 416})
@@ -41,7 +42,8 @@ _PASSED_ON: Final = frozenset({200, 206, 304, 308, 400, 403, 404, 416})
 async def accessor_session(app: web.Application) -> AsyncIterator[None]:
     """For `cleanup_ctx` of an application: the connections to accessors, while it is served."""
     async with ClientSession(
-        connector=TCPConnector(limit=0, limit_per_host=0, keepalive_timeout=15.0),
+        # Without a cache of addresses: the Service of an accessor that comes back has another one.
+        connector=TCPConnector(limit=0, limit_per_host=0, keepalive_timeout=15.0, use_dns_cache=False),
         timeout=ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS, connect=_CONNECT_SECONDS),
         auto_decompress=False,
         read_bufsize=_CHUNK,
@@ -57,13 +59,18 @@ class Forwarding:
 
     Guarantees:
         At most a few chunks of a stream are in memory: an accessor is read as fast as the caller receives. A response
-        that ends early at the accessor ends early at the caller, too, which sees that it is incomplete.
+        that ends early at the accessor ends early at the caller, too, which sees that it is incomplete. An accessor
+        that is ready for less than a second is reached, although the nodes may not yet route its Service.
+
+    Args:
+        reconnects: the seconds between attempts to connect to an accessor.
     """
 
     addresses: AccessorAddresses
     key: SigningKeyFile
     streams: Streams
     now: Callable[[], float] = time.time
+    reconnects: Iterable[float] = _RECONNECT_SECONDS
 
     async def forward(
         self, request: web.Request, storage: GPUStorage, path: VolumePath, record: StreamRecord
@@ -77,9 +84,7 @@ class Forwarding:
         headers = self._headers(request, storage, record.request_id)
         try:
             async with asyncio.timeout(_ANSWER_SECONDS):
-                answer = await request.app[_SESSION].request(
-                    request.method, url, headers=headers, allow_redirects=False
-                )
+                answer = await self._answer(request.app[_SESSION], request.method, url, headers)
         except (ClientError, OSError, TimeoutError) as error:
             record.end = "accessor_failed"
             raise _failed("is marked ready but does not answer") from error
@@ -88,6 +93,17 @@ class Forwarding:
                 record.end = "accessor_failed"
                 raise _failed(f"is marked ready but answered {answer.status}")
             return await self._pass_on(request, answer, record)
+
+    async def _answer(
+        self, session: ClientSession, method: str, url: URL, headers: Mapping[str, str]
+    ) -> ClientResponse:
+        """The beginning of the response. Only a connection that was not made is tried again."""
+        for seconds in self.reconnects:
+            try:
+                return await session.request(method, url, headers=headers, allow_redirects=False)
+            except ClientConnectorError:
+                await asyncio.sleep(seconds)
+        return await session.request(method, url, headers=headers, allow_redirects=False)
 
     def _headers(self, request: web.Request, storage: GPUStorage, request_id: str) -> dict[str, str]:
         sent = {name: request.headers[name] for name in FORWARDED_REQUEST_HEADERS if name in request.headers}

@@ -1,7 +1,7 @@
 """A gateway on loopback in front of accessors on loopback."""
 
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -66,7 +66,11 @@ class Gateway:
 
 @asynccontextmanager
 async def gateway(
-    directory: Path, root: Path, limits: StreamLimits | None = None, drain: float = 0.5
+    directory: Path,
+    root: Path,
+    limits: StreamLimits | None = None,
+    drain: float = 0.5,
+    reconnects: Iterable[float] = (0.0,),
 ) -> AsyncIterator[Gateway]:
     """A gateway with one storage, ns/data, which is the directory `root`."""
     key, served = SigningKey.generate(), storage()
@@ -81,7 +85,7 @@ async def gateway(
         StorageRoute(
             AccessControl(Access.CREDENTIALS, TOKENS),
             Storages(made.storages.get, lambda: ""),
-            Forwarding(Table(made.urls), SigningKeyFile(file), streams),
+            Forwarding(Table(made.urls), SigningKeyFile(file), streams, reconnects=reconnects),
             lambda: made.is_stopping,
         ),
     )

@@ -1,6 +1,7 @@
 import asyncio
 import hashlib
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from gpuruntime.control.serving.http_site import HttpAddress, serving
 from gpuruntime.gateway.proxy.streams import StreamLimits
 from gpuruntime.gateway.signing.keys import SigningKey
 from tests.gateway.proxy.proxy_scenes import Gateway, gateway, storage
+from tests.ports import free_port
 from tests.product_scenes import eventually
 
 SECRET = b"what nobody may read"
@@ -128,6 +130,32 @@ async def test_listings_heads_conditions_and_redirects_pass_through(tmp_path: Pa
     assert (head.status, head.headers["Content-Length"], head.body) == (200, "10", b"")
     assert (known.status, known.body) == (304, b"")
     assert moved == ["/storage/ns/data/", "./sub/"]
+
+
+async def test_an_accessor_whose_service_is_not_routed_yet_is_reached_a_moment_later(
+    tmp_path: Path, root: Path
+) -> None:
+    late, attempts = HttpAddress("127.0.0.1", free_port()), []
+
+    def delays() -> Iterator[float]:
+        while True:
+            attempts.append("one more")
+            yield 0.01
+
+    async def answers(_request: web.Request) -> web.StreamResponse:
+        return web.Response(text="late")
+
+    app = web.Application()
+    app.router.add_get("/files/", answers)
+    async with gateway(tmp_path, root, reconnects=delays()) as running:
+        running.put(storage("late"))
+        running.urls["late"] = f"http://127.0.0.1:{late.port}"
+        asked = asyncio.create_task(running.get("/storage/ns/late/"))
+        await eventually(lambda: len(attempts) > 1)
+        async with serving(app, late):
+            answer = await asked
+
+    assert (answer.status, answer.body) == (200, b"late")
 
 
 async def test_a_rotated_key_is_used_at_once(tmp_path: Path, root: Path) -> None:
