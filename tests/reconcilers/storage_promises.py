@@ -57,9 +57,7 @@ class StoragePromises:
         found = next((text for check in checks for text in check), None)
         return None if found is None else f"{found} ({moment})"
 
-    def _data(
-        self, storages: dict[str, GPUStorage], claims: dict[str, PersistentVolumeClaim]
-    ) -> Iterator[str]:
+    def _data(self, storages: dict[str, GPUStorage], claims: dict[str, PersistentVolumeClaim]) -> Iterator[str]:
         for name, claim in claims.items():
             storage, owner = storages.get(name), claim.metadata.annotations.get(OWNER_UID, "")
             if self._claims.setdefault(owner, claim.metadata.uid) != claim.metadata.uid:
@@ -95,9 +93,7 @@ class StoragePromises:
                 yield f"attempt {attempt} of storage {meta.labels[STORAGE_PREPARE_LABEL]} was not asked for"
 
 
-def _users(
-    world: World, storages: dict[str, GPUStorage], claims: dict[str, PersistentVolumeClaim]
-) -> Iterator[str]:
+def _users(world: World, storages: dict[str, GPUStorage], claims: dict[str, PersistentVolumeClaim]) -> Iterator[str]:
     users: dict[str, set[str]] = defaultdict(set)
     for pod in world.list(Pod, _ROLE):
         labels = pod.metadata.labels

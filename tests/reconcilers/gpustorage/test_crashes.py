@@ -15,9 +15,7 @@ async def test_a_sample_of_crashes_failures_and_lags_ends_in_the_same_state(
 ) -> None:
     scenario = filling(kube_volumes.classes.immediate)
     async with kube_volumes.running(within=240):
-        report = await explore(
-            scenario, keeping_storages, product, tmp_path, plans=sample(3), max_parallel=3
-        )
+        report = await explore(scenario, keeping_storages, product, tmp_path, plans=sample(3), max_parallel=3)
 
     report.check()
 
@@ -29,8 +27,6 @@ async def test_every_crash_failure_and_lag_ends_in_the_same_state(
 ) -> None:
     scenario = filling(kube_volumes.classes.immediate)
     async with kube_volumes.running(within=7200):
-        report = await explore(
-            scenario, keeping_storages, product, tmp_path, plans=everything, max_parallel=4
-        )
+        report = await explore(scenario, keeping_storages, product, tmp_path, plans=everything, max_parallel=4)
 
     report.check()
