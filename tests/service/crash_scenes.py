@@ -29,14 +29,21 @@ _IMPATIENT = LeaseTiming(lease=3.0, renew=2.5, period=0.8)
 _SEEDED, _POOLED = "g2.1", "g1.1"
 
 
-def serving(steps: Callable[[Product, str, str], Steps]) -> Operator:
+def _no_more(_product: Product, _active: str, _stock: str) -> None:
+    pass
+
+
+def serving(
+    steps: Callable[[Product, str, str], Steps], install: Callable[[Product, str, str], None] = _no_more
+) -> Operator:
     """The operator under test: all reconcilers, all use cases, and a customer that sends the requests of `steps` for
-    the namespaces of active units and of stock.
+    the namespaces of active units and of stock. `install` adds more to it before it runs.
     """
 
     async def run(launch: Launch) -> None:
         active, stock = launch.namespace("active"), launch.namespace("stock")
         product = build_product(launch.credentials, active, stock, timing=_IMPATIENT)
+        install(product, active, stock)
 
         async def customer() -> None:
             for step in steps(product, active, stock):
