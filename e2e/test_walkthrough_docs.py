@@ -12,6 +12,8 @@ from tests.docs.pages import PAGES
 MASKS = (
     (re.compile(r'("(?:sourceStockName|stockID)": "[\w-]+-)\d+"'), r'\1N"'),
     (re.compile(r"(prepare-\w+)-[0-9a-f]{10}-(\d+)-\w{5}\b"), r"\1-DIGEST-\2-POD"),
+    # `fold` keeps the space before a break.
+    (re.compile(r" +$", re.MULTILINE), ""),
     (re.compile(r'"\d{4}-\d\d-\d\dT[\d:.]+Z"'), '"TIME"'),
     (re.compile(r'("(?:uptimeSeconds|cacheAgeSeconds)": )[\d.]+'), r"\1N"),
 )
