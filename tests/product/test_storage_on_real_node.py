@@ -144,7 +144,7 @@ async def recover(world: RealStorages, name: str, nonce: str, *, wipe: bool) -> 
 async def test_one_unit_writes_at_a_time_the_next_one_finds_the_data_and_the_gateway_serves_it(
     world: RealStorages, signing_key: Path
 ) -> None:
-    world.create("data", accessor={"enabled": True})
+    world.create("data")
     world.create_unit("one", "echo one >> /data/log; sleep 3600", "data", image=BUSYBOX)
     await world.observer.ready(world.key("one"))
     world.create_unit("two", "echo two >> /data/log; sleep 3600", "data", image=BUSYBOX)
@@ -154,9 +154,15 @@ async def test_one_unit_writes_at_a_time_the_next_one_finds_the_data_and_the_gat
     wanted = CreateUnit("three", spec, world.namespace, world.namespaces.stock[0], cold_start=True)
     with pytest.raises(StorageInUseError, match="gpuunits/one"):
         await world.server.service.units.create("three", wanted)
-    alone = (await world.directory("data") / "log").read_text()
+    directory = await world.directory("data")
+    log = directory / "log"
+    # Ready means that the program runs, not that it has written.
+    await eventually(lambda: log.exists() and log.read_text() == "one\n")
     await world.client.delete(GPUUnit, "one", world.namespace)
     await world.observer.ready(world.key("two"))
+    await eventually(lambda: log.read_text() == "one\ntwo\n")
+    browsable = MergePatch({"spec": {"accessor": {"enabled": True}}})
+    await world.client.patch(GPUStorage, "data", world.namespace, browsable)
     await world.until(
         "data",
         "has an accessor",
@@ -166,12 +172,10 @@ async def test_one_unit_writes_at_a_time_the_next_one_finds_the_data_and_the_gat
         served = await asyncio.to_thread(fetch, f"{through}/storage/{world.namespace}/data/log")
         listed = await asyncio.to_thread(fetch, f"{through}/storage/{world.namespace}/data/")
         unsigned = await asyncio.to_thread(fetch, f"{directly}/files/log")
-    directory = await world.directory("data")
     await world.client.delete(GPUUnit, "two", world.namespace)
     await world.until("data", "is free", lambda found: found.status.attached_to is None)
     await world.delete("data")
 
-    assert alone == "one\n"
     assert served == (200, "one\ntwo\n")
     assert (listed[0], unsigned[0]) == (200, 401)
     assert '"log"' in listed[1]
