@@ -11,9 +11,9 @@ from tests.docs.wheel_environment import WheelEnvironment
 
 # Blocks that are not run: pictures, terminal output, and directives of the site.
 READ = {"text", "{toctree}", "{literalinclude}"}
-# Pages whose shell blocks are run: see test_quickstart_page.py, test_operating_page.py and
-# e2e/test_walkthrough_docs.py.
-STORIES = {"quickstart", "api", "operating"}
+# Pages whose shell blocks are run: see test_quickstart_page.py, test_operating_page.py, e2e/test_walkthrough_docs.py and,
+# for those of kind bash, e2e/test_real_node.py.
+STORIES = {"quickstart": {"sh"}, "api": {"sh"}, "operating": {"sh"}, "storage": {"sh", "bash"}}
 PROGRAMS = [page for page in PAGES.values() if page.program]
 
 
@@ -27,7 +27,7 @@ def test_every_block_is_run_or_is_of_a_kind_that_is_only_shown(page: Page) -> No
     tests = "".join(body for name, body in page.files.items() if name.startswith("test_"))
     programs = [name for name in page.files if not name.startswith("test_")]
 
-    assert kinds <= READ | {"python"} | ({"sh"} if page.name in STORIES else set())
+    assert kinds <= READ | {"python"} | STORIES.get(page.name, set())
     assert all(Path(name).stem in tests for name in programs)
 
 
