@@ -1,14 +1,6 @@
-"""The accessor of a storage: a Deployment and a Service that serve its files, and where it may run beside a unit. Pure.
+"""The accessor of a storage: a Deployment and a Service that serve its files. Pure.
 
-The unit wins:
-
-| accessMode | who has the storage | accessor |
-|---|---|---|
-| ReadWriteOncePod | anybody | none: one pod can mount the volume |
-| ReadWriteOnce | a unit | on the unit's node, where its pod is |
-| ReadWriteOnce | a storage that copies it | none: the Job may need it on any node |
-| ReadWriteMany | anybody | anywhere |
-| any | nobody | anywhere |
+Where it may run beside a unit is decided in `accessor_turn`.
 """
 
 from hashlib import sha256
@@ -16,7 +8,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from gpuruntime.api.gpustorage import READ_WRITE_MANY, READ_WRITE_ONCE, GPUStorage
+from gpuruntime.api.gpustorage import GPUStorage
 from gpuruntime.api.names import (
     APP_LABEL,
     MANAGED_BY,
@@ -26,7 +18,7 @@ from gpuruntime.api.names import (
     UNIT_LABEL,
     label_value,
 )
-from gpuruntime.desired.storage.locks import lock_of
+from gpuruntime.desired.storage.accessor_turn import followed_unit
 from gpuruntime.desired.storage.rendering import GPU_NODES
 from gpuruntime.kube.builtin.apps import Deployment, DeploymentSpec, DeploymentStrategy
 from gpuruntime.kube.builtin.containers import Container, ContainerPort, ResourceRequirements, VolumeMount
@@ -43,7 +35,6 @@ __all__ = [
     "accessor_name",
     "accessor_path",
     "accessor_service",
-    "gives_way",
 ]
 
 ACCESSOR_APP: Final = "gpu-runtime-storage-accessor"
@@ -115,16 +106,6 @@ def accessor_path(storage: GPUStorage) -> str:
     return f"/storage/{storage.metadata.namespace}/{storage.metadata.name}/"
 
 
-def gives_way(storage: GPUStorage) -> str:
-    """Why a storage has no accessor now: who excludes it. "" if it may have one."""
-    lock = lock_of(storage.metadata)
-    if lock is None or storage.spec.access_mode == READ_WRITE_MANY:
-        return ""
-    if storage.spec.access_mode == READ_WRITE_ONCE and lock.unit_name:
-        return ""
-    return lock.holder
-
-
 def accessor_service(storage: GPUStorage) -> Service:
     """The Service of the accessor."""
     meta = storage.metadata
@@ -163,7 +144,7 @@ def accessor_deployment(storage: GPUStorage, rendering: AccessorRendering) -> De
 
 def _pod(storage: GPUStorage, rendering: AccessorRendering) -> PodSpec:
     name = storage.metadata.name
-    unit = _followed_unit(storage)
+    unit = followed_unit(storage)
     return PodSpec(
         containers=(_container(storage, rendering),),
         volumes=(Volume(_VOLUME, persistent_volume_claim=ClaimVolumeSource(name, read_only=True)),),
@@ -199,12 +180,6 @@ def _container(storage: GPUStorage, rendering: AccessorRendering) -> Container:
         liveness_probe=freeze({**probe, "periodSeconds": 20, "failureThreshold": 6}),
         security_context=_SECURITY,
     )
-
-
-def _followed_unit(storage: GPUStorage) -> str:
-    """The unit on whose node the accessor must run; "" if it can run anywhere."""
-    lock = lock_of(storage.metadata)
-    return lock.unit_name if lock is not None and storage.spec.access_mode == READ_WRITE_ONCE else ""
 
 
 def _beside(unit: str) -> FrozenDict[str, Any]:

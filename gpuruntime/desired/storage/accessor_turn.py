@@ -1,44 +1,38 @@
-"""Whose turn it is on a storage, its accessor's or a unit's: the unit wins.
+"""Whose turn it is on a storage, its accessor's or that of who locked it: the accessor gives way. Pure.
 
-::
-
-    access mode         no unit has the lock     a unit has the lock
-    ReadWriteMany       anywhere                 anywhere
-    ReadWriteOnce       anywhere                 on the node of the unit's pod, where the volume is
-    ReadWriteOncePod    anywhere                 not at all: the API server lets one pod have the volume
+| accessMode | who has the storage | accessor |
+|---|---|---|
+| ReadWriteOncePod | anybody | none: one pod can mount the volume |
+| ReadWriteOnce | a unit | on the unit's node, where its pod is |
+| ReadWriteOnce | a storage that copies it | none: the Job may need it on any node |
+| ReadWriteMany | anybody | anywhere |
+| any | nobody | anywhere |
 
 A unit locks the storage first. Its reconciler then waits only where the accessor could keep the volume from it: with
 ReadWriteOncePod, until the accessor's pod is gone. So an accessor never holds up a unit, and if the accessor's
 reconciler is down, a unit waits only with ReadWriteOncePod.
 """
 
-from enum import Enum
-
-from gpuruntime.api.gpustorage import READ_WRITE_ONCE, READ_WRITE_ONCE_POD, GPUStorage
+from gpuruntime.api.gpustorage import READ_WRITE_MANY, READ_WRITE_ONCE, READ_WRITE_ONCE_POD, GPUStorage
 from gpuruntime.desired.storage.locks import lock_of
 
-__all__ = ["AccessorPlace", "accessor_place", "must_leave_first"]
+__all__ = ["followed_unit", "gives_way", "must_leave_first"]
 
 
-class AccessorPlace(Enum):
-    """Where the accessor of a storage may run."""
-
-    ANYWHERE = "anywhere"
-    UNIT_NODE = "on the node of the unit's pod"
-    NOT_AT_ALL = "not at all"
-
-
-def accessor_place(storage: GPUStorage) -> AccessorPlace:
-    """Where the accessor may run, by the lock on the storage."""
+def gives_way(storage: GPUStorage) -> str:
+    """Why a storage has no accessor now: who excludes it. "" if it may have one."""
     lock = lock_of(storage.metadata)
-    if lock is None or not lock.unit_name:
-        return AccessorPlace.ANYWHERE
-    match storage.spec.access_mode:
-        case mode if mode == READ_WRITE_ONCE_POD:
-            return AccessorPlace.NOT_AT_ALL
-        case mode if mode == READ_WRITE_ONCE:
-            return AccessorPlace.UNIT_NODE
-    return AccessorPlace.ANYWHERE
+    if lock is None or storage.spec.access_mode == READ_WRITE_MANY:
+        return ""
+    if storage.spec.access_mode == READ_WRITE_ONCE and lock.unit_name:
+        return ""
+    return lock.holder
+
+
+def followed_unit(storage: GPUStorage) -> str:
+    """The unit on whose node the accessor must run; "" if it can run anywhere."""
+    lock = lock_of(storage.metadata)
+    return lock.unit_name if lock is not None and storage.spec.access_mode == READ_WRITE_ONCE else ""
 
 
 def must_leave_first(storage: GPUStorage) -> bool:

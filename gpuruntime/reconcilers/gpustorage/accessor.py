@@ -26,8 +26,8 @@ from gpuruntime.desired.storage.accessor import (
     accessor_name,
     accessor_path,
     accessor_service,
-    gives_way,
 )
+from gpuruntime.desired.storage.accessor_turn import gives_way
 from gpuruntime.kube import KubeError
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.builtin.core import Service
@@ -76,7 +76,7 @@ class AccessorSync:
 
     Guarantees:
         - An unchanged storage costs no write.
-        - The unit wins: see `desired.storage.accessor`.
+        - The unit wins: see `desired.storage.accessor_turn`.
         - The accessor never decides on which node a late-binding volume is.
         - Foreign objects are left alone: the accessor is Failed then, and the message names them.
 

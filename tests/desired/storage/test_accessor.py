@@ -1,11 +1,8 @@
 from typing import Any
 
-import pytest
-
 from gpuruntime.api.gpustorage import (
     READ_WRITE_MANY,
     READ_WRITE_ONCE,
-    READ_WRITE_ONCE_POD,
     GPUStorage,
     GPUStorageSpec,
 )
@@ -16,7 +13,6 @@ from gpuruntime.desired.storage.accessor import (
     accessor_name,
     accessor_path,
     accessor_service,
-    gives_way,
 )
 from gpuruntime.meta import FrozenDict, ObjectMeta, encode, is_dns_label
 
@@ -32,23 +28,6 @@ def storage(mode: str = READ_WRITE_ONCE, holder: str = "", name: str = "data") -
 def pod_of(made: GPUStorage) -> dict[str, Any]:
     pod: dict[str, Any] = encode(accessor_deployment(made, RENDERING))["spec"]["template"]["spec"]
     return pod
-
-
-@pytest.mark.parametrize(
-    ("mode", "holder", "excluded_by"),
-    [
-        (READ_WRITE_ONCE, "", ""),
-        (READ_WRITE_ONCE, "gpuunits/demo", ""),
-        (READ_WRITE_ONCE, "gpustorages/copy", "gpustorages/copy"),
-        (READ_WRITE_ONCE_POD, "", ""),
-        (READ_WRITE_ONCE_POD, "gpuunits/demo", "gpuunits/demo"),
-        (READ_WRITE_ONCE_POD, "gpustorages/copy", "gpustorages/copy"),
-        (READ_WRITE_MANY, "gpuunits/demo", ""),
-        (READ_WRITE_MANY, "gpustorages/copy", ""),
-    ],
-)
-def test_the_accessor_gives_way_to_who_needs_the_volume_alone(mode: str, holder: str, excluded_by: str) -> None:
-    assert gives_way(storage(mode, holder)) == excluded_by
 
 
 def test_beside_a_unit_it_runs_on_the_node_of_the_unit_and_only_there() -> None:

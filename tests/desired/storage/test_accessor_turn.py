@@ -2,25 +2,30 @@ import pytest
 
 from gpuruntime.api.gpustorage import READ_WRITE_MANY, READ_WRITE_ONCE, READ_WRITE_ONCE_POD, GPUStorage
 from gpuruntime.api.names import ATTACHED_TO
-from gpuruntime.desired.storage.accessor_turn import AccessorPlace, accessor_place, must_leave_first
+from gpuruntime.desired.storage.accessor_turn import followed_unit, gives_way, must_leave_first
 from gpuruntime.meta import decode
 
-ANYWHERE = AccessorPlace.ANYWHERE
+UNIT, COPY = "gpuunits/demo", "gpustorages/copy"
 
 
 @pytest.mark.parametrize(
-    ("mode", "with_unit", "must_leave"),
+    ("mode", "holder", "excluded_by", "followed"),
     [
-        (READ_WRITE_MANY, ANYWHERE, False),
-        (READ_WRITE_ONCE, AccessorPlace.UNIT_NODE, False),
-        (READ_WRITE_ONCE_POD, AccessorPlace.NOT_AT_ALL, True),
+        (READ_WRITE_ONCE, "", "", ""),
+        (READ_WRITE_ONCE, UNIT, "", "demo"),
+        (READ_WRITE_ONCE, COPY, COPY, ""),
+        (READ_WRITE_ONCE_POD, "", "", ""),
+        (READ_WRITE_ONCE_POD, UNIT, UNIT, ""),
+        (READ_WRITE_ONCE_POD, COPY, COPY, ""),
+        (READ_WRITE_MANY, UNIT, "", ""),
+        (READ_WRITE_MANY, COPY, "", ""),
     ],
 )
-def test_the_unit_wins_over_the_accessor(mode: str, with_unit: AccessorPlace, must_leave: bool) -> None:
-    free, copied, mounted = (
-        decode(GPUStorage, {"metadata": {"name": "a", "annotations": lock}, "spec": {"size": 1, "accessMode": mode}})
-        for lock in ({}, {ATTACHED_TO: "gpustorages/b"}, {ATTACHED_TO: "gpuunits/b"})
+def test_the_accessor_gives_way_or_follows_the_unit(mode: str, holder: str, excluded_by: str, followed: str) -> None:
+    lock = {ATTACHED_TO: holder} if holder else {}
+    storage = decode(
+        GPUStorage, {"metadata": {"name": "a", "annotations": lock}, "spec": {"size": 1, "accessMode": mode}}
     )
 
-    assert (accessor_place(free), accessor_place(copied), accessor_place(mounted)) == (ANYWHERE, ANYWHERE, with_unit)
-    assert must_leave_first(mounted) is must_leave
+    assert (gives_way(storage), followed_unit(storage)) == (excluded_by, followed)
+    assert must_leave_first(storage) is (mode == READ_WRITE_ONCE_POD)
