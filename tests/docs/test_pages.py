@@ -11,8 +11,8 @@ from tests.docs.wheel_environment import WheelEnvironment
 
 # Blocks that are not run: pictures, terminal output, and directives of the site.
 READ = {"text", "{toctree}", "{literalinclude}"}
-# Pages whose shell blocks are run: see test_quickstart_page.py, test_operating_page.py, e2e/test_walkthrough_docs.py and,
-# for those of kind bash, e2e/test_real_node.py.
+# Pages whose shell blocks are run: see test_quickstart_page.py, test_operating_page.py, e2e/test_walkthrough_docs.py
+# and, for those of kind bash, e2e/test_real_node.py.
 STORIES = {"quickstart": {"sh"}, "api": {"sh"}, "operating": {"sh"}, "storage": {"sh", "bash"}}
 PROGRAMS = [page for page in PAGES.values() if page.program]
 
