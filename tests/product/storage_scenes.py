@@ -3,8 +3,12 @@
 from contextlib import suppress
 from typing import Any
 
+from gpuruntime.api.names import ATTACHED_TO
 from gpuruntime.api.namespaces import INSTANCE_NAMESPACE
+from gpuruntime.service.units.create import CreateUnit
+from gpuruntime.service.units.delete import DeleteUnit
 from gpuruntime.testing import RefusedError
+from tests.mount_scenes import mounting
 from tests.product.installed_scenes import Shop
 from tests.product_scenes import eventually
 
@@ -15,7 +19,7 @@ _CLASS = "by-hand"
 
 
 async def keep_a_storage(shop: Shop) -> None:
-    """Create a storage, fill it by a program, and delete it."""
+    """Create a storage, fill it by a program, lend it to a unit until its pods are gone, and delete it."""
     volume = {
         "capacity": {"storage": "1Gi"},
         "accessModes": ["ReadWriteOnce"],
@@ -33,6 +37,11 @@ async def keep_a_storage(shop: Shop) -> None:
     }
     shop.admin.create(_STORAGES, body)
     await eventually(lambda: (_storage(shop) or {}).get("status", {}).get("phase") == "Ready")
+    units = shop.server.service.units
+    await units.create("lend", CreateUnit("borrower", mounting("data"), cold_start=True))
+    await shop.ready("borrower")
+    await units.delete("give-back", DeleteUnit("borrower"))
+    await eventually(lambda: ATTACHED_TO not in (_storage(shop) or {})["metadata"].get("annotations", {}))
     shop.admin.delete(f"{_STORAGES}/data")
     await eventually(lambda: _storage(shop) is None)
 

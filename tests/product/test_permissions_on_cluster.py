@@ -33,7 +33,6 @@ from gpuruntime.service.units.delete import DeleteUnit
 from gpuruntime.service.units.lifecycle import ACTIVE_UNITS
 from gpuruntime.testing import AuditLog, LocalCluster
 from gpuruntime.testing.permissions import usage
-from tests.mount_scenes import mounting, storages_of
 from tests.product.installed_scenes import Installed, Shop, installed, shop
 from tests.product.storage_scenes import keep_a_storage
 from tests.product_scenes import UNITS, create_unit, eventually
@@ -67,7 +66,6 @@ async def test_each_process_uses_every_permission_of_its_manifests_and_needs_no_
             await keep_data(open_shop)
             await end_void_claims(open_shop)
             await keep_a_storage(open_shop)
-            await lend_a_storage(open_shop)
             permissions = {world.controller: open_shop.controller.permissions, world.api: open_shop.server.permissions}
 
     for account, granted in permissions.items():
@@ -91,17 +89,6 @@ async def sell_and_take_back(shop: Shop) -> None:
     await shop.stock(2)
     await service.of(STOCK_UNITS).delete("scrap", DeleteObject(spare, STOCK_NAMESPACE))
     await shop.stock(1)
-
-
-async def lend_a_storage(shop: Shop) -> None:
-    """A unit mounts a storage, which is free again when the unit and its pods are gone."""
-    with storages_of(shop.admin, INSTANCE_NAMESPACE) as storages:
-        storages.make("lent")
-        units = shop.server.service.units
-        await units.create("lend", CreateUnit("borrower", mounting("lent"), cold_start=True))
-        await shop.ready("borrower")
-        await units.delete("give-back", DeleteUnit("borrower"))
-        await eventually(lambda: storages.lock("lent") is None)
 
 
 async def mend(shop: Shop) -> None:
