@@ -19,7 +19,9 @@ _CLASS = "by-hand"
 
 
 async def keep_a_storage(shop: Shop) -> None:
-    """Create a storage, fill it by a program, lend it to a unit until its pods are gone, and delete it."""
+    """Create a storage, fill it by a program, lend it to a unit until its pods are gone, show its files, and
+    delete it.
+    """
     volume = {
         "capacity": {"storage": "1Gi"},
         "accessModes": ["ReadWriteOnce"],
@@ -28,7 +30,8 @@ async def keep_a_storage(shop: Shop) -> None:
         "claimRef": {"namespace": INSTANCE_NAMESPACE, "name": "data"},
     }
     shop.admin.create("/api/v1/persistentvolumes", {"metadata": {"name": _CLASS}, "spec": volume})
-    spec = {"size": "1Gi", "storageClassName": _CLASS, "prepare": {"fromImage": "fill:1", "args": ["fill"]}}
+    prepare = {"fromImage": "fill:1", "args": ["fill"]}
+    spec = {"size": "1Gi", "storageClassName": _CLASS, "prepare": prepare, "accessor": {"enabled": True}}
     body = {
         "apiVersion": "runtime.lokiwager.io/v1alpha1",
         "kind": "GPUStorage",
@@ -42,6 +45,7 @@ async def keep_a_storage(shop: Shop) -> None:
     await shop.ready("borrower")
     await units.delete("give-back", DeleteUnit("borrower"))
     await eventually(lambda: ATTACHED_TO not in (_storage(shop) or {})["metadata"].get("annotations", {}))
+    await eventually(lambda: (_storage(shop) or {})["status"]["accessor"]["phase"] == "Ready")
     shop.admin.delete(f"{_STORAGES}/data")
     await eventually(lambda: _storage(shop) is None)
 
