@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 from attrs import frozen
 
+from gpuruntime.api.gpustorage import GPUStorage
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.schema.custom_resource import definition
 from gpuruntime.testing import AdminClient, ClusterAccess, ClusterError, LocalCluster, NodeShape, RefusedError
@@ -20,6 +21,7 @@ __all__ = ["COLLECTION", "NAMESPACE", "World", "unit", "unit_world"]
 
 NAMESPACE = "bench"
 COLLECTION = GPUUnit.KIND.path(NAMESPACE)
+_STORAGES = GPUStorage.KIND.path(NAMESPACE)
 _PRIORITIES = Path(__file__).resolve().parents[3] / "manifests" / "platform" / "priority-classes.yaml"
 _UNITS_OF_A_NODE = 100
 _PATIENCE_SECONDS = 60.0
@@ -99,18 +101,24 @@ def _node(number: int) -> NodeShape:
 
 
 def _install(admin: AdminClient) -> None:
-    admin.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition(GPUUnit))
+    for kind in (GPUUnit, GPUStorage):
+        admin.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition(kind))
     for priority in yaml.safe_load_all(_PRIORITIES.read_text()):
         admin.create("/apis/scheduling.k8s.io/v1/priorityclasses", priority)
     create_namespace(admin, NAMESPACE)
+    for collection in (COLLECTION, _STORAGES):
+        _wait_until_served(admin, collection)
+
+
+def _wait_until_served(admin: AdminClient, collection: str) -> None:
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
         try:
-            admin.get(COLLECTION)
+            admin.get(collection)
         except RefusedError as error:
             # 404 before it is served, 429 while its storage is prepared.
             if error.status not in {404, 429} or time.monotonic() > deadline:
-                raise ClusterError(f"the API server does not serve {COLLECTION}: {error}") from error
+                raise ClusterError(f"the API server does not serve {collection}: {error}") from error
             time.sleep(0.05)  # there is no event to await
         else:
             return
