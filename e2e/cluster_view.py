@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -98,13 +98,21 @@ class ClusterView:
         return eventually(read, f"{number} free stock units of {spec_name}") if number else []
 
     def remove_all(self, suffix: str) -> None:
-        """Delete the pools and units whose specName ends with the suffix, without waiting."""
+        """Delete the pools and units whose specName, and the storages whose name ends with the suffix, without waiting.
+
+        A storage that a pod still has stays.
+        """
         for namespace, plural in ((STOCK, "stockpools"), (INSTANCES, "gpuunits"), (STOCK, "gpuunits")):
             collection = (GROUP, VERSION, namespace, plural)
             for item in self.custom.list_namespaced_custom_object(*collection)["items"]:
                 if item["spec"]["specName"].endswith(suffix):
                     name = item["metadata"]["name"]
                     self._or_none(partial(self.custom.delete_namespaced_custom_object, *collection, name))
+        storages = (GROUP, VERSION, INSTANCES, "gpustorages")
+        for item in self.custom.list_namespaced_custom_object(*storages)["items"]:
+            if item["metadata"]["name"].endswith(suffix):
+                with suppress(ApiException):
+                    self.custom.delete_namespaced_custom_object(*storages, item["metadata"]["name"])
 
     @contextmanager
     def node(self, shape: NodeShape, *, simulated: bool = True) -> Iterator[None]:

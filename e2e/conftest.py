@@ -27,6 +27,8 @@ EMPTY = """
 for kind in stockpools gpuunits operations; do
   kubectl delete $kind.runtime.lokiwager.io --all --all-namespaces --cascade=foreground --timeout=120s
 done
+# Refused while the pod of a deleted unit has it.
+timeout 120 bash -c 'until kubectl delete gpustorages --all --all-namespaces --timeout=90s; do sleep 0.2; done'
 for namespace in runtime-stock runtime-instance; do
   if [ -n "$(kubectl get deployments -n $namespace -o name)" ]; then
     kubectl wait deployments --all -n $namespace --for=delete --timeout=120s

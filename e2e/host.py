@@ -197,6 +197,15 @@ def _await_load_balancer(address: str) -> None:
         time.sleep(_POLL_SECONDS)  # there is no event to await
 
 
+def _start_volumes(directory: Path, access: ClusterAccess, children: ChildProcesses) -> None:
+    """Give the fake nodes a default storage class."""
+    files = directory / "volumes"
+    files.mkdir()
+    command = (sys.executable, "-m", "gpuruntime.testing.volumes.agent", str(access.kubeconfig.parent), str(files))
+    children.start("volumes", command, files / "volumes.log", {"PYTHONPATH": str(_ROOT)})
+    access.kubectl("wait", "--for=create", "storageclass/fake", f"--timeout={_START_SECONDS:.0f}s")
+
+
 def _credential(token: str) -> str:
     payload = token.split(".")[1]
     claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
@@ -229,6 +238,7 @@ def main(argv: list[str]) -> None:
         LocalCluster(directory / "cluster", nodes=NODES, audit=True) as cluster,
         ChildProcesses(directory / "processes") as children,
     ):
+        _start_volumes(directory, cluster.access, children)
         cluster.access.kubectl("apply", "--kustomize", str(_ROOT / "manifests" / "overlays" / "local"))
         host = Host(directory, cluster.access, children)
         try:

@@ -17,13 +17,15 @@ OVERLAYS: Final = ("dev", "production")
 """The overlays that can be installed with the replicas that they declare."""
 _CALLER: Final = f"user:system:serviceaccount:{SYSTEM}:gpuruntime-developer=operator"
 _CONFIG: Final = "gpuruntime-runtime-api-config"
+_CONTROLLER_CONFIG: Final = "gpuruntime-controller-manager-config"
 
 
 def write_overlay(directory: Path, overlay: str | None) -> Path:
     """Write a new overlay to `directory`, and return it.
 
     Without a name it is `dev` with the number of replicas that stories need: scaling after `kubectl apply` would stop
-    replicas of an existing installation and start others. `production` gets what its own comment leaves to the
+    replicas of an existing installation and start others. Preparations of storages stay off the simulated GPU nodes, on
+    which there are no volumes. `production` gets what its own comment leaves to the
     operator, a version and a caller; the kinds of Prometheus are left out, because most clusters do not have them.
     """
     directory.mkdir()
@@ -36,16 +38,22 @@ def write_overlay(directory: Path, overlay: str | None) -> Path:
         document["replicas"] = [
             {"name": f"gpuruntime-{process}", "count": number} for process, number in REPLICAS.items()
         ]
+        controllers = yaml.safe_load((_MANIFESTS / "controller-manager/config.yaml").read_text())
+        (directory / "controllers.yaml").write_text(json.dumps({**controllers, "storage": {"tolerations": []}}))
+        document["configMapGenerator"] = [_merged(_CONTROLLER_CONFIG, "controllers.yaml")]
     if overlay == "production":
         config = yaml.safe_load((_MANIFESTS / "overlays/production/runtime-api.yaml").read_text())
         config["auth"]["grants"] = [_CALLER]
         (directory / "config.yaml").write_text(json.dumps(config))
         document["resources"].append(relative("access/developer"))
         document["images"] = [{"name": "ghcr.io/lokiwager/gpuruntime", "newName": "gpuruntime", "newTag": "dev"}]
-        document["configMapGenerator"] = [
-            {"name": _CONFIG, "namespace": SYSTEM, "behavior": "merge", "files": ["config.yaml"]}
-        ]
+        document["configMapGenerator"] = [_merged(_CONFIG, "config.yaml")]
         deletion = {"$patch": "delete", "kind": "any", "metadata": {"name": "any"}}
         document["patches"] = [{"target": {"group": "monitoring.coreos.com"}, "patch": json.dumps(deletion)}]
     (directory / "kustomization.yaml").write_text(json.dumps(document))
     return directory
+
+
+def _merged(name: str, file: str) -> dict[str, Any]:
+    """The entry of a kustomization that replaces the config of a process."""
+    return {"name": name, "namespace": SYSTEM, "behavior": "merge", "files": [f"config.yaml={file}"]}

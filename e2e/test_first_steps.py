@@ -17,6 +17,12 @@ from tests.ports import free_port
 from tests.programs import require_program
 
 ROOT = Path(__file__).resolve().parents[1]
+CLAIM = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolumeClaim",
+    "metadata": {"name": "data"},
+    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+}
 
 
 @pytest.fixture
@@ -80,6 +86,8 @@ def test_up_detached_then_env_then_down(checkout: dict[str, str], tmp_path: Path
         known = shell(f'{bearer} "Authorization: Bearer $GPURUNTIME_TOKEN" $GPURUNTIME_URL/api/v1/gpu-units', checkout)
         unknown = shell(f'{bearer} "Authorization: Bearer nobody" $GPURUNTIME_URL/api/v1/gpu-units', checkout)
         assert (known, unknown) == ("200", "401")
+        claimed = f"echo '{json.dumps(CLAIM)}' | kubectl create -f - && kubectl wait pvc/data --timeout=60s"
+        shell(f"{claimed} --for=jsonpath={{.status.phase}}=Bound", checkout)
         again = hack("up", env=checkout)
         assert again.returncode == 1
         assert_one_line(again.stderr, "./hack/down")

@@ -1,4 +1,4 @@
-"""README.md, its part about a node that runs containers: the commands, word for word, on a stack of their own."""
+"""README.md and docs/storage.md, their parts about a node that runs containers: the commands, word for word, on one stack."""
 
 import os
 import socket
@@ -9,20 +9,21 @@ import pytest
 
 from e2e.conftest import ROOT
 from gpuruntime.testing.plugin import skip_without_real_node
-from tests.docs.pages import read_page
+from tests.docs.pages import PAGES, read_page
 
 pytestmark = pytest.mark.real_node
 START, STOP = "./hack/up --real-node --detach", "./hack/down"
 
 
-def test_a_unit_answers_logs_and_ends(tmp_path: Path) -> None:
+def test_a_unit_answers_logs_and_ends_and_the_files_of_a_storage_are_served(tmp_path: Path) -> None:
     skip_without_real_node()
     lines = "".join(read_page(ROOT / "README.md").of("bash")).splitlines()
+    storage = PAGES["storage"].of("bash")
     environment = {**os.environ, "GPURUNTIME_STATE": str(tmp_path / "state")}
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
 
-    typed = "\n".join(lines).replace("8081", str(port))
+    typed = "\n".join([*lines[:-1], *storage, lines[-1]]).replace("8081", str(port))
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", typed],
         cwd=ROOT,
@@ -37,6 +38,8 @@ def test_a_unit_answers_logs_and_ends(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Hello from a container" in done.stdout
     assert '"GET / HTTP/1.1" 200' in done.stdout
+    assert "\nloss 0.1\n" in done.stdout
+    assert done.stdout.count("unauthorized") == 1
 
 
 def test_what_is_missing_is_one_line(tmp_path: Path) -> None:

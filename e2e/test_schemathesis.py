@@ -20,7 +20,10 @@ STREAMS: Final = ("--exclude-path-regex", "/watch$")
 # The document cannot describe every conflict: two different operationIDs, a name that exists.
 OPINIONS: Final = ("--exclude-checks", "positive_data_acceptance")
 # Limits the units of large requests; a response about an exceeded quota is documented.
-QUOTA: Final = "count/gpuunits.runtime.lokiwager.io=12,count/stockpools.runtime.lokiwager.io=6"
+QUOTA: Final = ",".join(
+    f"count/{kind}.runtime.lokiwager.io={most}"
+    for kind, most in (("gpuunits", 12), ("stockpools", 6), ("gpustorages", 6))
+)
 ROOT: Final = Path(__file__).resolve().parents[1]
 
 

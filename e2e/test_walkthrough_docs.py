@@ -1,7 +1,9 @@
-"""docs/api.md, word for word: its commands get the responses that it shows."""
+"""docs/api.md and docs/storage.md, word for word: their commands get the responses that they show."""
 
 import re
 import time
+
+import pytest
 
 from e2e.conftest import Terminal
 from tests.docs.pages import PAGES
@@ -9,6 +11,7 @@ from tests.docs.pages import PAGES
 # Values that differ in each run. The API may see a later unit of a batch as ready first, and claim it.
 MASKS = (
     (re.compile(r'("(?:sourceStockName|stockID)": "[\w-]+-)\d+"'), r'\1N"'),
+    (re.compile(r"(prepare-\w+)-[0-9a-f]{10}-(\d+)-\w{5}\b"), r"\1-DIGEST-\2-POD"),
     (re.compile(r'"\d{4}-\d\d-\d\dT[\d:.]+Z"'), '"TIME"'),
     (re.compile(r'("(?:uptimeSeconds|cacheAgeSeconds)": )[\d.]+'), r"\1N"),
 )
@@ -29,8 +32,10 @@ def typed(terminal: Terminal, command: str, expected: str) -> str:
             return said
 
 
-def test_every_command_of_the_page_gets_the_response_that_it_shows(terminal: Terminal) -> None:
-    fences = PAGES["api"].fences
+@pytest.mark.parametrize("page", ["api", "storage"])
+def test_every_command_of_the_page_gets_the_response_that_it_shows(terminal: Terminal, page: str) -> None:
+    # What needs containers is typed in test_real_node.
+    fences = [(kind, body) for kind, body in PAGES[page].fences if kind != "bash"]
     commands = [body for kind, body in fences if kind == "sh"]
     shown = [body for kind, body in fences if kind == "text"]
 

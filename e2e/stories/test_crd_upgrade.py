@@ -10,7 +10,7 @@ from e2e.names import CONTROLLERS, GROUP, INSTANCES, RUNTIME_APIS
 from e2e.stories.orders import claim, order, seed
 
 LATER: Final = "v1beta1"
-KINDS: Final = ("gpuunits", "stockpools", "operations")
+KINDS: Final = ("gpuunits", "gpustorages", "stockpools", "operations")
 
 
 def test_objects_of_the_old_version_survive_the_new_one_and_are_reconciled(fresh: Installation) -> None:

@@ -29,7 +29,7 @@ def test_applying_the_manifests_again_changes_nothing_and_deleting_them_leaves_n
     fresh.api.post("/operator/stockpools", pool)
     fresh.cluster.stock("g2.1", 1)
 
-    for kind in ("stockpools", "gpuunits"):
+    for kind in ("stockpools", "gpuunits", "gpustorages"):
         fresh.kubectl("delete", f"{kind}.runtime.lokiwager.io", "--all", "--all-namespaces", "--timeout=90s")
     fresh.kubectl("delete", "--kustomize", str(fresh.overlay), "--timeout=120s")
 

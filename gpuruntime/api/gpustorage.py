@@ -1,5 +1,6 @@
 """GPUStorage: data that outlives units, on a PersistentVolumeClaim of the same name."""
 
+import re
 from typing import Annotated, ClassVar, Final
 
 from attrs import field, frozen
@@ -49,6 +50,7 @@ READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
 READ_WRITE_MANY: Final = "ReadWriteMany"
 
 _LONGEST_COMMAND: Final = 256
+_DNS_LABEL: Final = re.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _ClassName = Annotated[str | None, Length(minimum=1, maximum=253), OBJECT_NAME]
 _Time = Annotated[str | None, Format("date-time")]
 
@@ -218,6 +220,9 @@ class GPUStorage(TypedObject):
         Cel(
             "size(self.metadata.name) <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
             message="metadata.name must be a DNS label: at most 63 lower-case letters, digits and '-'",
+            # The server never stores an object without a name.
+            check=lambda storage: not storage.metadata.name or _DNS_LABEL.fullmatch(storage.metadata.name) is not None,
+            expected="a name that is a DNS label: at most 63 lower-case letters, digits and '-'",
         ),
         Cel(
             # A volume may be larger than requested, so only a smaller request than before is compared.
@@ -232,6 +237,10 @@ class GPUStorage(TypedObject):
             " || self.spec.prepare.fromStorageName != self.metadata.name",
             message="spec.prepare.fromStorageName must be another storage",
             field_path=".spec.prepare.fromStorageName",
+            check=lambda storage: (
+                storage.spec.prepare is None or storage.spec.prepare.from_storage_name != storage.metadata.name
+            ),
+            expected="another storage",
         ),
     )
     DEFINITION: ClassVar[Definition] = Definition(

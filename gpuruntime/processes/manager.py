@@ -18,7 +18,7 @@ from gpuruntime.processes.wiring.api_server import ApiServer, connect, install_a
 from gpuruntime.processes.wiring.credentials import cluster_credentials
 from gpuruntime.processes.wiring.reconcilers import MIN_READY_SECONDS, WORKERS, install_reconcilers
 
-__all__ = ["COMMAND", "ManagerConfig", "build_manager"]
+__all__ = ["COMMAND", "ManagerConfig", "build_manager", "manager_gateway"]
 
 _NAME: Final = "gpuruntime"
 
@@ -65,13 +65,13 @@ async def _run(config: ManagerConfig) -> None:
     manager, api = await connect(config, _options(config), build_manager)
     access_control = serve_api(manager, manager.observability.app, api, config)
     guard_pages(manager.observability.app, access_control)
-    gateway = _gateway(config)
+    gateway = manager_gateway(config)
     if gateway is not None:
         manager.add(gateway.manager.run, "access gateway", group="always")
     await manager.run()
 
 
-def _gateway(config: ManagerConfig) -> AccessGateway | None:
+def manager_gateway(config: ManagerConfig) -> AccessGateway | None:
     """The access gateway in this loop, with a cache and an account of its own; None if it is not configured.
 
     Raises:
@@ -84,7 +84,6 @@ def _gateway(config: ManagerConfig) -> AccessGateway | None:
         namespaces=config.namespaces,
         http_addr=chosen.http_addr,
         signing_key_file=chosen.signing_key_file,
-        streams=chosen.streams,
         tls=config.tls,
         auth=config.auth,
         connections=config.connections,

@@ -17,8 +17,8 @@ from gpuruntime.kube import Client
 from gpuruntime.kube.builtin.apps import Deployment, ReplicaSet
 from gpuruntime.kube.builtin.pods import Pod
 from gpuruntime.meta import ObjectKey
-from gpuruntime.reconcilers.gpuunit.caches import exclusive_pods
-from gpuruntime.reconcilers.gpuunit.pod_summary import PodSummary
+from gpuruntime.reconcilers.pod_summary import PodSummary
+from gpuruntime.reconcilers.pods import exclusive_pods
 from gpuruntime.service.operations.record import has_ended
 from gpuruntime.service.reads.reader import read_or_none
 

@@ -38,8 +38,8 @@ from gpuruntime.kube import Client, ConflictError, InvalidError, NotFoundError
 from gpuruntime.kube.builtin.apps import Deployment, ReplicaSet
 from gpuruntime.meta import ObjectKey
 from gpuruntime.reconcilers.child_sync_errors import REFUSED_SECONDS
-from gpuruntime.reconcilers.gpuunit.caches import volumes_freed, watch_pods
 from gpuruntime.reconcilers.lock_sights import LockSights
+from gpuruntime.reconcilers.pods import volumes_freed, watch_pods
 from gpuruntime.reconcilers.unit_turns import UnitTurns
 from gpuruntime.service.operations.record import LeaseTiming, has_ended
 from gpuruntime.service.reads.informers import (

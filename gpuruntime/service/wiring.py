@@ -48,6 +48,7 @@ SERVED_KINDS: Final[tuple[ServedKind[Any], ...]] = (ACTIVE_UNITS, STOCK_UNITS, P
 
 _TAKEN_OVER_AT_A_TIME: Final = 8
 _ADMISSION: Final = "asked for by the admission plugin OwnerReferencesPermissionEnforcement when a claim is released"
+_MOUNTED: Final = "used when a request mounts a storage"
 _LONGEST_OPERATION: Final = 3600.0
 
 
@@ -155,7 +156,7 @@ def install_service(
         allow(Operation, "get", "create", "delete", "patch", namespaces=[chosen.namespaces.system]),
         allow_status(Operation, namespaces=[chosen.namespaces.system]),
         allow(GPUUnit, "get", "list", "create", "delete", "patch"),
-        allow(GPUStorage, "get", "patch", namespaces=tuple(sorted(chosen.namespaces.instance))),
+        allow(GPUStorage, "get", "patch", namespaces=tuple(sorted(chosen.namespaces.instance)), rare=_MOUNTED),
         *(permission for kind in kinds for permission in kind.permissions(chosen.namespaces)),
         allow(
             StockPool,

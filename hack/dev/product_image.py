@@ -12,7 +12,7 @@ from string import Template
 from typing import Final
 
 from gpuruntime.testing.images import File, Files, ImageStore, Link, tree
-from gpuruntime.testing.images.bases import python
+from gpuruntime.testing.images.bases import python, shared_libraries
 from hack.dev.dockerfile import ROOT, Dockerfile, read_dockerfile
 from hack.dev.dockerfile_build import build_overlay, why_not
 
@@ -43,9 +43,10 @@ def add_product_image(store: ImageStore, name: str = PRODUCT_IMAGE) -> str:
             build_overlay(dockerfile, built)
         except subprocess.CalledProcessError as error:
             raise ImageBuildError("a command of the Dockerfile failed; its output is above") from error
+        layers = [relocated(tree(built / target.lstrip("/"), target)) for target in _copied(dockerfile)]
         return store.add(
             name,
-            layers=[relocated(tree(built / target.lstrip("/"), target)) for target in _copied(dockerfile)],
+            layers=[*layers, *map(_needed_libraries, layers)],
             base="python",
             entrypoint=dockerfile.entrypoint,
             command=dockerfile.command,
@@ -73,6 +74,14 @@ def relocated(files: Files) -> Files:
             kept = [line for line in lines if line.partition(" = ")[0] in _KEPT_SETTINGS]
             moved[path] = "\n".join([f"home = {_PYTHON.parent}", *kept, ""])
     return moved
+
+
+def _needed_libraries(files: Files) -> Files:
+    """The shared libraries that extension modules need, and that the base image of the test kit may lack."""
+    entries = [entry.content for entry in files.values() if isinstance(entry, File)]
+    extensions = [content for content in entries if isinstance(content, Path) and content.suffix == ".so"]
+    found = shared_libraries(extensions) if extensions else {}
+    return {f"/usr/lib/{name}": File(path.resolve(), 0o755) for name, path in found.items() if "/" not in name}
 
 
 def _environment(dockerfile: Dockerfile) -> Mapping[str, str]:

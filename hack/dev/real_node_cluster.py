@@ -12,12 +12,15 @@ from gpuruntime.testing.cluster.namespaces import create_namespace
 from gpuruntime.testing.images import ImageStore
 from gpuruntime.testing.node.forwarder import __file__ as forwarder_script
 from gpuruntime.testing.node.real import RealNode
+from gpuruntime.testing.volumes.host_path import HOST_PATH_CLASS
 from hack.dev.product_image import add_product_image
+from hack.dev.stack.clusters import DEFAULT_CLASS
 
 __all__ = ["StoryCluster", "story_cluster"]
 
 _NAMESPACE: Final = "e2e-gateway"
 _IMAGE: Final = "e2e/gateway:1"
+_BUSYBOX: Final = "busybox:1.36"
 _API: Final = ("gpuruntime-runtime-api.gpuruntime-system.svc", "8080")
 # The API accepts connections from namespaces with this label.
 _LABELS: Final = {"runtime.lokiwager.io/api-clients": "allowed"}
@@ -57,6 +60,9 @@ def story_cluster() -> Iterator[StoryCluster]:
         RealNode(cluster.access, taints={}) as node,
     ):
         add_product_image(node.images)
+        # What units run that mount storages, and what copies and wipes them.
+        node.images.add(_BUSYBOX, base="busybox")
+        cluster.access.kubectl("annotate", "storageclass", HOST_PATH_CLASS, DEFAULT_CLASS)
         _start_gateway(cluster.access, node.images)
         yield StoryCluster(cluster.access, f"{_NAMESPACE}/pod/gateway")
 

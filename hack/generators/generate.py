@@ -26,6 +26,7 @@ OUTPUTS: Final = (
     _roles("manager", "gpuruntime.processes.manager:build_manager"),
     _roles("controller-manager", "gpuruntime.processes.controller_manager:build_controller_manager"),
     _roles("runtime-api", "gpuruntime.processes.runtime_api:build_runtime_api"),
+    _roles("access-gateway", "gpuruntime.processes.access_gateway:build_access_gateway"),
 )
 
 

@@ -23,6 +23,10 @@ from gpuruntime.control.manager import Manager
 from gpuruntime.control.permissions.offline_credentials import OFFLINE_CREDENTIALS
 from gpuruntime.control.watchdog.loop_watchdog import LoopWatchdog
 from gpuruntime.endpoints.auth.access_control import Access, AccessControl
+from gpuruntime.endpoints.server.metrics import RequestMetrics, RequestMetricsCollector
+from gpuruntime.gateway.proxy.metrics import StreamCollector
+from gpuruntime.gateway.proxy.streams import StreamLimits, Streams
+from gpuruntime.processes.access_gateway import build_access_gateway
 from gpuruntime.processes.controller_manager import build_controller_manager
 from gpuruntime.processes.generate.files import Generated
 from gpuruntime.processes.manager import build_manager
@@ -124,6 +128,13 @@ def _with_api(server: ApiServer) -> Manager:
     return server.manager
 
 
+def _with_streams(manager: Manager) -> Manager:
+    registry = manager.observability.registry
+    StreamCollector(registry, Streams(StreamLimits()))
+    RequestMetricsCollector(registry, RequestMetrics())
+    return manager
+
+
 def _complete(manager: Manager) -> CollectorRegistry:
     """The registry of a manager, with the metrics of the event loop that it has when it runs."""
     manager.observability.watch_loop(LoopWatchdog())
@@ -134,6 +145,7 @@ _PROCESSES: Final[Mapping[str, Callable[[], Manager]]] = {
     "manager": lambda: _with_api(build_manager(OFFLINE_CREDENTIALS)),
     "controller-manager": lambda: build_controller_manager(OFFLINE_CREDENTIALS),
     "runtime-api": lambda: _with_api(build_runtime_api(OFFLINE_CREDENTIALS)),
+    "access-gateway": lambda: _with_streams(build_access_gateway(OFFLINE_CREDENTIALS).manager),
 }
 
 

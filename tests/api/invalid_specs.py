@@ -42,6 +42,11 @@ def _env(**fields: Any) -> dict[str, Any]:
     return _template(envs=[{"name": "A", **fields}])
 
 
+def _mount(path: str, **others: Any) -> dict[str, Any]:
+    return {"storageMounts": [{"name": "data", "mountPath": path, **others}]}
+
+
+_MOUNT_PATH = "spec.storageMounts.mountPath"
 _PROBE = "spec.template.readinessProbe"
 _SECRET = {"secretKeyRef": {"name": "hub", "key": "token"}}
 
@@ -170,6 +175,33 @@ REJECTED_BY_SERVER = (
         "an unknown operator", {"tolerations": [{"key": "a", "operator": "Like"}]}, "spec.tolerations.operator"
     ),
     InvalidSpec("an unknown effect", {"tolerations": [{"key": "a", "effect": "Never"}]}, "spec.tolerations.effect"),
+    InvalidSpec("a mount at the root", _mount("/"), _MOUNT_PATH),
+    InvalidSpec("a relative mount", _mount("data"), _MOUNT_PATH),
+    InvalidSpec("a mount with a slash at the end", _mount("/data/"), _MOUNT_PATH),
+    InvalidSpec("a mount with an empty part", _mount("/a//b"), _MOUNT_PATH),
+    InvalidSpec("a mount with a dot", _mount("/a/./b"), _MOUNT_PATH),
+    InvalidSpec("a mount that climbs", _mount("/a/../dev"), _MOUNT_PATH),
+    InvalidSpec("a mount with a colon", _mount("/a:b"), _MOUNT_PATH),
+    InvalidSpec("a mount with a line break", _mount("/a\nb"), _MOUNT_PATH),
+    InvalidSpec("a mount over the shared memory", _mount("/dev/shm"), _MOUNT_PATH),  # noqa: S108
+    InvalidSpec("a mount over the devices", _mount("/dev"), _MOUNT_PATH),
+    InvalidSpec("a mount over the processes", _mount("/proc/self"), _MOUNT_PATH),
+    InvalidSpec("a mount of a storage that has no DNS label", _mount("/data", name="a.b"), "spec.storageMounts.name"),
+    InvalidSpec(
+        "a storage twice",
+        {"storageMounts": [{"name": "a", "mountPath": "/a"}, {"name": "a", "mountPath": "/b"}]},
+        "spec.storageMounts",
+    ),
+    InvalidSpec(
+        "two mounts at one path",
+        {"storageMounts": [{"name": "a", "mountPath": "/a"}, {"name": "b", "mountPath": "/a"}]},
+        "spec.storageMounts",
+    ),
+    InvalidSpec(
+        "a mount in another",
+        {"storageMounts": [{"name": "a", "mountPath": "/a"}, {"name": "b", "mountPath": "/a/b"}]},
+        "spec.storageMounts",
+    ),
 )
 
 ACCEPTED_BY_SERVER = (

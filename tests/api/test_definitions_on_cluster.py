@@ -8,6 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from gpuruntime.api.gpustorage import GPUStorage
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.operation import Operation
 from gpuruntime.api.stockpool import StockPool
@@ -21,7 +22,7 @@ from gpuruntime.testing import ClusterAccess, RefusedError
 from tests.schema.generated_objects import UNSHRUNK, damaged, valid
 from tests.schema.installed import Installed, installed, is_decodable, same, without_cel
 
-KINDS: tuple[type[TypedObject], ...] = (GPUUnit, StockPool, Operation)
+KINDS: tuple[type[TypedObject], ...] = (GPUUnit, GPUStorage, StockPool, Operation)
 PARTS = {kind: without_cel(schema_of(kind))["properties"] for kind in KINDS}
 
 

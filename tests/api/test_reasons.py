@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from gpuruntime.api import reasons
-from gpuruntime.api.reasons import EMPTY, FAILED, PROGRESSING, READY, phase_of
+from gpuruntime.api.reasons import EMPTY, FAILED, PENDING, PROGRESSING, READY, phase_of
 from gpuruntime.meta.conditions import Condition, set_condition
 
-PHASES = {READY, PROGRESSING, FAILED, EMPTY}
+PHASES = {READY, PROGRESSING, PENDING, FAILED, EMPTY}
 REASONS = sorted({getattr(reasons, name) for name in reasons.__all__ if name.isupper()} - PHASES)
 
 
@@ -30,7 +30,12 @@ def test_every_reason_has_a_phase(reason: str) -> None:
 def test_each_reason_has_the_expected_phase() -> None:
     phases = {reason: phase_of(reason) for reason in REASONS}
 
-    assert {reason for reason, phase in phases.items() if phase == READY} == {"UnitReady", "StockReady", "PoolReady"}
+    assert {reason for reason, phase in phases.items() if phase == READY} == {
+        *("UnitReady", "StockReady", "PoolReady"),
+        *("StorageReady", "WaitsForFirstConsumer"),
+    }
+    assert phases["StorageNotReady"] == phases["StorageInUse"] == PROGRESSING
+    assert phases["StoragePending"] == phases["PrepareRunning"] == PENDING
     assert phases["Unschedulable"] == PROGRESSING
     assert phases["ScaledToZero"] == EMPTY
     assert phases["InvalidSpec"] == phases["CrashLooping"] == phases["PodStartupFailed"] == FAILED

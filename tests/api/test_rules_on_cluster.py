@@ -165,7 +165,7 @@ def test_kubectl_explains_the_unit_template(product: ClusterAccess) -> None:
     assert all(" ".join(description.split()) in text for description in described)
 
 
-@pytest.mark.parametrize("kind", ["gpuunit", "stockpool", "operation"])
+@pytest.mark.parametrize("kind", ["gpuunit", "gpustorage", "stockpool", "operation"])
 def test_kubectl_explains_every_field(product: ClusterAccess, kind: str) -> None:
     text = explain(product, "--recursive", f"{kind}.spec") + explain(product, f"{kind}.status")
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gpuruntime.api import GPUUnit, Operation, StockPool
+from gpuruntime.api import GPUStorage, GPUUnit, Operation, StockPool
 from gpuruntime.api.operation import SEED_STOCK_UNITS, operation_name
 from gpuruntime.desired.validation import spec_violations
 from gpuruntime.meta.codec import decode
@@ -15,7 +15,7 @@ from gpuruntime.service.stock.seed import SeedStock
 from gpuruntime.testing import ClusterAccess
 
 SAMPLES = Path(__file__).resolve().parents[2] / "manifests" / "samples"
-KINDS = {kind.KIND.kind: kind for kind in (GPUUnit, StockPool, Operation)}
+KINDS = {kind.KIND.kind: kind for kind in (GPUStorage, GPUUnit, StockPool, Operation)}
 
 
 def samples() -> list[Path]:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec, UnitAccess
 from gpuruntime.api.placement import PullSecret, UnitToleration
 from gpuruntime.api.readiness import ExecCheck, GrpcCheck, HttpGetCheck, HttpHeader, ReadinessProbe, TcpSocketCheck
+from gpuruntime.api.storage_mount import StorageMount
 from gpuruntime.api.unit_template import EnvSource, KeyReference, UnitEnv, UnitPort, UnitTemplate
 from gpuruntime.meta.frozen_mapping import FrozenDict
 from gpuruntime.meta.objects import ObjectMeta
@@ -55,6 +56,12 @@ _TOLERATIONS = st.sampled_from(
         UnitToleration(key="dedicated", value="training"),
         UnitToleration(key="a/b", operator="Equal", effect="NoExecute", toleration_seconds=-1),
     ]
+)
+_MOUNTS = st.builds(
+    StorageMount,
+    name=st.sampled_from(["a", "data-1", "0"]),
+    mount_path=st.sampled_from(["/data", "/data1", "/a/.b/..c", "/Meine Daten", "/devices", "/dev1", "/var/run/x"]),
+    read_only=st.booleans(),
 )
 _CPUS = st.sampled_from([2, "4", "500m", "0.0015", "1e1", "1m", "1000000"])
 _MEMORIES = st.sampled_from([2**20, "16Gi", "1.5Gi", "100.5M", "1048576.5", "1e9", "1Pi"])
@@ -120,5 +127,6 @@ def valid_units(draw: st.DrawFn, namespace: str | None = None) -> GPUUnit:
         tolerations=draw(st.lists(_TOLERATIONS, max_size=_FEW).map(tuple)),
         node_selector=draw(st.sampled_from([{}, {"zone": "a"}, {"example.org/empty": ""}]).map(FrozenDict)),
         runtime_class_name=draw(_maybe(st.just("nvidia"))),
+        storage_mounts=draw(_distinct(_MOUNTS, _name, lambda mount: mount.mount_path)),
     )
     return GPUUnit(ObjectMeta(name=draw(OBJECT_NAMES), namespace=place), spec)

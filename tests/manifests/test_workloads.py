@@ -195,7 +195,10 @@ def test_every_object_has_the_product_labels_and_none_is_in_the_default_namespac
         if item["kind"] not in generated
         and item["metadata"].get("labels", {}).get("app.kubernetes.io/part-of") != "gpuruntime"
     ]
-    everywhere = {"Namespace", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "PriorityClass"}
+    everywhere = {
+        *("Namespace", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "PriorityClass"),
+        *("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
+    }
     astray = [
         item["metadata"]["name"]
         for item in overlay.objects

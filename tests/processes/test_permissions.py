@@ -2,12 +2,13 @@
 
 from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.control.permissions.offline_credentials import OFFLINE_CREDENTIALS
+from gpuruntime.processes.access_gateway import build_access_gateway
 from gpuruntime.processes.controller_manager import build_controller_manager
 from gpuruntime.processes.manager import ManagerConfig, build_manager
 from gpuruntime.processes.runtime_api import build_runtime_api
 
 
-async def test_only_nodes_token_reviews_and_its_own_namespaces_are_cluster_wide() -> None:
+async def test_only_nodes_classes_token_reviews_and_its_own_namespaces_are_cluster_wide() -> None:
     server = build_manager(OFFLINE_CREDENTIALS)
 
     permissions = server.permissions
@@ -21,6 +22,7 @@ async def test_only_nodes_token_reviews_and_its_own_namespaces_are_cluster_wide(
     assert {permission.resource for permission in permissions if not permission.namespace} == {
         "namespaces",
         "nodes",
+        "storageclasses",
         "tokenreviews",
     }
     assert {permission.name for permission in permissions if permission.resource == "namespaces"} == {
@@ -53,6 +55,16 @@ async def test_only_the_controller_manager_writes_leases_and_only_the_api_review
 
     assert controller - api >= {"leases", "deployments", "services", "pods", "gpuunits/status", "events"}
     assert api - controller == {"namespaces", "tokenreviews", "operations/status"}
+
+
+async def test_the_access_gateway_reads_storages_and_reviews_tokens_and_may_do_nothing_else() -> None:
+    permissions = build_access_gateway(OFFLINE_CREDENTIALS).permissions
+
+    assert {(permission.resource, permission.verb, permission.namespace) for permission in permissions} == {
+        ("gpustorages", "list", "runtime-instance"),
+        ("gpustorages", "watch", "runtime-instance"),
+        ("tokenreviews", "create", ""),
+    }
 
 
 async def test_permissions_are_in_the_namespaces_of_the_config() -> None:

@@ -6,14 +6,20 @@ from typing import Any
 
 import pytest
 
+from gpuruntime.processes.access_gateway import AccessGatewayConfig
 from gpuruntime.processes.config.keys import layout
 from gpuruntime.processes.config.load import ConfigError, load_config
 from gpuruntime.processes.controller_manager import ControllerManagerConfig
 from gpuruntime.processes.manager import ManagerConfig
 from gpuruntime.processes.runtime_api import RuntimeApiConfig
 
+KEY = "A" * 43 + "="
 LOCAL = Path(__file__).resolve().parents[2] / "hack" / "dev" / "local"
-ALL = [("controller-manager.yaml", ControllerManagerConfig), ("runtime-api.yaml", RuntimeApiConfig)]
+ALL = [
+    ("controller-manager.yaml", ControllerManagerConfig),
+    ("runtime-api.yaml", RuntimeApiConfig),
+    ("access-gateway.yaml", AccessGatewayConfig),
+]
 
 
 def problems(kind: type, text: str, tmp_path: Path) -> list[str]:
@@ -33,6 +39,9 @@ def problems(kind: type, text: str, tmp_path: Path) -> list[str]:
         ("namespaces: {instance: [a], stock: [a]}", "namespaces.stock: .* a .*namespaces.instance"),
         ("namespaces: {instance: []}", "namespaces.instance: .*got none"),
         ("namespaces: {stock: [a, a]}", "namespaces.stock: .*got a, a"),
+        ("accessor: {image: a}", "accessor.image: .*accessor.publicKeys"),
+        (f"accessor: {{publicKeys: [{KEY}]}}", "accessor.publicKeys: .*accessor.image"),
+        (f"accessor: {{image: a, publicKeys: [{KEY}, {KEY}, {KEY}]}}", "accessor.publicKeys: .*at most 2, got 3"),
     ],
 )
 @pytest.mark.parametrize("kind", [ManagerConfig, ControllerManagerConfig])
@@ -81,6 +90,16 @@ def test_an_invalid_combination_is_rejected_by_a_process_with_two_addresses(
     [problem] = problems(RuntimeApiConfig, text, tmp_path)
 
     assert re.match(named, problem)
+
+
+@pytest.mark.parametrize("missing", ["kubeconfig", "signingKeyFile"])
+def test_the_access_gateway_in_the_manager_needs_an_account_and_a_key_of_its_own(missing: str, tmp_path: Path) -> None:
+    given = {"httpAddr": "127.0.0.1:8090", "kubeconfig": "k", "signingKeyFile": "s"}
+    text = ", ".join(f"{name}: '{value}'" for name, value in given.items() if name != missing)
+
+    [problem] = problems(ManagerConfig, f"accessGateway: {{{text}}}", tmp_path)
+
+    assert f"expected accessGateway.{missing}" in problem
 
 
 def test_an_invalid_grant_is_reported_with_its_index(tmp_path: Path) -> None:

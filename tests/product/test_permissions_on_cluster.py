@@ -9,6 +9,7 @@ from attrs import evolve
 
 from gpuruntime.api import reasons
 from gpuruntime.api.envelope import Reservation
+from gpuruntime.api.gpustorage import GPUStorageSpec
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.api.names import CLAIM_ID, SOURCE_POOL
 from gpuruntime.api.namespaces import INSTANCE_NAMESPACE, STOCK_NAMESPACE, SYSTEM_NAMESPACE
@@ -26,12 +27,15 @@ from gpuruntime.service.pools import POOLS, CreatePool
 from gpuruntime.service.reads.reader import is_at_least
 from gpuruntime.service.stock.delete import STOCK_UNITS
 from gpuruntime.service.stock.seed import SeedStock
+from gpuruntime.service.storage.requests import STORAGES, CreateStorage
 from gpuruntime.service.units.create import CreateUnit
 from gpuruntime.service.units.delete import DeleteUnit
 from gpuruntime.service.units.lifecycle import ACTIVE_UNITS
 from gpuruntime.testing import AuditLog, LocalCluster
 from gpuruntime.testing.permissions import usage
+from tests.mount_scenes import mounting, storages_of
 from tests.product.installed_scenes import Installed, Shop, installed, shop
+from tests.product.storage_scenes import keep_a_storage
 from tests.product_scenes import UNITS, create_unit, eventually
 
 NGINX = GPUUnitSpec("g1.1", image="nginx")
@@ -60,7 +64,10 @@ async def test_each_process_uses_every_permission_of_its_manifests_and_needs_no_
             await mend(open_shop)
             await refuse(open_shop)
             await keep_a_pool(open_shop)
+            await keep_data(open_shop)
             await end_void_claims(open_shop)
+            await keep_a_storage(open_shop)
+            await lend_a_storage(open_shop)
             permissions = {world.controller: open_shop.controller.permissions, world.api: open_shop.server.permissions}
 
     for account, granted in permissions.items():
@@ -84,6 +91,17 @@ async def sell_and_take_back(shop: Shop) -> None:
     await shop.stock(2)
     await service.of(STOCK_UNITS).delete("scrap", DeleteObject(spare, STOCK_NAMESPACE))
     await shop.stock(1)
+
+
+async def lend_a_storage(shop: Shop) -> None:
+    """A unit mounts a storage, which is free again when the unit and its pods are gone."""
+    with storages_of(shop.admin, INSTANCE_NAMESPACE) as storages:
+        storages.make("lent")
+        units = shop.server.service.units
+        await units.create("lend", CreateUnit("borrower", mounting("lent"), cold_start=True))
+        await shop.ready("borrower")
+        await units.delete("give-back", DeleteUnit("borrower"))
+        await eventually(lambda: storages.lock("lent") is None)
 
 
 async def mend(shop: Shop) -> None:
@@ -130,6 +148,15 @@ async def find_name_taken(shop: Shop, operation_id: str, request: CreateUnit) ->
             return
         else:
             raise AssertionError(f"{request.name} was created again")
+
+
+async def keep_data(shop: Shop) -> None:
+    """Create a storage by a request, grow and delete it."""
+    storages = shop.server.service.of(STORAGES)
+    await storages.create("data", CreateStorage("requested", GPUStorageSpec("1Gi", storage_class_name="none")))
+    grown = freeze({"spec": {"size": "2Gi"}})
+    await storages.update("more-data", UpdateObject("requested", INSTANCE_NAMESPACE, grown))
+    await storages.delete("no-data", DeleteObject("requested", INSTANCE_NAMESPACE))
 
 
 async def keep_a_pool(shop: Shop) -> None:

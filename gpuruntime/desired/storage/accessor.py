@@ -27,6 +27,7 @@ from gpuruntime.api.names import (
     label_value,
 )
 from gpuruntime.desired.storage.locks import lock_of
+from gpuruntime.desired.storage.rendering import GPU_NODES
 from gpuruntime.kube.builtin.apps import Deployment, DeploymentSpec, DeploymentStrategy
 from gpuruntime.kube.builtin.containers import Container, ContainerPort, ResourceRequirements, VolumeMount
 from gpuruntime.kube.builtin.core import Service, ServicePort, ServiceSpec
@@ -76,7 +77,6 @@ _SECURITY: Final[FrozenDict[str, Any]] = freeze(
 _RESOURCES: Final = ResourceRequirements(
     requests=FrozenDict({"cpu": "10m", "memory": "64Mi"}), limits=FrozenDict({"cpu": "1", "memory": "256Mi"})
 )
-_GPU_TAINT: Final = Toleration(key="nvidia.com/gpu", operator="Exists", effect="NoSchedule")
 # It can run on the unit's node only, whatever taints the unit tolerates there.
 _EVERY_TAINT: Final = Toleration(operator="Exists", effect="NoSchedule")
 
@@ -89,10 +89,12 @@ class AccessorRendering:
         image: the image of the product.
         public_keys: the keys of the gateway that accessors trust, one or two texts of `gpuruntime access-key`. They are
             not secret.
+        tolerations: the taints of the nodes on which volumes may be: those that preparations tolerate.
     """
 
     image: str
     public_keys: tuple[str, ...]
+    tolerations: tuple[Toleration, ...] = GPU_NODES
 
 
 def accessor_name(storage: str) -> str:
@@ -166,7 +168,7 @@ def _pod(storage: GPUStorage, rendering: AccessorRendering) -> PodSpec:
         containers=(_container(storage, rendering),),
         volumes=(Volume(_VOLUME, persistent_volume_claim=ClaimVolumeSource(name, read_only=True)),),
         affinity=_beside(unit) if unit else None,
-        tolerations=(_EVERY_TAINT,) if unit else (_GPU_TAINT,),
+        tolerations=(_EVERY_TAINT,) if unit else rendering.tolerations,
         automount_service_account_token=False,
         security_context=_POD_SECURITY,
         termination_grace_period_seconds=_GRACE_SECONDS,

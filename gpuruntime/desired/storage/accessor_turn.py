@@ -25,7 +25,7 @@ class AccessorPlace(Enum):
 
     ANYWHERE = "anywhere"
     UNIT_NODE = "on the node of the unit's pod"
-    NOWHERE = "nowhere"
+    NOT_AT_ALL = "not at all"
 
 
 def accessor_place(storage: GPUStorage) -> AccessorPlace:
@@ -35,7 +35,7 @@ def accessor_place(storage: GPUStorage) -> AccessorPlace:
         return AccessorPlace.ANYWHERE
     match storage.spec.access_mode:
         case mode if mode == READ_WRITE_ONCE_POD:
-            return AccessorPlace.NOWHERE
+            return AccessorPlace.NOT_AT_ALL
         case mode if mode == READ_WRITE_ONCE:
             return AccessorPlace.UNIT_NODE
     return AccessorPlace.ANYWHERE

@@ -1,4 +1,4 @@
-"""What comes next in the deletion of a storage: nothing is deleted while somebody uses the data.
+"""What comes next in the deletion of a storage: nothing is deleted while a pod or a holder uses the data.
 
 | what is left | then |
 |---|---|

@@ -8,7 +8,7 @@ started mark, and only then it is resumed: no program runs without its mark, and
 | none | none | lock the source, create the Job, suspended |
 | none | there | write the started mark with its UID |
 | started | suspended, never resumed | resume it: one write sets `suspend` and says that it was resumed |
-| started | active, or suspended by somebody else | Running |
+| started | active, or suspended by another client | Running |
 | started | Complete | write the prepared mark, then delete the Job and release the source |
 | started | Failed | Failed: a recovery is required; the Job is kept for its logs |
 | started | missing, or with another UID | Failed, PrepareOutcomeLost: a recovery is required |
@@ -28,7 +28,7 @@ What happens when the process ends, or works with an old view, after each write:
 | the Job is resumed | it runs; it is never resumed again |
 | the prepared mark is written | the next run deletes the Job and releases the source |
 | an old view creates a Job again | it stays suspended: the mark is a conditional write, and fails |
-| the Job is deleted by somebody | the outcome is lost; nothing runs again unasked |
+| the Job is deleted by another client | the outcome is lost; nothing runs again unasked |
 """
 
 from collections.abc import Mapping

@@ -28,7 +28,7 @@ from gpuruntime.api.reasons import (
 from gpuruntime.desired.storage.claim import VolumeState, capacity_of
 from gpuruntime.desired.storage.locks import lock_of
 from gpuruntime.desired.storage.marks import CLONE, Marks, digest_of
-from gpuruntime.desired.storage.preparation import FAILED, NOT_REQUESTED, RUNNING, SUCCEEDED, Preparation
+from gpuruntime.desired.storage.preparation import FAILED, NOT_REQUESTED, PENDING, RUNNING, SUCCEEDED, Preparation
 from gpuruntime.desired.storage.prepare_job import job_name
 from gpuruntime.kube.builtin.volumes import PersistentVolumeClaim
 from gpuruntime.meta import Condition, find_condition, format_seconds, set_condition
@@ -97,7 +97,7 @@ def storage_status(storage: GPUStorage, found: StorageFindings, now: datetime) -
     lock, obstacle = lock_of(storage.metadata), found.obstacle
     ready = evolve(_ready(found), observed_generation=generation)
     conditions = set_condition(before.conditions, ready, now)
-    prepare = _prepare(storage, found) or before.prepare
+    prepare = _prepare(storage, found)
     for condition in (_prepared(storage, found, prepare), _accessor(found)):
         conditions = set_condition(conditions, evolve(condition, observed_generation=generation), now)
     claim = found.claim
@@ -148,13 +148,13 @@ def _ready(found: StorageFindings) -> Condition:
     return Condition(READY_CONDITION, "True", STORAGE_READY, _READY)
 
 
-def _prepare(storage: GPUStorage, found: StorageFindings) -> PrepareStatus | None:
-    """The progress of the preparation; None if this run did not look at it."""
+def _prepare(storage: GPUStorage, found: StorageFindings) -> PrepareStatus:
+    """The progress of the preparation; the last known one if this run did not look at it."""
     wanted, preparation = storage.spec.prepare, found.preparation
     if wanted is None:
         return PrepareStatus(NOT_REQUESTED)
     if preparation is None:
-        return None
+        return storage.status.prepare or PrepareStatus(PENDING, observed_digest=digest_of(wanted), attempts=0)
     attempts = preparation.attempts
     started = Marks.of({} if found.claim is None else found.claim.metadata.annotations).started
     has_job = attempts > 0 and (started is None or started.job_uid != CLONE)
@@ -168,14 +168,13 @@ def _prepare(storage: GPUStorage, found: StorageFindings) -> PrepareStatus | Non
     )
 
 
-def _prepared(storage: GPUStorage, found: StorageFindings, prepare: PrepareStatus | None) -> Condition:
+def _prepared(storage: GPUStorage, found: StorageFindings, prepare: PrepareStatus) -> Condition:
     if storage.spec.prepare is None:
         return Condition(PREPARED_CONDITION, "True", PREPARE_NOT_REQUESTED, "Nothing is to be prepared.")
     if found.preparation is not None:
         reason, message = found.preparation.reason, found.preparation.message
     else:
-        reason = _PREPARE_REASONS.get("" if prepare is None else prepare.phase or "", PREPARE_PENDING)
-        message = "" if prepare is None else prepare.message or ""
+        reason, message = _PREPARE_REASONS.get(prepare.phase or "", PREPARE_PENDING), prepare.message or ""
     return Condition(PREPARED_CONDITION, "True" if reason == PREPARED_REASON else "False", reason, message)
 
 

@@ -1,4 +1,4 @@
-"""Opening files of a volume without leaving it, whatever its links say and whoever swaps them meanwhile.
+"""Opening files of a volume without leaving it, whatever its links say, and also if links are swapped meanwhile.
 
 The kernel resolves a path beneath the directory (openat2 with RESOLVE_BENEATH): a link that leads out is refused, also
 when it is put in place during the resolution. Where the kernel or the container runtime has no openat2, the path is

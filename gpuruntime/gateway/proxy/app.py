@@ -17,7 +17,7 @@ from gpuruntime.endpoints.auth.access_control import AccessControl, require
 from gpuruntime.endpoints.server.errors import CODES, ApiError, as_api_error
 from gpuruntime.endpoints.server.response_format import add_request_id, bad_request_response, formatted
 from gpuruntime.endpoints.server.route import Scope
-from gpuruntime.gateway.proxy.forwarding import Forwarding
+from gpuruntime.gateway.proxy.forwarding import Forwarding, accessor_session
 from gpuruntime.gateway.proxy.storages import Storages
 from gpuruntime.gateway.proxy.stream_audit import StreamRecord, audit_stream
 from gpuruntime.gateway.unmatched import unmatched
@@ -91,6 +91,7 @@ def mount_gateway(app: web.Application, route: StorageRoute) -> None:
     app.middlewares.append(formatted)
     app.on_response_prepare.append(add_request_id)
     app[ERROR_RESPONSE] = bad_request_response
+    app.cleanup_ctx.append(accessor_session)
     app.router.add_get(STORAGE_PATH, route.add_slash)
     app.router.add_get(STORAGE_PATH + "/{path:.*}", route.serve)
     app.router.add_route("*", "/{path:.*}", unmatched)

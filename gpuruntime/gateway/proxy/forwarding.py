@@ -6,7 +6,7 @@ cookies.
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Final
 
 from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, TCPConnector, web
@@ -29,6 +29,7 @@ from gpuruntime.gateway.volume_paths import VolumePath
 
 __all__ = ["Forwarding", "accessor_session"]
 
+_SESSION: Final = web.AppKey("accessor_session", ClientSession)
 _CHUNK: Final = 64 * 1024
 _CONNECT_SECONDS: Final = 5.0
 _ANSWER_SECONDS: Final = 30.0
@@ -37,15 +38,17 @@ _FORWARDED_FOR: Final = "X-Forwarded-For"
 _PASSED_ON: Final = frozenset({200, 206, 304, 308, 400, 403, 404, 416})
 
 
-def accessor_session() -> ClientSession:
-    """The connections to accessors."""
-    return ClientSession(
+async def accessor_session(app: web.Application) -> AsyncIterator[None]:
+    """For `cleanup_ctx` of an application: the connections to accessors, while it is served."""
+    async with ClientSession(
         connector=TCPConnector(limit=0, limit_per_host=0, keepalive_timeout=15.0),
         timeout=ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS, connect=_CONNECT_SECONDS),
         auto_decompress=False,
         read_bufsize=_CHUNK,
         skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding"),
-    )
+    ) as session:
+        app[_SESSION] = session
+        yield
 
 
 @frozen
@@ -57,7 +60,6 @@ class Forwarding:
         that ends early at the accessor ends early at the caller, too, which sees that it is incomplete.
     """
 
-    session: ClientSession
     addresses: AccessorAddresses
     key: SigningKeyFile
     streams: Streams
@@ -75,7 +77,9 @@ class Forwarding:
         headers = self._headers(request, storage, record.request_id)
         try:
             async with asyncio.timeout(_ANSWER_SECONDS):
-                answer = await self.session.request(request.method, url, headers=headers, allow_redirects=False)
+                answer = await request.app[_SESSION].request(
+                    request.method, url, headers=headers, allow_redirects=False
+                )
         except (ClientError, OSError, TimeoutError) as error:
             record.end = "accessor_failed"
             raise _failed("is marked ready but does not answer") from error

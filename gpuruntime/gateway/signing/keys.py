@@ -177,6 +177,6 @@ def _cryptography() -> tuple[Any, Any]:
         from cryptography.hazmat.primitives.asymmetric import ed25519  # noqa: PLC0415 - the extra `access`
     except ImportError as error:
         raise AccessKeyError(
-            "access keys need package cryptography: install it with `pip install gpuruntime[access]`"
+            f"access keys need package cryptography: install it with `pip install gpuruntime[access]`: {error}"
         ) from error
     return ed25519, serialization

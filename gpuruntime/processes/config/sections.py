@@ -132,7 +132,9 @@ class StorageSection:
         LABEL, (), "label of the nodes on which a preparation may be the first consumer of its volume"
     )
     tolerations: tuple[str, ...] = keys(
-        LABEL_NAME, tuple(each.key or "" for each in GPU_NODES), "name of a taint that preparations tolerate"
+        LABEL_NAME,
+        tuple(each.key or "" for each in GPU_NODES),
+        "name of a taint that preparations and accessors tolerate",
     )
 
     @property

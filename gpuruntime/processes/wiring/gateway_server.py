@@ -12,7 +12,7 @@ from gpuruntime.control import HttpAddress, HttpLimits, Informer, Manager, allow
 from gpuruntime.endpoints.server.gates import not_ready_reason
 from gpuruntime.endpoints.server.metrics import RequestMetrics, RequestMetricsCollector, instrument
 from gpuruntime.gateway.proxy.app import StorageRoute, mount_gateway
-from gpuruntime.gateway.proxy.forwarding import Forwarding, accessor_session
+from gpuruntime.gateway.proxy.forwarding import Forwarding
 from gpuruntime.gateway.proxy.metrics import StreamCollector
 from gpuruntime.gateway.proxy.storages import AccessorAddresses, ClusterAddresses, Storages
 from gpuruntime.gateway.proxy.streams import StreamLimits, Streams
@@ -60,12 +60,7 @@ def serve_gateway(
     except AccessKeyError as error:
         raise StartError(str(error)) from error
     access, tls = guarded(options.address, options.auth, options.tls, manager.client)
-    streams, session = Streams(options.streams), accessor_session()
-
-    async def close(_app: web.Application) -> None:
-        await session.close()
-
-    app.on_cleanup.append(close)
+    streams = Streams(options.streams)
     registry = manager.observability.registry
     StreamCollector(registry, streams)
     metrics = RequestMetrics()
@@ -74,7 +69,7 @@ def serve_gateway(
     route = StorageRoute(
         access,
         Storages(storages.store.get, not_ready_reason(manager.cache)),
-        Forwarding(session, options.addresses, key, streams),
+        Forwarding(options.addresses, key, streams),
         lambda: manager.is_stopping,
     )
     mount_gateway(app, route)

@@ -13,7 +13,9 @@ from gpuruntime.desired.storage.rendering import StorageClassFacts, class_facts
 from gpuruntime.kube.builtin.batch import Job
 from gpuruntime.kube.builtin.volumes import PersistentVolumeClaim
 from gpuruntime.meta import ObjectKey, ResourceKind
-from gpuruntime.reconcilers.claim_users import PodUse, claims_of_change, pods_using, watch_claim_users
+from gpuruntime.reconcilers.pod_summary import PodSummary
+from gpuruntime.reconcilers.pods import pods_using, watch_pods
+from gpuruntime.reconcilers.volume_users import storages_of_change, trouble_of
 from gpuruntime.service.reads.informers import storages_copying, units_mounting, watch_storages, watch_units
 
 __all__ = ["StorageCaches", "mounts_changed", "mounts_of", "storage_of_job"]
@@ -31,18 +33,18 @@ class StorageCaches:
     claims: Informer[PersistentVolumeClaim]
     jobs: Informer[Job]
     units: Informer[GPUUnit]
-    pods: Informer[PodUse]
+    pods: Informer[PodSummary]
     classes: Informer[StorageClassFacts]
 
     @classmethod
     def of(cls, cache: Cache, namespaces: Sequence[str], units: Sequence[str]) -> Self:
-        """The informers of the namespaces of storages; `units` are those of units, in which others watch them too."""
+        """The informers of the namespaces of storages; `units` are those of units and pods, which others watch too."""
         return cls(
             storages=watch_storages(cache, namespaces),
             claims=cache.informer(PersistentVolumeClaim, namespaces=namespaces, indexes=[_BY_CLASS]),
             jobs=cache.informer(Job, namespaces=namespaces, labels=STORAGE_PREPARE_LABEL, indexes=[_BY_STORAGE]),
             units=watch_units(cache, units),
-            pods=watch_claim_users(cache, namespaces),
+            pods=watch_pods(cache, units),
             classes=cache.informer(projected(_STORAGE_CLASS, class_facts)),
         )
 
@@ -66,20 +68,21 @@ class StorageCaches:
         found = self.jobs.store.list(meta.namespace, where={_BY_STORAGE.name: meta.name}).items
         return tuple(job for job in found if job.metadata.annotations.get(OWNER_UID) == meta.uid)
 
-    def users_of(self, storage: ObjectKey) -> tuple[PodUse, ...]:
+    def users_of(self, storage: ObjectKey) -> tuple[PodSummary, ...]:
         """The living pods that mount the volume of a storage, except its accessor."""
         found = pods_using(self.pods.store, storage)
-        return tuple(pod for pod in found if not pod.is_over and pod.accesses != storage.name)
+        return tuple(pod for pod in found if not pod.is_over and pod.accessor != storage.name)
 
-    def accessor_pods(self, storage: ObjectKey) -> tuple[PodUse, ...]:
+    def accessor_pods(self, storage: ObjectKey) -> tuple[PodSummary, ...]:
         """The living pods of the accessor of a storage."""
         found = pods_using(self.pods.store, storage)
-        return tuple(pod for pod in found if not pod.is_over and pod.accesses == storage.name)
+        return tuple(pod for pod in found if not pod.is_over and pod.accessor == storage.name)
 
     def words_of(self, storage: ObjectKey, job: Job) -> str:
         """What the pod of a Job says, "" if it says nothing."""
         found = pods_using(self.pods.store, storage)
-        return next((pod.words for pod in reversed(found) if pod.words and pod.owner == job.metadata.name), "")
+        own = (pod for pod in reversed(found) if pod.controller == job.metadata.name)
+        return next(filter(None, map(trouble_of, own)), "")
 
     def units_of(self, storage: ObjectKey) -> tuple[str, ...]:
         """The names of the units that name a storage, sorted."""
@@ -96,9 +99,9 @@ class StorageCaches:
             return ()
         return [claim.key for claim in self.claims.store.list(where={_BY_CLASS.name: change.key.name}).items]
 
-    def storages_of_pod(self, change: Change[PodUse]) -> Iterable[ObjectKey]:
+    def storages_of_pod(self, change: Change[PodSummary]) -> Iterable[ObjectKey]:
         """The storages to reconcile when a pod changes that mounts their volumes."""
-        return claims_of_change(change)
+        return storages_of_change(change)
 
 
 def mounts_of(unit: GPUUnit) -> Iterator[ObjectKey]:

@@ -4,6 +4,7 @@ Others write to these objects as well: every write here is a creation, or a merg
 that was read.
 """
 
+import logging
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Final
@@ -35,6 +36,7 @@ from gpuruntime.service.reads.reader import read_or_none
 
 __all__ = ["ClaimSync", "ClaimSynced", "Resized"]
 
+_LOG = logging.getLogger(__name__)
 _LOST: Final = (
     "The data is gone: delete the storage, or restore the PersistentVolumeClaim and name it in adoptClaimUID."
 )
@@ -92,9 +94,9 @@ class ClaimSync:
             return await self._create(storage) if fate is ClaimFate.CREATE else _lost("It does not exist.")
         match fate:
             case ClaimFate.OWN:
-                return await self._patched(claim, mending(storage, claim))
+                return await self._mend(claim, mending(storage, claim))
             case ClaimFate.ADOPT:
-                return await self._patched(claim, adoption(storage, claim))
+                return await self._adopt(claim, adoption(storage, claim))
             case ClaimFate.GOING:
                 message = "An earlier PersistentVolumeClaim of this name is being deleted."
                 return ClaimSynced(obstacle=Obstacle(STORAGE_PENDING, message))
@@ -165,15 +167,26 @@ class ClaimSync:
             return ClaimSynced(obstacle=Obstacle(PVC_SYNC_FAILED, message), is_refused=True)
         return ClaimSynced(is_written=True)
 
-    async def _patched(self, claim: PersistentVolumeClaim, metadata: Mapping[str, Any]) -> ClaimSynced:
+    async def _mend(self, claim: PersistentVolumeClaim, metadata: Mapping[str, Any]) -> ClaimSynced:
+        """Mend what others changed. A policy that refuses it does not make the data unusable."""
         if not metadata:
             return ClaimSynced(claim)
         try:
             await self._patch(claim, {"metadata": metadata})
         except REFUSALS as error:
             raise_if_rbac_denial(error)
-            message = f"A change of the PersistentVolumeClaim was refused: {_words(error)}"
-            return ClaimSynced(claim, Obstacle(PVC_SYNC_FAILED, message), is_refused=True)
+            about = {"claim": str(claim.key), "error": _words(error)}
+            _LOG.warning("change of a claim refused", extra=about)
+            return ClaimSynced(claim, is_refused=True)
+        return ClaimSynced(claim, is_written=True)
+
+    async def _adopt(self, claim: PersistentVolumeClaim, metadata: Mapping[str, Any]) -> ClaimSynced:
+        try:
+            await self._patch(claim, {"metadata": metadata})
+        except REFUSALS as error:
+            raise_if_rbac_denial(error)
+            message = f"The adoption of the PersistentVolumeClaim was refused: {_words(error)}"
+            return ClaimSynced(obstacle=Obstacle(PVC_SYNC_FAILED, message), is_refused=True)
         return ClaimSynced(claim, is_written=True)
 
     async def _patch(self, claim: PersistentVolumeClaim, body: Mapping[str, Any]) -> None:

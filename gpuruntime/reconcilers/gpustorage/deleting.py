@@ -7,12 +7,12 @@ from gpuruntime.api.names import STORAGE_FINALIZER
 from gpuruntime.control import Context, remove_finalizer
 from gpuruntime.desired.storage.deletion import Deletion, DeletionStep, Remains, next_deletion
 from gpuruntime.kube import Client
-from gpuruntime.reconcilers.claim_users import described
-from gpuruntime.reconcilers.gpustorage.accessors import Accessors
+from gpuruntime.reconcilers.gpustorage.accessor import AccessorSync
 from gpuruntime.reconcilers.gpustorage.caches import StorageCaches
 from gpuruntime.reconcilers.gpustorage.claims import ClaimSync
 from gpuruntime.reconcilers.gpustorage.preparing import PrepareSync
 from gpuruntime.reconcilers.gpustorage.sources import has_source, release_source
+from gpuruntime.reconcilers.volume_users import described
 
 __all__ = ["DeleteSync"]
 
@@ -29,7 +29,7 @@ class DeleteSync:
     caches: StorageCaches
     claims: ClaimSync
     preparing: PrepareSync
-    accessors: Accessors | None = None
+    accessors: AccessorSync
 
     async def sync(self, storage: GPUStorage, ctx: Context) -> Deletion | None:
         """Make the next step; returns it, None if the storage may go."""
@@ -40,7 +40,7 @@ class DeleteSync:
         left = Remains(users, has_children=children, claim=claim, has_source=has_source(storage, source))
         deletion = next_deletion(storage, left)
         is_blocked = deletion.step is DeletionStep.WAIT
-        if not is_blocked and self.accessors is not None and await self.accessors.remove(ctx, storage):
+        if not is_blocked and await self.accessors.remove(ctx, storage):
             deletion = Deletion(DeletionStep.REMOVE_CHILDREN, "Its accessor is being removed.")
         match deletion.step:
             case DeletionStep.REMOVE_CHILDREN:

@@ -18,10 +18,10 @@ from gpuruntime.kube import AlreadyExistsError, Client, MergePatch, NotFoundErro
 from gpuruntime.kube.builtin.batch import Job
 from gpuruntime.kube.builtin.volumes import PersistentVolumeClaim
 from gpuruntime.meta import ObjectKey
-from gpuruntime.reconcilers.claim_users import described
 from gpuruntime.reconcilers.gpustorage.caches import StorageCaches
 from gpuruntime.reconcilers.gpustorage.claims import ClaimSync
 from gpuruntime.reconcilers.gpustorage.sources import lock_source, release_source
+from gpuruntime.reconcilers.volume_users import described
 from gpuruntime.service.objects.admission import REFUSALS, raise_if_rbac_denial
 from gpuruntime.service.reads.reader import read_or_none
 

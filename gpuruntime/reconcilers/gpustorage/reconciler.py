@@ -19,18 +19,17 @@ continued by the next one from what is on the server.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
 from attrs import evolve, field, frozen
 
 from gpuruntime.api.gpustorage import AccessorStatus, GPUStorage
-from gpuruntime.api.names import GROUP, STORAGE_FINALIZER
+from gpuruntime.api.names import GROUP, OWNER, STORAGE_FINALIZER
 from gpuruntime.api.namespaces import Namespaces
-from gpuruntime.api.reasons import FAILED, INVALID_SPEC, STORAGE_DELETING, phase_of
+from gpuruntime.api.reasons import FAILED, INVALID_SPEC, RESIZE_REFUSED, STORAGE_DELETING, phase_of
 from gpuruntime.control import (
-    Cache,
     Context,
     Controller,
     ControllerOptions,
@@ -42,7 +41,9 @@ from gpuruntime.control import (
     any_of,
     generation_changed,
 )
+from gpuruntime.desired.storage.accessor import AccessorRendering
 from gpuruntime.desired.storage.claim import volume_state
+from gpuruntime.desired.storage.growth import REFUSED
 from gpuruntime.desired.storage.rendering import StorageRendering
 from gpuruntime.desired.storage.status import Obstacle, StorageFindings, is_mountable, storage_status, transition
 from gpuruntime.desired.validation import format_violations, spec_violations
@@ -52,7 +53,7 @@ from gpuruntime.kube.builtin.volumes import PersistentVolumeClaim
 from gpuruntime.meta import ObjectKey
 from gpuruntime.reconcilers.child_sync_errors import REFUSED_SECONDS
 from gpuruntime.reconcilers.foreign_status import status_touched
-from gpuruntime.reconcilers.gpustorage.accessors import Accessors
+from gpuruntime.reconcilers.gpustorage.accessor import AccessorCaches, AccessorSync
 from gpuruntime.reconcilers.gpustorage.caches import StorageCaches, mounts_changed, mounts_of, storage_of_job
 from gpuruntime.reconcilers.gpustorage.claims import ClaimSync
 from gpuruntime.reconcilers.gpustorage.deleting import DeleteSync
@@ -61,7 +62,9 @@ from gpuruntime.reconcilers.gpustorage.preparing import PrepareSync
 __all__ = ["GPUStorageOptions", "GPUStorageReconciler", "install_gpustorage"]
 
 _LOG = logging.getLogger(__name__)
+_OWNED_BY_STORAGE: Final = f"{GPUStorage.KIND.plural}.{GPUStorage.KIND.group}/"
 _LOST_JOB: Final = "used when the cache lacks the Job of a preparation"
+_LOCK_RACE: Final = "used when the source of a copy changes while it is locked"
 _ADMISSION: Final = "asked for by the admission plugin OwnerReferencesPermissionEnforcement, not by a request"
 
 
@@ -72,15 +75,14 @@ class GPUStorageOptions:
     Args:
         namespaces: the namespaces of the product; storages are in those of active units.
         rendering: what the operator decides about volumes and preparations.
-        accessors: makes what syncs the accessors, from the cache and the namespaces of storages; None if accessors are
-            not configured.
+        accessor: what the operator decides about accessors; None if they are not configured, then existing ones go.
         concurrency: how many storages are reconciled at a time.
         refused_seconds: after how many seconds a write that the server refused is retried.
     """
 
     namespaces: Namespaces = field(factory=Namespaces)
     rendering: StorageRendering = field(factory=StorageRendering)
-    accessors: Callable[[Cache, Sequence[str]], Accessors] | None = None
+    accessor: AccessorRendering | None = None
     concurrency: int = 4
     refused_seconds: float = REFUSED_SECONDS
 
@@ -93,7 +95,7 @@ def install_gpustorage(manager: Manager, options: GPUStorageOptions | None = Non
     now = manager.server_time.now
     claims = ClaimSync(manager.client, caches, chosen.rendering, now)
     preparing = PrepareSync(manager.client, caches, claims, chosen.rendering, now)
-    accessors = None if chosen.accessors is None else chosen.accessors(manager.cache, instance)
+    accessors = AccessorSync(AccessorCaches.of(manager.cache, instance), chosen.accessor)
     deleting = DeleteSync(manager.client, caches, claims, preparing, accessors)
     reconciler = GPUStorageReconciler(caches, claims, preparing, deleting, accessors, chosen.refused_seconds, now=now)
     builder = (
@@ -113,16 +115,15 @@ def install_gpustorage(manager: Manager, options: GPUStorageOptions | None = Non
         .updates_status()
         .records_events()
         .permissions(
-            allow(GPUStorage, "get", "patch"),
+            allow(GPUStorage, "patch"),
+            allow(GPUStorage, "get", rare=_LOCK_RACE),
             allow(GPUStorage, "update", subresource="finalizers", rare=_ADMISSION),
             allow(PersistentVolumeClaim, "get", "create", "patch", "delete"),
             allow(Job, "create", "patch", "delete"),
             allow(Job, "get", rare=_LOST_JOB),
         )
     )
-    if accessors is not None:
-        builder = accessors.caches.owned_by(builder)
-    return builder.reconcile_keys(reconciler.reconcile)
+    return accessors.caches.owned_by(builder).reconcile_keys(reconciler.reconcile)
 
 
 @frozen
@@ -135,14 +136,16 @@ class GPUStorageReconciler:
         - Foreign objects are left alone, and named in the status.
         - Data is deleted with its storage only, and never while something uses it: the finalizer is on the storage
           before there is any data.
-        - Each transition of the Ready condition is recorded as an event, when its status is written.
+        - Each transition of the Ready condition, and each refused size, is recorded as an event, when its status is
+          written.
+        - A volume whose storage is gone without its finalizer is left alone, and logged.
     """
 
     caches: StorageCaches
     claims: ClaimSync
     preparing: PrepareSync
     deleting: DeleteSync
-    accessors: Accessors | None = None
+    accessors: AccessorSync
     refused_seconds: float = REFUSED_SECONDS
     now: Callable[[], datetime] = field(kw_only=True)
 
@@ -150,6 +153,7 @@ class GPUStorageReconciler:
         """Reconcile one storage."""
         storage = self.caches.storages.store.get(key)
         if storage is None:
+            self._report_orphan(key)
             return Result.done()
         ctx = ctx.of(storage)
         if storage.metadata.deletion_timestamp is not None:
@@ -160,6 +164,14 @@ class GPUStorageReconciler:
             return Result.done()
         storage = await add_finalizer(ctx.client, storage, STORAGE_FINALIZER)
         return await self._sync(storage, ctx.of(storage))
+
+    def _report_orphan(self, key: ObjectKey) -> None:
+        """Log that a volume has no storage any more. Its data is kept: a new storage can name its UID."""
+        claim = self.caches.claims.store.get(key)
+        if claim is None or claim.metadata.deletion_timestamp is not None:
+            return
+        if claim.metadata.annotations.get(OWNER, "").startswith(_OWNED_BY_STORAGE):
+            _LOG.warning("volume has no storage", extra={"claim": str(key), "uid": claim.metadata.uid})
 
     async def _sync(self, storage: GPUStorage, ctx: Context) -> Result:
         synced = await self.claims.sync(storage)
@@ -189,8 +201,6 @@ class GPUStorageReconciler:
         self, storage: GPUStorage, ctx: Context, found: StorageFindings
     ) -> tuple[AccessorStatus | None, float | None]:
         """The state of the accessor, and after how many seconds to look again."""
-        if self.accessors is None:
-            return (AccessorStatus("Pending") if storage.spec.accessor.enabled else None), None
         is_bound = found.volume is not None and found.volume.volume == "bound"
         outcome = await self.accessors.sync(ctx, storage, is_mountable=is_mountable(found), is_bound=is_bound)
         return outcome.status, outcome.retry_seconds
@@ -213,6 +223,9 @@ class GPUStorageReconciler:
                 return
         except NotFoundError:
             return  # the storage was deleted meanwhile
+        resize = status.resize
+        if resize is not None and resize.phase == REFUSED and resize != before.resize:
+            ctx.record("Warning", RESIZE_REFUSED, resize.message or "")
         changed = transition(before, status)
         if changed is not None:
             phase = phase_of(changed.reason)

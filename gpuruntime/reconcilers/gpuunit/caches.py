@@ -13,28 +13,22 @@ from attrs import frozen
 
 from gpuruntime.api.gpustorage import GPUStorage
 from gpuruntime.api.gpuunit import GPUUnit
-from gpuruntime.api.names import UNIT_LABEL, label_value
+from gpuruntime.api.names import label_value
 from gpuruntime.control import (
     Cache,
     Change,
-    Index,
     Informer,
-    Store,
-    by_field,
-    by_label,
-    projected,
 )
 from gpuruntime.desired.provenance import provenance_of
 from gpuruntime.desired.storage.locks import lock_of
 from gpuruntime.desired.storage.mountable import not_mountable
-from gpuruntime.desired.storage.volume_use import excludes_others, uses_of_pod
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.builtin.core import Service
-from gpuruntime.kube.builtin.pods import Pod
 from gpuruntime.meta import ObjectKey
 from gpuruntime.reconcilers.gpuunit.children import BY_UNIT, DEPLOYMENTS, SERVICES
 from gpuruntime.reconcilers.gpuunit.handoff import TakenStock
-from gpuruntime.reconcilers.gpuunit.pod_summary import PodSummary, summarize_pod
+from gpuruntime.reconcilers.pod_summary import PodSummary
+from gpuruntime.reconcilers.pods import BY_NODE, BY_UNIT_LABEL, exclusive_pods, volumes_freed, watch_pods
 from gpuruntime.service.reads.informers import (
     NodeSummary,
     units_mounting,
@@ -43,18 +37,8 @@ from gpuruntime.service.reads.informers import (
     watch_units,
 )
 
-__all__ = [
-    "UnitCaches",
-    "exclusive_pods",
-    "storage_changed",
-    "summary_changed",
-    "volumes_freed",
-    "watch_pods",
-]
+__all__ = ["UnitCaches", "storage_changed", "summary_changed"]
 
-_BY_UNIT: Final = by_label(UNIT_LABEL)
-_BY_NODE: Final = by_field("spec.nodeName")
-_BY_VOLUME: Final = Index("volume", lambda raw: {use.claim for use in uses_of_pod(raw.get("spec") or {})})
 _UNREADABLE_AT_A_TIME: Final = 100
 
 
@@ -93,7 +77,7 @@ class UnitCaches:
 
     def pods_of(self, unit: ObjectKey) -> tuple[PodSummary, ...]:
         """The pods that carry the label of the unit."""
-        return self.pods.store.list(unit.namespace, where={_BY_UNIT.name: label_value(unit.name)}).items
+        return self.pods.store.list(unit.namespace, where={BY_UNIT_LABEL.name: label_value(unit.name)}).items
 
     def stock_of(self, unit: GPUUnit) -> TakenStock | None:
         """What is left of the stock unit that a unit took over, None for a unit that took over none.
@@ -136,7 +120,7 @@ class UnitCaches:
         # Every unit is reconciled when a process starts, without a change of its node.
         if change.initial:
             return ()
-        pods = self.pods.store.list(where={_BY_NODE.name: change.key.name}).items
+        pods = self.pods.store.list(where={BY_NODE.name: change.key.name}).items
         return [key for pod in pods for key in self._labelled(pod.namespace, pod.unit)]
 
     def unreadable(self) -> Iterable[ObjectKey]:
@@ -149,29 +133,6 @@ class UnitCaches:
             return (ObjectKey(namespace, label),)
         keys = self.units.store
         return [key for key in keys if key.namespace == namespace and label_value(key.name) == label]
-
-
-def watch_pods(cache: Cache, namespaces: Sequence[str] = ()) -> Informer[PodSummary]:
-    """The informer of the pods in these namespaces; () is all. The cache holds their summaries only."""
-    return cache.informer(
-        projected(Pod.KIND, summarize_pod), namespaces=namespaces, indexes=[_BY_UNIT, _BY_NODE, _BY_VOLUME]
-    )
-
-
-def exclusive_pods(pods: Store[PodSummary], storage: GPUStorage) -> tuple[PodSummary, ...]:
-    """The cached pods that have a storage exclusively, and those of its accessor; none that is over."""
-    meta = storage.metadata
-    found = pods.list(meta.namespace, where={_BY_VOLUME.name: meta.name}).items
-    return tuple(pod for pod in found if not pod.is_over and (pod.accessor or excludes_others(storage, pod.volumes)))
-
-
-def volumes_freed(change: Change[PodSummary]) -> Iterable[ObjectKey]:
-    """The storages whose volume a pod used before a change, and does not use after it."""
-    before, after = (
-        frozenset() if state is None or state.is_over else frozenset(use.claim for use in state.volumes)
-        for state in (change.before, change.after)
-    )
-    return [ObjectKey(change.key.namespace, claim) for claim in sorted(before - after)]
 
 
 def storage_changed(change: Change[GPUStorage]) -> bool:

@@ -36,7 +36,7 @@ from attrs import frozen
 from gpuruntime.desired.provenance import Provenance
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.meta import parse_timestamp
-from gpuruntime.reconcilers.gpuunit.pod_summary import PodSummary
+from gpuruntime.reconcilers.pod_summary import PodSummary
 
 __all__ = ["HANDOFF_SECONDS", "ROOM_SECONDS", "Handoff", "TakenStock"]
 

@@ -36,7 +36,7 @@ from gpuruntime.api.names import label_value
 from gpuruntime.api.reasons import STORAGE_IN_USE, STORAGE_NOT_READY
 from gpuruntime.control import QuarantinedError
 from gpuruntime.desired.storage.accessor_turn import must_leave_first
-from gpuruntime.desired.storage.locks import Lock, is_shared, lock_of
+from gpuruntime.desired.storage.locks import Lock, holder_name, is_shared, lock_of
 from gpuruntime.desired.storage.mountable import not_mountable
 from gpuruntime.kube import BadRequestError, Client, ForbiddenError, InvalidError, NotFoundError
 from gpuruntime.meta import ObjectKey
@@ -97,7 +97,10 @@ class UnitMounts:
         if storage is None or why:
             return _not_ready(why)
         users = self.caches.users_of(storage)
-        if lock_of(storage.metadata) != Lock.of(unit):
+        lock = lock_of(storage.metadata)
+        if lock != Lock.of(unit):
+            if lock is not None and lock.holder != holder_name(unit):
+                return _in_use(f"Storage {name} is in use by {lock.holder}.")
             others = sorted(pod.name for pod in users if not pod.accessor and pod.unit != _label(unit))
             if others:
                 return _in_use(f"Storage {name} is in use: pod {others[0]} mounts it.")

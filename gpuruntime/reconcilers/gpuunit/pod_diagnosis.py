@@ -19,8 +19,8 @@ from gpuruntime.api.reasons import (
     SECURITY_PROFILE_UNMET,
     UNSCHEDULABLE,
 )
-from gpuruntime.reconcilers.gpuunit.pod_summary import ContainerSummary, Ending, PodSummary
 from gpuruntime.reconcilers.gpuunit.uptime import ending_of, ends_in_a_row, missing_uptime, required_uptime
+from gpuruntime.reconcilers.pod_summary import ContainerSummary, Ending, PodSummary
 from gpuruntime.reconcilers.quoting import beginning_of, end_of
 from gpuruntime.service.reads.informers import NodeSummary
 

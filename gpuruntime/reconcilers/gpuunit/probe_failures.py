@@ -19,7 +19,7 @@ from gpuruntime.aio import Singleflight
 from gpuruntime.kube import Client, KubeError, dynamic
 from gpuruntime.kube.builtin.events import Event
 from gpuruntime.meta import parse_timestamp
-from gpuruntime.reconcilers.gpuunit.pod_summary import PodSummary
+from gpuruntime.reconcilers.pod_summary import PodSummary
 
 __all__ = ["LIST_SECONDS", "ProbeAnswers", "ProbeFailure", "ProbeFailures", "latest_answer", "summarize_event"]
 

@@ -15,7 +15,7 @@ from gpuruntime.api.reasons import ADMISSION_REFUSED, PROGRESS_DEADLINE_EXCEEDED
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.meta import find_condition
 from gpuruntime.reconcilers.gpuunit.pod_diagnosis import Failure, diagnose_pod, node_failure
-from gpuruntime.reconcilers.gpuunit.pod_summary import PodSummary
+from gpuruntime.reconcilers.pod_summary import PodSummary
 from gpuruntime.service.reads.informers import NodeSummary
 
 __all__ = ["Rollout", "rollout_of"]

@@ -23,8 +23,8 @@ from gpuruntime.api.reasons import (
 )
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.meta import Condition, find_condition, format_seconds, parse_timestamp, set_condition
-from gpuruntime.reconcilers.gpuunit.pod_summary import PodSummary
 from gpuruntime.reconcilers.gpuunit.rollout import Rollout, rollout_of
+from gpuruntime.reconcilers.pod_summary import PodSummary
 from gpuruntime.service.reads.informers import NodeSummary
 
 __all__ = ["Findings", "SyncFailure", "Verdict", "can_wait", "judge", "transition"]

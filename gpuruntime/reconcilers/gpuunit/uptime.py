@@ -18,7 +18,7 @@ from datetime import datetime
 from typing import Final
 
 from gpuruntime.meta import parse_timestamp
-from gpuruntime.reconcilers.gpuunit.pod_summary import ContainerSummary, Ending
+from gpuruntime.reconcilers.pod_summary import ContainerSummary, Ending
 
 __all__ = ["ending_of", "ends_in_a_row", "missing_uptime", "required_uptime"]
 

@@ -31,7 +31,7 @@ def recovery_patch(storage: GPUStorage, change: FrozenDict[str, Any]) -> FrozenD
 
     Raises:
         InvalidRequestError: the storage has no preparation.
-        StorageInUseError: somebody has it exclusively.
+        StorageInUseError: a unit or a copy has it.
         NotRecoverableError: its preparation has not failed, or it is being deleted.
     """
     nonce = change["metadata"]["annotations"][RECOVERY_NONCE]

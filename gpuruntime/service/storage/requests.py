@@ -54,10 +54,10 @@ def storage_patch(storage: GPUStorage, change: FrozenDict[str, Any]) -> FrozenDi
 
 
 def ensure_unused(storage: GPUStorage) -> None:
-    """Return if nobody has the storage exclusively, or if it is being deleted already.
+    """Return if the storage has no lock, or is being deleted already.
 
     Raises:
-        StorageInUseError: somebody has it.
+        StorageInUseError: a unit or a copy has it.
     """
     lock = lock_of(storage.metadata)
     if lock is None or storage.metadata.deletion_timestamp is not None:

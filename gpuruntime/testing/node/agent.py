@@ -12,6 +12,7 @@ from gpuruntime.kube import from_kubeconfig
 from gpuruntime.testing.network_policies.agent import enforce_network_policies
 from gpuruntime.testing.volumes.host_path import HOST_PATH_PROVISIONER, HostPathVolumes
 from gpuruntime.testing.volumes.provisioner import Provisioner, provision_volumes
+from gpuruntime.testing.volumes.resizer import resize_volumes
 
 __all__ = ["main"]
 
@@ -28,6 +29,8 @@ async def _run(node: str, kubeconfig: Path, volumes: Path) -> None:
     enforce_network_policies(manager, node)
     provisioner = Provisioner(HOST_PATH_PROVISIONER, node, HostPathVolumes(volumes))
     provision_volumes(manager, provisioner)
+    # A directory has the size of its disk: a claim that asks for more has it.
+    resize_volumes(manager, provisioner)
     await manager.run()
 
 

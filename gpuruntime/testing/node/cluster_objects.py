@@ -115,7 +115,7 @@ class ClusterObjects:
 
 def _shared_objects() -> list[tuple[str, dict[str, Any]]]:
     """The objects that all real nodes of a cluster share, each with the path of its collection."""
-    host_path = storage_class(HOST_PATH_CLASS, HOST_PATH_PROVISIONER)
+    host_path = storage_class(HOST_PATH_CLASS, HOST_PATH_PROVISIONER, expands=True)
     return [
         (_BINDINGS, _binding()),
         ("/apis/storage.k8s.io/v1/storageclasses", host_path),

@@ -137,7 +137,7 @@ class FakeVolumes:
             self._delete_volumes(admin)
 
     @asynccontextmanager
-    async def running(self, *, within: float = 60.0) -> AsyncIterator["FakeVolumes"]:
+    async def running(self, *, within: float = 240.0) -> AsyncIterator["FakeVolumes"]:
         """Run provisioner and resizer for the length of the block, `within` seconds at most.
 
         Raises:
@@ -203,12 +203,14 @@ class FakeVolumes:
         """Begin to resize, and make no progress: claims have the condition Resizing until `release`."""
         self._faults.resize(target, ResizeFault("stall"))
 
-    def refuse_resize(self, target: Target, message: str = "the fake pool cannot grow volumes that far") -> None:
-        """Refuse to resize, with the condition ControllerResizeError and an event VolumeResizeFailed.
+    def refuse_resize(
+        self, target: Target, message: str = "the fake pool cannot grow volumes that far", *, above: str = "0"
+    ) -> None:
+        """Refuse sizes above a quantity, with the condition ControllerResizeError and an event VolumeResizeFailed.
 
-        After `release`, or when the claim asks for another size, the resizer tries again.
+        After `release`, or when the claim asks for a size that is not refused, it grows.
         """
-        self._faults.resize(target, ResizeFault("refuse", message))
+        self._faults.resize(target, ResizeFault("refuse", message, above))
 
     def need_restart(self, target: Target) -> None:
         """Finish a resize only when a new pod uses the volume: until then the claim is FileSystemResizePending."""

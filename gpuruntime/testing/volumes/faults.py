@@ -25,10 +25,14 @@ class Failure:
 
 @frozen
 class ResizeFault:
-    """What happens to a resize: it makes no progress, is refused, or waits for a new pod."""
+    """What happens to a resize: it makes no progress, is refused, or waits for a new pod.
+
+    It concerns sizes above `above`, a quantity.
+    """
 
     effect: Literal["stall", "refuse", "restart"]
     message: str = ""
+    above: str = "0"
 
 
 @define

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from gpuruntime.control import Context, Manager, Result, Source, allow, projected
+from gpuruntime.control import Context, Manager, Result, Source, Store, allow, projected
 from gpuruntime.kube import dynamic
 from gpuruntime.kube.builtin.pods import Pod
 from gpuruntime.kube.builtin.volumes import PersistentVolumeClaim
@@ -35,12 +35,13 @@ def resize_volumes(
 ) -> None:
     """Add a controller to a manager that resizes the volumes of a provisioner when their claims ask for more.
 
-    Kubernetes refuses the request if the class does not allow it.
+    Kubernetes refuses the request if the class does not allow it. Pods are watched only for faults.
     """
-    one = _Resizing(faults or VolumeFaults())
+    one = _Resizing(faults)
     builder = manager.controller(claims_of(manager), name="volume-resizer")
     builder.watches(dynamic(PERSISTENT_VOLUME), _claim_of_volume, labels=provisioner.selector)
-    builder.watches(_PODS, _claims_of_pod)
+    if faults is not None:
+        builder.watches(_PODS, _claims_of_pod)
     builder.source(*sources).updates_status().records_events().permissions(allow(PERSISTENT_VOLUME, "patch"))
     builder.reconcile(one.resize)
 
@@ -63,22 +64,24 @@ def _claim_of_volume(volume: DynamicObject) -> list[ObjectKey]:
     return [] if claim is None else [ObjectKey(claim["namespace"], claim["name"])]
 
 
+def _users(claim: PersistentVolumeClaim, pods: Store[PodUse]) -> list[PodUse]:
+    """The pods that have not ended and name the claim."""
+    meta = claim.metadata
+    named = (pod for pod in pods.list().items if pod.namespace == meta.namespace and meta.name in pod.claims)
+    return [pod for pod in named if pod.phase not in _FINISHED]
+
+
 @frozen
 class _Resizing:
-    faults: VolumeFaults
+    faults: VolumeFaults | None
 
     async def resize(self, claim: PersistentVolumeClaim, ctx: Context) -> Result:
         volume = ctx.get(dynamic(PERSISTENT_VOLUME), claim.spec.volume_name or "", "")
         if claim.status.phase != "Bound" or volume is None or not is_of_claim(volume, claim):
             return Result.done()
-        users = [
-            pod
-            for pod in ctx.store(_PODS).list().items
-            if pod.namespace == claim.metadata.namespace
-            and claim.metadata.name in pod.claims
-            and pod.phase not in _FINISHED
-        ]
-        step = next_step(claim, volume, users, self.faults.resize_of(claim), datetime.now(UTC))
+        fault = None if self.faults is None else self.faults.resize_of(claim)
+        users = [] if fault is None else _users(claim, ctx.store(_PODS))
+        step = next_step(claim, volume, users, fault, datetime.now(UTC))
         if isinstance(step, RaiseVolume):
             # The change of the volume brings the next step.
             await ctx.client.patch(dynamic(PERSISTENT_VOLUME), volume.metadata.name, "", step.patch)

@@ -78,7 +78,7 @@ def next_step(
     wanted = _size(claim.spec.resources.requests if claim.spec.resources else {})
     if wanted <= _size(status.capacity):
         return WriteStatus(_unmarked(status))
-    effect = None if fault is None else fault.effect
+    effect = None if fault is None or wanted <= parse_quantity(fault.above) else fault.effect
     if _size(volume.body["spec"]["capacity"]) < wanted:
         if fault is not None and effect == "refuse":
             return WriteStatus(_marked(status, wanted, _ERROR, "Infeasible", fault.message, now), fault.message)

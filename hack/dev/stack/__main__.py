@@ -52,7 +52,7 @@ def _up(argv: list[str]) -> None:
     elif arguments.real_node:
         cluster = partial(local_with_real_node, directory, nodes, audit=arguments.audit)
     else:
-        cluster = partial(local, directory / "cluster", nodes, audit=arguments.audit)
+        cluster = partial(local, directory, nodes, audit=arguments.audit)
     # A node that runs containers is no larger than this machine.
     sample = "gpuunit-small.yaml" if arguments.real_node else "gpuunit.yaml"
     run_stack(StackOptions(directory, cluster, arguments.port, sample))

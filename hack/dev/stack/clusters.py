@@ -4,6 +4,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,9 +14,13 @@ from attrs import evolve, frozen
 from gpuruntime.testing import FakeNodes, LocalCluster, NodeShape, RealNode, assets, require_real_node
 from gpuruntime.testing.cluster.nodes import PRODUCTS
 from gpuruntime.testing.images import ImageStore
+from gpuruntime.testing.processes.supervised import ChildProcesses
+from gpuruntime.testing.volumes.host_path import HOST_PATH_CLASS
 
 __all__ = [
+    "DEFAULT_CLASS",
     "REAL_NODE",
+    "VOLUMES",
     "Cluster",
     "StackError",
     "delete_leftover_kind",
@@ -26,6 +31,7 @@ __all__ = [
 ]
 
 REAL_NODE = "real-node"
+VOLUMES = "volumes"
 _FAKE_NODE = "gpuruntime.local/fake-node"
 _REAL_GPUS = 4
 _REAL_LABELS = {"nvidia.com/gpu.product": PRODUCTS[0]}
@@ -34,6 +40,7 @@ _IMAGES = {"busybox": ("busybox:1.36",), "python": ("python:3.11", "python:3.12"
 _PATIENCE_SECONDS = 60.0
 _KIND_KUBECONFIG = "kind.kubeconfig"
 _KUBECTL_CACHE = "kubectl-cache"
+DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class=true"
 
 
 class StackError(Exception):
@@ -42,11 +49,12 @@ class StackError(Exception):
 
 @frozen
 class Cluster:
-    """Administrative access to a cluster."""
+    """Administrative access to a cluster. `images` is the directory of its images, if we make them."""
 
     kubeconfig: Path
     binaries: Path
     kubectl_cache: Path
+    images: Path | None = None
 
     def kubectl(self, *arguments: str) -> str:
         command = [str(self.binaries / "kubectl"), "--kubeconfig", str(self.kubeconfig), *arguments]
@@ -59,16 +67,25 @@ class Cluster:
 
 @contextmanager
 def local(directory: Path, nodes: tuple[NodeShape, ...], *, audit: bool) -> Iterator[Cluster]:
-    """Start a local control plane for the length of the block."""
-    with LocalCluster(directory, nodes=nodes, audit=audit, lock_timeout=_PATIENCE_SECONDS) as cluster:
-        yield Cluster(cluster.access.kubeconfig, cluster.access.binaries, cluster.access.kubectl_cache)
+    """Start a local control plane for the length of the block, with a default storage class for its fake nodes."""
+    with (
+        LocalCluster(directory / "cluster", nodes=nodes, audit=audit, lock_timeout=_PATIENCE_SECONDS) as started,
+        ChildProcesses(directory / VOLUMES, _PATIENCE_SECONDS) as children,
+    ):
+        access = started.access
+        paths = (str(access.kubeconfig.parent), str(directory / VOLUMES))
+        command = [sys.executable, "-m", "gpuruntime.testing.volumes.agent", *paths]
+        children.start("volumes", command, directory / VOLUMES / "volumes.log")
+        cluster = Cluster(access.kubeconfig, access.binaries, access.kubectl_cache)
+        cluster.kubectl("wait", "--for=create", "storageclass/fake", f"--timeout={_PATIENCE_SECONDS:.0f}s")
+        yield cluster
 
 
 @contextmanager
 def local_with_real_node(directory: Path, nodes: tuple[NodeShape, ...], *, audit: bool) -> Iterator[Cluster]:
     """Start a local control plane and a node that runs containers for the length of the block.
 
-    Pods run on that node unless they tolerate the taint of the fake ones.
+    Pods run on that node unless they tolerate the taint of the fake ones. The default storage class is of that node.
     """
     require_real_node()
     tainted = tuple(evolve(node, taints={**node.taints, _FAKE_NODE: "NoSchedule"}) for node in nodes)
@@ -80,7 +97,9 @@ def local_with_real_node(directory: Path, nodes: tuple[NodeShape, ...], *, audit
             for base, names in _IMAGES.items():
                 for name in names:
                     ImageStore(images).add(name, base=base)
-            yield Cluster(access.kubeconfig, access.binaries, access.kubectl_cache)
+            started = Cluster(access.kubeconfig, access.binaries, access.kubectl_cache, images)
+            started.kubectl("annotate", "storageclass", HOST_PATH_CLASS, DEFAULT_CLASS)
+            yield started
 
 
 @contextmanager

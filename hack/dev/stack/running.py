@@ -17,7 +17,8 @@ from types import FrameType
 from attrs import frozen
 
 from gpuruntime.testing.processes.supervised import ChildProcesses, DirectoryInUseError
-from hack.dev.stack.clusters import REAL_NODE, Cluster, StackError, delete_leftover_kind
+from hack.dev.stack.clusters import REAL_NODE, VOLUMES, Cluster, StackError, delete_leftover_kind
+from hack.dev.stack.gateway import install_gateway
 from hack.dev.stack.install import account_kubeconfig, account_token, install
 from hack.dev.stack.state import RunningStack, owner_of, ownership
 
@@ -31,6 +32,7 @@ The stack is up.
 
   API          {url}
   API docs     {url}/swagger/index.html
+  files        {files}
   kubeconfig   {kubeconfig}
 
 Try, in another terminal:
@@ -80,19 +82,33 @@ def _keep(options: StackOptions, children: ChildProcesses) -> None:
         identity = options.directory / "manager.kubeconfig"
         identity.touch(mode=0o600)
         identity.write_text(json.dumps(account_kubeconfig(cluster, account_token(cluster, "gpuruntime-manager"))))
+        gateway = None
+        if cluster.images is not None:
+            _say("installing the access gateway ...")
+            gateway = install_gateway(cluster, cluster.images, options.directory)
         _say("starting the manager ...")
         url = f"http://{_HOST}:{port}"
         log = options.directory / "manager.log"
         log.unlink(missing_ok=True)
-        flags = ["--http-addr", f"{_HOST}:{port}", "--kube-mode", "required"]
+        config = options.directory / "manager.yaml"
+        config.write_text(json.dumps({} if gateway is None else {"accessor": gateway.accessor_config}))
+        flags = ["--config", str(config), "--http-addr", f"{_HOST}:{port}", "--kube-mode", "required"]
         command = [sys.executable, "-m", "gpuruntime.processes.command", "manager", *flags]
         children.start("manager", command, log, {"KUBECONFIG": str(identity)})
         _await_ready(children, url, log)
         token = account_token(cluster, "gpuruntime-developer", "gpuruntime")
+        access_url = None if gateway is None else gateway.forward(children, options.directory)
         paths = (str(cluster.binaries), str(cluster.kubectl_cache))
-        RunningStack(os.getpid(), url, str(cluster.kubeconfig), token, *paths).save(options.directory)
+        RunningStack(os.getpid(), url, str(cluster.kubeconfig), token, *paths, access_url).save(options.directory)
         ending = "Ctrl-C" if sys.stdin.isatty() else "./hack/down"
-        words = {"url": url, "kubeconfig": cluster.kubeconfig, "sample": options.sample, "ending": ending}
+        files = access_url or "not served: simulated nodes run no accessors"
+        words = {
+            "url": url,
+            "files": files,
+            "kubeconfig": cluster.kubeconfig,
+            "sample": options.sample,
+            "ending": ending,
+        }
         _say(_BANNER.format(**words, directory=options.directory))
         try:
             while not children.exits():
@@ -130,11 +146,11 @@ def stop_stack(directory: Path) -> str:
     # The lock is free when the last process has exited, also after the owner was killed.
     try:
         with ExitStack() as ended:
-            for name in ("processes", REAL_NODE, "cluster", "kwok"):
+            for name in ("processes", VOLUMES, REAL_NODE, "cluster", "kwok"):
                 ended.enter_context(ChildProcesses(directory / name, _STOP_SECONDS))
             RunningStack.withdraw(directory)
             delete_leftover_kind(directory)
-            for name in (REAL_NODE, "cluster", "kwok"):
+            for name in (VOLUMES, REAL_NODE, "cluster", "kwok"):
                 shutil.rmtree(directory / name, ignore_errors=True)
     except DirectoryInUseError as error:
         raise StackError(f"{error}, and did not end within {_STOP_SECONDS:.0f} s") from None

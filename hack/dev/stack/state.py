@@ -68,6 +68,7 @@ class RunningStack:
     token: str
     binaries: str
     kubectl_cache: str
+    access_url: str | None = None
 
     def save(self, directory: Path) -> None:
         """Write the file atomically, readable by the user only: it contains a token."""
@@ -90,5 +91,7 @@ class RunningStack:
             "GPURUNTIME_URL": self.url,
             "GPURUNTIME_TOKEN": self.token,
         }
+        if self.access_url is not None:
+            variables["GPURUNTIME_ACCESS_URL"] = self.access_url
         lines = [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
         return "\n".join([*lines, f'export PATH={shlex.quote(self.binaries)}:"$PATH"'])

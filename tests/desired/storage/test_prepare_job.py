@@ -35,7 +35,7 @@ def test_a_job_is_suspended_runs_once_and_has_no_rights() -> None:
         assert (labels[STORAGE_LABEL], labels[STORAGE_PREPARE_LABEL]) == ("data", "data")
 
 
-def test_a_copy_reads_its_source_and_a_recovery_wipes_first_unless_told_otherwise() -> None:
+def test_a_copy_reads_its_source_and_a_recovery_wipes_first_by_default() -> None:
     keeping = storage(COPY, annotations={RECOVERY_WIPE: "false"})
 
     first, second, kept = job(storage(COPY), COPY), job(storage(COPY), COPY, 2), job(keeping, COPY, 2)

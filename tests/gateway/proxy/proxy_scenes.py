@@ -14,7 +14,7 @@ from gpuruntime.endpoints.auth.access_control import Access, AccessControl
 from gpuruntime.gateway.accessor.app import accessor_app
 from gpuruntime.gateway.accessor.volume import Volume
 from gpuruntime.gateway.proxy.app import StorageRoute, mount_gateway
-from gpuruntime.gateway.proxy.forwarding import Forwarding, accessor_session
+from gpuruntime.gateway.proxy.forwarding import Forwarding
 from gpuruntime.gateway.proxy.storages import Storages
 from gpuruntime.gateway.proxy.streams import StreamLimits, Streams
 from gpuruntime.gateway.signing.bearer import BearerCheck
@@ -72,7 +72,7 @@ async def gateway(
     key, served = SigningKey.generate(), storage()
     file = directory / "key.pem"
     file.write_bytes(key.pem)
-    streams, session, volume = Streams(limits or StreamLimits()), accessor_session(), Volume(root)
+    streams, volume = Streams(limits or StreamLimits()), Volume(root)
     check = BearerCheck(PublicKeys([key.public_text]), served.metadata.uid, time.time)
     made = Gateway(streams, {served.key: served}, {}, key)
     app = web.Application()
@@ -81,13 +81,13 @@ async def gateway(
         StorageRoute(
             AccessControl(Access.CREDENTIALS, TOKENS),
             Storages(made.storages.get, lambda: ""),
-            Forwarding(session, Table(made.urls), SigningKeyFile(file), streams),
+            Forwarding(Table(made.urls), SigningKeyFile(file), streams),
             lambda: made.is_stopping,
         ),
     )
     async with serving(accessor_app(volume, check), HttpAddress()) as accessor:
         made.urls["data"] = accessor.url
-        async with session, serving(app, HttpAddress(), drain=drain) as made.address:
+        async with serving(app, HttpAddress(), drain=drain) as made.address:
             yield made
             made.is_stopping = True
     volume.close()

@@ -114,6 +114,22 @@ async def test_errors_say_why_there_is_no_stream(tmp_path: Path, root: Path) -> 
     assert (elsewhere.status, write.status) == (404, 405)
 
 
+async def test_listings_heads_conditions_and_redirects_pass_through(tmp_path: Path, root: Path) -> None:
+    async with gateway(tmp_path, root) as running:
+        base = "/storage/ns/data"
+        page = await running.get(f"{base}/", Accept="text/html")
+        listing = await running.get(f"{base}/sub/")
+        head = await running.get(f"{base}/sub/file.txt", "HEAD")
+        known = await running.get(f"{base}/sub/file.txt", If_None_Match=head.headers["ETag"])
+        moved = [(await running.get(target)).headers["Location"] for target in (base, f"{base}/sub")]
+
+    assert b'<a href="./sub/">sub/</a>' in page.body
+    assert [entry["name"] for entry in listing.json["data"]] == ["file.txt"]
+    assert (head.status, head.headers["Content-Length"], head.body) == (200, "10", b"")
+    assert (known.status, known.body) == (304, b"")
+    assert moved == ["/storage/ns/data/", "./sub/"]
+
+
 async def test_a_rotated_key_is_used_at_once(tmp_path: Path, root: Path) -> None:
     async with gateway(tmp_path, root) as running:
         before = await running.get("/storage/ns/data/")

@@ -12,7 +12,6 @@ from gpuruntime.desired.storage.locks import lock_of
 from gpuruntime.kube import MergePatch
 from gpuruntime.kube.builtin.pods import Pod
 from gpuruntime.meta import ObjectMeta, is_true
-from gpuruntime.reconcilers.gpustorage.accessor import AccessorCaches, AccessorSync
 from gpuruntime.reconcilers.gpustorage.reconciler import GPUStorageOptions, install_gpustorage
 from gpuruntime.reconcilers.storage_locks import StorageLockOptions, install_storage_locks
 from gpuruntime.service.operations.record import LeaseTiming
@@ -23,14 +22,12 @@ __all__ = ["ACCESSOR", "filling", "keeping_storages", "storage_options"]
 
 ACCESSOR = AccessorRendering("gpuruntime:test", ("ed25519:test",))
 _EXIT = "testing.gpuruntime.local/exit"
-_NONE = LeaseTiming(lease=3.0, renew=2.5, period=0.8)
+_IMPATIENT = LeaseTiming(lease=3.0, renew=2.5, period=0.8)
 
 
 def storage_options(namespaces: Namespaces) -> GPUStorageOptions:
     """Storages with accessors."""
-    return GPUStorageOptions(
-        namespaces, accessors=lambda cache, instance: AccessorSync(AccessorCaches.of(cache, instance), ACCESSOR)
-    )
+    return GPUStorageOptions(namespaces, accessor=ACCESSOR)
 
 
 async def keeping_storages(launch: Launch) -> None:
@@ -38,7 +35,7 @@ async def keeping_storages(launch: Launch) -> None:
     manager = Manager(launch.credentials, ManagerOptions("gpu-runtime-operator", grace=1.0))
     namespaces = Namespaces((launch.namespace("active"),), (), launch.namespace("active"))
     install_gpustorage(manager, storage_options(namespaces))
-    install_storage_locks(manager, StorageLockOptions(namespaces, _NONE))
+    install_storage_locks(manager, StorageLockOptions(namespaces, _IMPATIENT))
     await manager.run()
 
 

@@ -92,7 +92,7 @@ async def test_a_claim_of_others_and_one_whose_record_is_lost_outlive_a_storage(
     assert await storages.job_names() == []
 
 
-async def test_a_claim_that_somebody_deletes_is_lost_and_the_storage_can_still_go(storages: StorageWorld) -> None:
+async def test_a_claim_that_another_client_deletes_is_lost_and_the_storage_can_still_go(storages: StorageWorld) -> None:
     async with storages.operator():
         storages.create()
         await storages.because(reasons.STORAGE_READY)

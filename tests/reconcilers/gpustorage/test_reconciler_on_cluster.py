@@ -1,10 +1,12 @@
 """A storage without preparation on a real control plane. After a scene the operator starts anew, and writes nothing."""
 
 from gpuruntime.api import reasons
-from gpuruntime.api.names import OWNER_UID, STORAGE_FINALIZER, STORAGE_LABEL
+from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.names import ATTACHED_TO, OWNER_UID, STORAGE_FINALIZER, STORAGE_LABEL
 from gpuruntime.kube import MergePatch
 from gpuruntime.kube.builtin.volumes import PersistentVolumeClaim
 from gpuruntime.meta import find_condition
+from tests.product_scenes import create_unit
 from tests.reconcilers.storage_scenes import StorageWorld
 
 
@@ -82,7 +84,9 @@ async def test_labels_and_owner_references_on_the_claim_are_mended_and_other_fie
     async with storages.operator():
         storages.create()
         ready = await storages.because(reasons.STORAGE_READY)
-        owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "gone", "uid": ready.metadata.uid}
+        kind, uid = ready.KIND, ready.metadata.uid
+        # An owner that exists: with another one the garbage collector would delete the claim at once.
+        owner = {"apiVersion": kind.api_version, "kind": kind.kind, "name": "data", "uid": uid}
         meddled = {
             "labels": {STORAGE_LABEL: None, "mine": "kept"},
             "annotations": {"mine": "kept"},
@@ -147,3 +151,46 @@ async def test_a_storage_says_what_the_cluster_lacks_and_heals(storages: Storage
 
     assert missing.status.phase == "Pending"
     assert await storages.writes_of_a_second_pass() == []
+
+
+async def test_the_units_that_name_a_storage_and_its_holder_are_shown(storages: StorageWorld) -> None:
+    mounts = [{"name": "data", "mountPath": "/data"}]
+    async with storages.operator():
+        storages.create()
+        create_unit(storages.access.admin(), storages.namespace, "demo", storageMounts=mounts)
+        await storages.change({"annotations": {ATTACHED_TO: "gpuunits/demo"}})
+
+        used = await storages.until("is used", lambda found: found.status.mounted_by == ("demo",))
+        attached = await storages.until("is attached", lambda found: found.status.attached_to == "gpuunits/demo")
+        await storages.because(reasons.STORAGE_READY)
+        quiet = await storages.writes_of_a_second_pass()
+        await storages.client.delete(GPUUnit, "demo", storages.namespace)
+        await storages.change({"annotations": {ATTACHED_TO: None}})
+        await storages.until("is free", lambda found: not found.status.mounted_by and found.status.attached_to is None)
+
+    assert used.metadata.uid == attached.metadata.uid
+    assert quiet == []
+
+
+async def test_an_invalid_spec_that_is_stored_touches_nothing(storages: StorageWorld) -> None:
+    async with storages.operator():
+        storages.create(of="No_Such Name")
+
+        invalid = await storages.because(reasons.INVALID_SPEC, "spec.storageClassName")
+
+    assert (invalid.metadata.finalizers, invalid.status.observed_generation) == ((), None)
+    assert await storages.claim() is None
+    assert await storages.writes_of_a_second_pass() == []
+
+
+async def test_a_claim_that_a_quota_refuses_is_quoted_and_made_when_there_is_room(storages: StorageWorld) -> None:
+    admin, quotas = storages.access.admin(), f"/api/v1/namespaces/{storages.namespace}/resourcequotas"
+    admin.create(quotas, {"metadata": {"name": "none"}, "spec": {"hard": {"persistentvolumeclaims": "0"}}})
+    async with storages.operator():
+        storages.create()
+
+        refused = await storages.because(reasons.PVC_SYNC_FAILED, "exceeded quota")
+        admin.delete(f"{quotas}/none")
+        await storages.because(reasons.STORAGE_READY)
+
+    assert refused.status.phase == "Failed"

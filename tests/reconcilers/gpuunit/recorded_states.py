@@ -11,9 +11,9 @@ from attrs import define, evolve, field, frozen
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec, GPUUnitStatus
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.meta import Condition, ObjectMeta, decode, find_condition, parse_timestamp
-from gpuruntime.reconcilers.gpuunit.pod_summary import summarize_pod
 from gpuruntime.reconcilers.gpuunit.probe_failures import latest_answer, summarize_event
 from gpuruntime.reconcilers.gpuunit.status import Findings, judge
+from gpuruntime.reconcilers.pod_summary import summarize_pod
 from gpuruntime.service.reads.informers import NodeSummary
 
 __all__ = ["Moment", "played", "recordings"]

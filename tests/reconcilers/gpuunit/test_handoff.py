@@ -11,8 +11,8 @@ from gpuruntime.desired.rendering import Rendering
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.meta import ObjectKey, ObjectMeta, format_seconds
 from gpuruntime.reconcilers.gpuunit.handoff import HANDOFF_SECONDS, ROOM_SECONDS, Handoff, TakenStock
-from gpuruntime.reconcilers.gpuunit.pod_summary import PodSummary
 from gpuruntime.reconcilers.gpuunit.renderings import UnitRenderings
+from gpuruntime.reconcilers.pod_summary import PodSummary
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SOURCE = Provenance(ObjectKey("runtime-stock", "stock-1"), "u1")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gpuruntime.api import reasons
 from gpuruntime.reconcilers.gpuunit.pod_diagnosis import Failure, PodDiagnosis, diagnose_pod, node_failure
-from gpuruntime.reconcilers.gpuunit.pod_summary import ContainerSummary, Ending, PodSummary
+from gpuruntime.reconcilers.pod_summary import ContainerSummary, Ending, PodSummary
 from gpuruntime.service.reads.informers import NodeSummary
 
 NOW = datetime(2026, 1, 1, 0, 0, 5, tzinfo=UTC)

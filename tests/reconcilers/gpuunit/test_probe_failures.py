@@ -10,7 +10,6 @@ import pytest
 from gpuruntime.kube import Client, Form, ObjectList, UnavailableError
 from gpuruntime.kube.builtin.events import Event
 from gpuruntime.meta import DynamicObject
-from gpuruntime.reconcilers.gpuunit.pod_summary import ContainerSummary, PodSummary
 from gpuruntime.reconcilers.gpuunit.probe_failures import (
     LIST_SECONDS,
     ProbeAnswers,
@@ -19,6 +18,7 @@ from gpuruntime.reconcilers.gpuunit.probe_failures import (
     latest_answer,
     summarize_event,
 )
+from gpuruntime.reconcilers.pod_summary import ContainerSummary, PodSummary
 from gpuruntime.testing.virtual_time import run_virtual
 
 T = TypeVar("T")

@@ -12,9 +12,9 @@ from gpuruntime.kube.builtin.pods import PodTemplateSpec
 from gpuruntime.meta.conditions import Condition
 from gpuruntime.meta.label_selectors import LabelSelector
 from gpuruntime.meta.objects import ObjectMeta
-from gpuruntime.reconcilers.gpuunit.pod_summary import ContainerSummary, Ending, PodSummary
 from gpuruntime.reconcilers.gpuunit.rollout import Rollout
 from gpuruntime.reconcilers.gpuunit.rollout import rollout_of as rollout_at
+from gpuruntime.reconcilers.pod_summary import ContainerSummary, Ending, PodSummary
 from gpuruntime.service.reads.informers import NodeSummary
 
 LOST = NodeSummary(is_ready=False, reason="NodeStatusUnknown", message="Kubelet stopped posting node status.")

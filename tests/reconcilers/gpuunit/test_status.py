@@ -14,8 +14,8 @@ from gpuruntime.meta.conditions import Condition
 from gpuruntime.meta.frozen_mapping import FrozenDict
 from gpuruntime.meta.label_selectors import LabelSelector
 from gpuruntime.meta.objects import ObjectMeta
-from gpuruntime.reconcilers.gpuunit.pod_summary import ContainerSummary, Ending, PodSummary
 from gpuruntime.reconcilers.gpuunit.status import Findings, SyncFailure, can_wait, judge, transition
+from gpuruntime.reconcilers.pod_summary import ContainerSummary, Ending, PodSummary
 from gpuruntime.service.reads.informers import NodeSummary
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuruntime.meta import format_seconds
-from gpuruntime.reconcilers.gpuunit.pod_summary import ContainerSummary, Ending
 from gpuruntime.reconcilers.gpuunit.uptime import ends_in_a_row, missing_uptime, required_uptime
+from gpuruntime.reconcilers.pod_summary import ContainerSummary, Ending
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

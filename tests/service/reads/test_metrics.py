@@ -40,7 +40,10 @@ def node(name: str, gpus: int, ready: str) -> dict[str, Any]:
 
 @asynccontextmanager
 async def stocked(
-    units: list[dict[str, Any]], pools: list[dict[str, Any]], nodes: list[dict[str, Any]]
+    units: list[dict[str, Any]],
+    pools: list[dict[str, Any]],
+    nodes: list[dict[str, Any]],
+    storages: tuple[dict[str, Any], ...] = (),
 ) -> AsyncIterator[CollectorRegistry]:
     """The registry of a process whose caches hold these objects."""
     async with scripted_cache() as (server, cache):
@@ -48,6 +51,7 @@ async def stocked(
             for plural, kind, objects in (("gpuunits", "GPUUnit", units), ("stockpools", "StockPool", pools)):
                 found = [item for item in objects if item["metadata"]["namespace"] == namespace]
                 serve(server, f"{OURS}/namespaces/{namespace}/{plural}", kind, found)
+        serve(server, f"{OURS}/namespaces/runtime-instance/gpustorages", "GPUStorage", list(storages))
         serve(server, "/api/v1/nodes", "Node", nodes)
         registry = CollectorRegistry()
         InventoryCollector(registry, Inventory.of(cache, Namespaces()))

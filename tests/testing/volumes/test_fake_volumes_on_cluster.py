@@ -156,12 +156,11 @@ async def test_a_stalled_resize_goes_on_when_it_is_released(claims: Claims) -> N
 async def test_a_refused_resize_says_why_and_a_smaller_one_succeeds(claims: Claims) -> None:
     async with claims.volumes.running():
         await claims.volumes.bound(claims.create())
-        claims.volumes.refuse_resize(claims.key(), "9Gi is too much")
+        claims.volumes.refuse_resize(claims.key(), "9Gi is too much", above="5Gi")
 
         claims.ask_for("9Gi")
         refused = await claims.marked("ControllerResizeError")
         said = await event(claims, "VolumeResizeFailed")
-        claims.volumes.release(claims.key())
         claims.ask_for("2Gi")
         grown = await claims.grown("2Gi")
 

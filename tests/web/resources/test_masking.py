@@ -1,5 +1,6 @@
 import pytest
 
+from gpuruntime.api.gpustorage import GPUStorage, GPUStorageSpec, GPUStorageStatus, PrepareStatus, StoragePrepare
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec, GPUUnitStatus
 from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.api.readiness import HttpGetCheck, HttpHeader, ReadinessProbe
@@ -8,6 +9,7 @@ from gpuruntime.api.unit_template import EnvSource, KeyReference, UnitEnv, UnitT
 from gpuruntime.meta import Condition, FrozenDict, ObjectMeta, decode, encode
 from gpuruntime.service.compat.cluster import vm_of
 from gpuruntime.service.errors import InvalidRequestError
+from gpuruntime.web.resources.gpu_storages import storage_view
 from gpuruntime.web.resources.masking import masked, reject_masks
 from gpuruntime.web.resources.unit_models import unit_view
 
@@ -105,3 +107,16 @@ def test_the_message_of_a_vm_is_masked() -> None:
     troubled = unit(template, 'exec: "serve --key=hunter2": not found')
 
     assert vm_of(troubled).message == 'exec: "***": not found'
+
+
+def test_the_message_of_a_preparation_is_masked_too() -> None:
+    prepare = StoragePrepare("tool", args=("--token=hunter2",))
+    status = GPUStorageStatus(
+        prepare=PrepareStatus(phase="Failed", message="tool: bad --token=hunter2"), observed_generation=1
+    )
+    storage = GPUStorage(ObjectMeta(name="data", generation=1), GPUStorageSpec("1Gi", prepare=prepare), status)
+
+    view = masked(storage_view(storage))
+
+    assert (view.prepare is not None and view.prepare.args) == ("***",)
+    assert (view.prepare_status is not None and view.prepare_status.message) == "tool: bad ***"

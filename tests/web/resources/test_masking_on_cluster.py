@@ -17,7 +17,13 @@ TEMPLATE: dict[str, Any] = {
     "envs": [{"name": "TOKEN", "value": "hidden-in-value"}, {"name": "EMPTY", "value": ""}],
     "readinessProbe": {"exec": {"command": ["check", "hidden-in-probe"]}},
 }
-NAMES = {"/gpu-units/{name}": "demo", "/operator/stockpools/{name}": "warm", "/operator/jobs/{operationID}": "order-1"}
+PREPARE = {"fromImage": "tool", "command": ["fill", "--token=hidden-in-prepare"], "args": ["hidden-in-args"]}
+NAMES = {
+    "/gpu-units/{name}": "demo",
+    "/gpu-storages/{name}": "data",
+    "/operator/stockpools/{name}": "warm",
+    "/operator/jobs/{operationID}": "order-1",
+}
 
 
 @frozen
@@ -64,6 +70,8 @@ async def test_scope_read_sees_masks_on_every_route_and_scope_write_sees_values(
         await api.call("POST", "/operator/stockpools", pool, **operator)
         body = {"operationID": "order-1", "name": "demo", "namespace": world.active, "specName": "g1.2", "image": "i"}
         made = await api.call("POST", "/gpu-units", {**body, "coldStart": True, "template": TEMPLATE}, **operator)
+        storage = {"operationID": "order-2", "name": "data", "namespace": world.active, "size": "1Gi"}
+        kept = await api.call("POST", "/gpu-storages", {**storage, "prepare": PREPARE}, **operator)
         units = product.service.unit_reads.informer
         await units.until(lambda store: len(store.list(world.stock).items) == len(store.list(world.active).items) == 1)
         stock = units.store.list(world.stock).items[0].metadata.name
@@ -72,14 +80,17 @@ async def test_scope_read_sees_masks_on_every_route_and_scope_write_sees_values(
         reader = {path: await read_bytes(api, path, "read") for path in paths}
         writer = {path: await read_bytes(api, path, "write") for path in paths}
 
-    assert made.data["template"]["args"] == TEMPLATE["args"]
-    assert len(paths) == 20
+    assert (made.data["template"]["args"], kept.data["prepare"]) == (TEMPLATE["args"], PREPARE)
+    assert len(paths) == 26
     assert [path for path in paths if b"hidden-in" in reader[path]] == []
-    assert {path for path in paths if b"hidden-in-value" not in writer[path]} == {
+    assert {path for path in paths if b"hidden-in-args" not in writer[path]} == {
         "/operator/jobs",
         "/operator/jobs/order-1",
     }
-    assert [path for path in paths if b'"TOKEN"' in reader[path]] == [path for path in paths if b"hid" in writer[path]]
+    of_units = [path for path in paths if not path.startswith("/gpu-storages")]
+    assert [path for path in of_units if b'"TOKEN"' in reader[path]] == [
+        path for path in of_units if b"hid" in writer[path]
+    ]
 
 
 async def test_the_mask_is_rejected_as_a_value(world: ServiceWorld) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gpuruntime.reconcilers.gpuunit.pod_summary import (
+from gpuruntime.reconcilers.pod_summary import (
     ContainerSummary,
     Ending,
     PodSummary,

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from gpuruntime.api.names import STORAGE_ACCESSOR_LABEL, UNIT_LABEL
+from gpuruntime.api.names import STORAGE_ACCESSOR_LABEL, STORAGE_PREPARE_LABEL, UNIT_LABEL
 from gpuruntime.desired.storage.volume_use import VolumeUse, uses_of_pod
 from gpuruntime.meta import parse_timestamp
 
@@ -55,7 +55,7 @@ class PodSummary:
     """A pod. Times are RFC 3339 texts, "" where there is none. `controller` is the name of what controls it.
 
     `unscheduled` has the scheduler's words while it finds no node. `nominated` is the node that makes room for it.
-    `accessor` is the storage that it is an accessor of, "" if it is none.
+    `accessor` is the storage that it is an accessor of, and `prepares` the one that it prepares, "" if it is none.
     """
 
     name: str
@@ -76,6 +76,7 @@ class PodSummary:
     nominated: str = ""
     volumes: tuple[VolumeUse, ...] = ()
     accessor: str = ""
+    prepares: str = ""
 
     @property
     def is_over(self) -> bool:
@@ -118,6 +119,7 @@ def summarize_pod(raw: Raw) -> PodSummary:
         nominated=status.get("nominatedNodeName") or "",
         volumes=uses_of_pod(raw.get("spec") or {}),
         accessor=labels.get(STORAGE_ACCESSOR_LABEL, ""),
+        prepares=labels.get(STORAGE_PREPARE_LABEL, ""),
     )
 
 
