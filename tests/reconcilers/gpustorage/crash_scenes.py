@@ -10,6 +10,8 @@ from gpuruntime.control import Manager, ManagerOptions
 from gpuruntime.desired.storage.accessor import AccessorRendering
 from gpuruntime.desired.storage.locks import lock_of
 from gpuruntime.kube import MergePatch
+from gpuruntime.kube.builtin.apps import Deployment
+from gpuruntime.kube.builtin.batch import Job
 from gpuruntime.kube.builtin.pods import Pod
 from gpuruntime.meta import ObjectMeta, is_true
 from gpuruntime.reconcilers.gpustorage.reconciler import GPUStorageOptions, install_gpustorage
@@ -22,7 +24,7 @@ __all__ = ["ACCESSOR", "filling", "keeping_storages", "storage_options"]
 
 ACCESSOR = AccessorRendering("gpuruntime:test", ("ed25519:test",))
 _EXIT = "testing.gpuruntime.local/exit"
-_NONE = LeaseTiming(lease=3.0, renew=2.5, period=0.8)
+_IMPATIENT = LeaseTiming(lease=3.0, renew=2.5, period=0.8)
 
 
 def storage_options(namespaces: Namespaces) -> GPUStorageOptions:
@@ -35,7 +37,7 @@ async def keeping_storages(launch: Launch) -> None:
     manager = Manager(launch.credentials, ManagerOptions("gpu-runtime-operator", grace=1.0))
     namespaces = Namespaces((launch.namespace("active"),), (), launch.namespace("active"))
     install_gpustorage(manager, storage_options(namespaces))
-    install_storage_locks(manager, StorageLockOptions(namespaces, _NONE))
+    install_storage_locks(manager, StorageLockOptions(namespaces, _IMPATIENT))
     await manager.run()
 
 
@@ -79,7 +81,6 @@ def filling(storage_class: str) -> Scenario:
         observe=final_state,
         namespaces=("active",),
         ignored_resources=("leases", "events"),
-        idle_seconds=2.0,
         timeout=90.0,
     )
 
@@ -109,5 +110,6 @@ def _is_settled(world: World) -> bool:
         storage_named(world, "data") is None
         and copy is not None
         and is_true(copy.status.conditions, "Ready")
-        and copy.status.capacity == "2Gi"
+        and (copy.status.capacity, copy.status.resize) == ("2Gi", None)
+        and not [obj for kind in (Job, Pod, Deployment) for obj in world.list(kind)]
     )

@@ -15,7 +15,7 @@ async def test_a_sample_of_crashes_failures_and_lags_ends_in_the_same_state(
 ) -> None:
     scenario = filling(kube_volumes.classes.immediate)
     async with kube_volumes.running(within=240):
-        report = await explore(scenario, keeping_storages, product, tmp_path, plans=sample(3), max_parallel=3)
+        report = await explore(scenario, keeping_storages, product, tmp_path, plans=sample(2), max_parallel=4)
 
     report.check()
 

@@ -12,6 +12,10 @@ from gpuruntime.api.operation import Operation, operation_name
 from gpuruntime.api.reasons import READY
 from gpuruntime.control import Informer
 from gpuruntime.desired.storage.locks import lock_of
+from gpuruntime.kube.builtin.apps import Deployment
+from gpuruntime.kube.builtin.batch import Job
+from gpuruntime.kube.builtin.pods import Pod
+from gpuruntime.kube.builtin.volumes import PersistentVolumeClaim
 from gpuruntime.meta import ObjectKey, ObjectMeta
 from gpuruntime.meta.frozen_mapping import freeze
 from gpuruntime.reconcilers.gpustorage.reconciler import install_gpustorage
@@ -136,6 +140,8 @@ def _is_settled(world: World) -> bool:
         and unit is not None
         and _is_ready(unit)
         and not unit.spec.storage_mounts
+        and not [obj for kind in (PersistentVolumeClaim, Job) for obj in world.list(kind)]
+        and len(world.list(Pod)) == len(world.list(Deployment)) == 1
         and len(operations) == _REQUESTS
         and all(has_ended(operation) and operation.spec.request is None for operation in operations)
     )
@@ -151,4 +157,6 @@ def handed_on() -> Scenario:
         settled=_is_settled,
         invariant=StoragePromises().broken,
         observe=final_state,
+        # Every Operation has ended by then: a lease need not be waited for.
+        idle_seconds=2.0,
     )
