@@ -100,13 +100,15 @@ def _verdict(scenario: Scenario, plan: Plan, reference: Outcome, outcome: Outcom
     difference = differences(reference.state, outcome.state)
     if not outcome.settled:
         difference = f"not settled and idle within {scenario.timeout:g} s\n{difference}".rstrip()
+    # The reference run was undisturbed too.
+    earlier = reference.violations if isinstance(plan, Undisturbed) else ()
     return Verdict(
         plan=plan,
         triggered=outcome.triggered,
         point=outcome.point,
         same=not difference,
         difference=difference,
-        violations=outcome.violations,
+        violations=tuple(dict.fromkeys((*earlier, *outcome.violations))),
         repeated=tuple(map(str, outcome.repeated)),
         writes=len(outcome.trace.writes),
         exits=outcome.exits,

@@ -1,5 +1,6 @@
 """A crash scenario: a storage is mounted on request, grows, goes on to a unit of kubectl, and is deleted."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -7,11 +8,14 @@ from attrs import evolve, frozen
 
 from gpuruntime.api.gpustorage import READ_WRITE_ONCE_POD, GPUStorage, GPUStorageSpec, StorageAccessor, StoragePrepare
 from gpuruntime.api.gpuunit import GPUUnit
+from gpuruntime.api.names import UNIT_LABEL
 from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.api.operation import Operation, operation_name
 from gpuruntime.api.reasons import READY
 from gpuruntime.control import Informer
 from gpuruntime.desired.storage.locks import lock_of
+from gpuruntime.desired.storage.volume_use import uses_of_template
+from gpuruntime.kube import MergePatch
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.builtin.batch import Job
 from gpuruntime.kube.builtin.pods import Pod
@@ -37,6 +41,8 @@ from tests.service.service_scenes import Product
 __all__ = ["handed_on", "storing"]
 
 _REQUESTS = 6
+_STAYS_SECONDS = 1.5
+_SLOW = "testing.gpuruntime.local/slow-to-end"
 _PREPARE = StoragePrepare(from_image="busybox", args=("fill",))
 
 
@@ -125,10 +131,29 @@ def _is_ready(unit: GPUUnit | None) -> bool:
 
 
 async def _create_rival(stage: Stage) -> None:
-    """With kubectl: a unit that wants the storage while another one has it."""
+    """With kubectl: a unit that wants the storage while another one has it, whose pod takes its time to end."""
     active = stage.namespace("active")
-    await stage.until(lambda world: _is_ready(world.get(GPUUnit, "a", "active")))
+    await stage.until(lambda world: _is_ready(world.get(GPUUnit, "a", "active")) and bool(_pods_of_a(world)))
+    pod = _pods_of_a(stage.recorder.world)[0].metadata.name
+    await stage.client.patch(Pod, pod, active, MergePatch({"metadata": {"finalizers": [_SLOW]}}))
     await stage.client.create(GPUUnit(ObjectMeta(name="b", namespace=active), mounting("data")))
+    await stage.until(_has_unmounted)
+    # The pod stays longer than a refused release takes to be tried again: a lock that goes too early goes now.
+    await asyncio.sleep(_STAYS_SECONDS)
+    await stage.client.patch(Pod, pod, active, MergePatch({"metadata": {"finalizers": None}}))
+
+
+def _pods_of_a(world: World) -> list[Pod]:
+    """The pods of the first unit that mount the storage."""
+    pods = world.list(Pod, "active")
+    return [pod for pod in pods if pod.metadata.labels.get(UNIT_LABEL) == "a" and uses_of_template(pod.spec.volumes)]
+
+
+def _has_unmounted(world: World) -> bool:
+    """The first unit's pod is ending, and the request for that is over."""
+    operation = world.get(Operation, operation_name("unmount"), "active")
+    is_over = operation is not None and has_ended(operation) and operation.spec.request is None
+    return is_over and all(pod.metadata.deletion_timestamp is not None for pod in _pods_of_a(world))
 
 
 def _is_settled(world: World) -> bool:

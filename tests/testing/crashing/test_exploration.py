@@ -122,6 +122,27 @@ async def test_a_short_violation_of_the_invariant_is_found(kube_cluster: Cluster
     assert (verdict.same, verdict.violations) == (True, ("1 spare child",))
 
 
+async def test_a_violation_in_the_reference_run_only_is_found(kube_cluster: ClusterAccess, tmp_path: Path) -> None:
+    runs: list[str] = []
+
+    def of_the_first_run(moment: Moment) -> str | None:
+        runs.append(moment.world.namespaces["main"])
+        return "broken at first" if runs[-1] == runs[0] else None
+
+    report = await explore(
+        evolve(SHORT, invariant=of_the_first_run),
+        toy(Correct),
+        kube_cluster,
+        tmp_path,
+        plans=only("undisturbed", "second-pass"),
+        environ={},
+    )
+
+    (verdict,) = report.failures
+    assert (str(verdict.plan), verdict.violations) == ("undisturbed", ("broken at first",))
+    assert len(set(runs)) == 3
+
+
 async def test_the_environment_variable_reruns_one_plan(kube_cluster: ClusterAccess, tmp_path: Path) -> None:
     environ = {PLANS_VARIABLE: "crash-before-write:1,undisturbed", "PYTEST_CURRENT_TEST": "test_a.py::test_b (call)"}
 
