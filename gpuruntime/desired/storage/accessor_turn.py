@@ -10,8 +10,8 @@
 
 A unit locks the storage first. Its reconciler then waits only where the accessor could keep the volume from it: with
 ReadWriteOncePod, until the accessor's pod is gone. An accessor that was created in the moment of the lock is not seen:
-then the scheduler keeps the unit's pod waiting until the accessor has ended. If the accessor's reconciler is down, a unit
-waits only with ReadWriteOncePod.
+then the scheduler keeps the unit's pod waiting until the accessor has ended. If the accessor's reconciler is down, a
+unit waits only with ReadWriteOncePod.
 """
 
 from gpuruntime.api.gpustorage import READ_WRITE_MANY, READ_WRITE_ONCE, READ_WRITE_ONCE_POD, GPUStorage
