@@ -18,6 +18,8 @@ TENANT = ("--as=tenant",)
 CONTROLLER = "system:serviceaccount:gpuruntime-system:gpuruntime-controller-manager"
 PRODUCT = (f"--as={CONTROLLER}", "--as-group=system:serviceaccounts:gpuruntime-system")
 HOLDER = "gpuunits/demo"
+# The label of the product's namespaces, in which the policies hold.
+PROTECTED = "app.kubernetes.io/part-of=gpuruntime"
 STORAGES = "gpustorages.runtime.lokiwager.io"
 
 
@@ -31,6 +33,7 @@ def cluster() -> Iterator[ClusterAccess]:
         access.kubectl("wait", "crd", "--all", "--for=condition=Established", "--timeout=60s")
         users = ("--user=tenant", f"--user={CONTROLLER}")
         access.kubectl("create", "clusterrolebinding", "everybody", "--clusterrole=cluster-admin", *users)
+        access.kubectl("label", "namespace", "default", PROTECTED)
         fill(access, "default")
         # An API server enforces a policy when its cache has it.
         for probe in (
@@ -48,6 +51,7 @@ def namespace(cluster: ClusterAccess, request: pytest.FixtureRequest) -> str:
     """A namespace of the test, filled."""
     name = f"space-{sha256(request.node.name.encode()).hexdigest()[:8]}"
     cluster.kubectl("create", "namespace", name)
+    cluster.kubectl("label", "namespace", name, PROTECTED)
     fill(cluster, name)
     return name
 
@@ -139,3 +143,16 @@ def test_a_namespace_is_deleted_with_storages_that_are_in_use(cluster: ClusterAc
 
     left = json.loads(cluster.kubectl("get", f"{STORAGES},pvc", "--namespace", namespace, "--output=json"))["items"]
     assert left == []
+
+
+def test_the_policies_hold_in_the_namespaces_of_the_product_only(cluster: ClusterAccess) -> None:
+    cluster.kubectl("create", "namespace", "elsewhere")
+    fill(cluster, "elsewhere")
+
+    words = [
+        refusal(cluster, "annotate", STORAGES, "free", f"{ATTACHED_TO}=x", "--namespace=elsewhere", *TENANT),
+        refusal(cluster, "delete", STORAGES, "data", "--namespace=elsewhere", *TENANT),
+        refusal(cluster, "delete", "pvc", "data", "--namespace=elsewhere", *TENANT),
+    ]
+
+    assert words == [""] * 3
