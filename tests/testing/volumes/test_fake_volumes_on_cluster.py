@@ -249,7 +249,7 @@ async def test_what_needs_running_volumes_says_so(claims: Claims) -> None:
 def volumes_of(admin: AdminClient, volumes: FakeVolumes) -> list[dict[str, Any]]:
     """The PersistentVolumes of the classes of fake volumes."""
     found = admin.get("/api/v1/persistentvolumes")["items"]
-    return [one for one in found if one["spec"]["storageClassName"].startswith(volumes.classes.immediate)]
+    return [one for one in found if one["spec"].get("storageClassName", "").startswith(volumes.classes.immediate)]
 
 
 def names(objects: list[dict[str, Any]]) -> list[str]:
