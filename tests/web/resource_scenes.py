@@ -148,6 +148,7 @@ async def serving_alone(world: ServiceWorld) -> AsyncIterator[Api]:
     service = install_service(manager, credentials, ServiceOptions(namespaces, timing=QUICK))
     async with managing(manager):
         await eventually(lambda: service.operations.is_accepting)
+        await manager.cache.synced()
         async with _api(service, world) as api:
             yield api
 

@@ -49,6 +49,8 @@ async def serving_widgets(world: ServiceWorld, directory: Path) -> AsyncIterator
         mount(app, widget_routes(service), AccessControl(Access.DEVELOPMENT))
         async with managing(manager), TestClient(TestServer(app)) as client:
             await eventually(lambda: service.operations.is_accepting)
+            # A watch of a kind whose cache has not synced is answered by 503.
+            await manager.cache.synced()
             yield Api(client, world)
 
 
