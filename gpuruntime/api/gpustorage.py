@@ -8,6 +8,7 @@ from attrs import field, frozen
 from gpuruntime.api.envelope import IMAGE_LENGTH, IMAGE_PATTERN
 from gpuruntime.api.names import GROUP, VERSION
 from gpuruntime.api.readiness import Argument
+from gpuruntime.api.ready_columns import READY_MESSAGE, READY_REASON
 from gpuruntime.api.storage_mount import StorageName
 from gpuruntime.meta import (
     OBJECT_NAME,
@@ -250,18 +251,13 @@ class GPUStorage(TypedObject):
             Column("Size", ".spec.size", description="Requested size"),
             Column("Capacity", ".status.capacity", description="Capacity of the volume"),
             Column("Phase", ".status.phase", description="Ready, Pending or Failed"),
-            Column("Reason", '.status.conditions[?(@.type=="Ready")].reason', description="Reason of the phase"),
+            READY_REASON,
             Column("Attached", ".status.attachedTo", description="Unit that has it exclusively"),
             Column("Age", ".metadata.creationTimestamp", type="date"),
             Column("Class", ".spec.storageClassName", priority=1, description="StorageClass in the spec"),
             Column("Prepare", ".status.prepare.phase", priority=1, description="Phase of the preparation"),
             Column("Accessor", ".status.accessor.phase", priority=1, description="Phase of the accessor"),
-            Column(
-                "Message",
-                '.status.conditions[?(@.type=="Ready")].message',
-                priority=1,
-                description="Message of the Ready condition",
-            ),
+            READY_MESSAGE,
         ),
     )
 

@@ -9,6 +9,7 @@ from attrs import field, frozen
 from gpuruntime.api.envelope import Envelope, SharedSpec
 from gpuruntime.api.names import GROUP, VERSION
 from gpuruntime.api.projection import immutable_fields
+from gpuruntime.api.ready_columns import READY_MESSAGE, READY_REASON
 from gpuruntime.api.security_profile import BASELINE, SecurityProfile
 from gpuruntime.api.storage_mount import StorageMounts
 from gpuruntime.meta import (
@@ -128,17 +129,12 @@ class GPUUnit(TypedObject):
         columns=(
             Column("Spec", ".spec.specName", description="Flavour of the unit"),
             Column("Phase", ".status.phase", description="Ready, Progressing or Failed"),
-            Column("Reason", '.status.conditions[?(@.type=="Ready")].reason', description="Reason of the phase"),
+            READY_REASON,
             Column("Access", ".status.accessURL", description="URL inside the cluster"),
             Column("Age", ".metadata.creationTimestamp", type="date"),
             Column("GPU", ".spec.gpu", type="integer", priority=1, description="Number of GPUs"),
             Column("Image", ".spec.image", priority=1, description="Image in the spec"),
-            Column(
-                "Message",
-                '.status.conditions[?(@.type=="Ready")].message',
-                priority=1,
-                description="Message of the Ready condition",
-            ),
+            READY_MESSAGE,
         ),
     )
 

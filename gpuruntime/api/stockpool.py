@@ -2,10 +2,11 @@
 
 from typing import Annotated, ClassVar
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from gpuruntime.api.envelope import SharedSpec
 from gpuruntime.api.names import GROUP, VERSION
+from gpuruntime.api.ready_columns import READY_REASON
 from gpuruntime.meta import (
     Column,
     Condition,
@@ -86,12 +87,7 @@ class StockPool(TypedObject):
             Column("Phase", ".status.phase", description="Ready, Progressing, Empty or Failed"),
             Column("Age", ".metadata.creationTimestamp", type="date"),
             Column("GPU", ".spec.gpu", type="integer", priority=1, description="Number of GPUs of each unit"),
-            Column(
-                "Reason",
-                '.status.conditions[?(@.type=="Ready")].reason',
-                priority=1,
-                description="Reason of the phase",
-            ),
+            evolve(READY_REASON, priority=1),
         ),
         scale=Scale(".spec.replicas", ".status.available"),
     )

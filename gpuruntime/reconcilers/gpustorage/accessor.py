@@ -5,7 +5,7 @@
 | false | any | any | removed; none is reported |
 | true | any | none | removed, Pending |
 | true | cannot be mounted, or its volume is not bound | set | removed, Pending |
-| true | somebody excludes the accessor | set | removed, Pending |
+| true | its holder excludes the accessor | set | removed, Pending |
 | true | otherwise | set | applied; Ready when its pod is, Pending before, Failed if the API server refuses it |
 
 Every row is reached from every other one by another run, so a crash between two writes needs no repair.

@@ -176,7 +176,7 @@ class ClaimSync:
         except REFUSALS as error:
             raise_if_rbac_denial(error)
             about = {"claim": str(claim.key), "error": _words(error)}
-            _LOG.warning("change of a claim refused", extra=about)
+            _LOG.warning("change of a PersistentVolumeClaim refused", extra=about)
             return ClaimSynced(claim, is_refused=True)
         return ClaimSynced(claim, is_written=True)
 
