@@ -12,6 +12,7 @@ from gpuruntime.meta.conditions import (
     remove_condition,
     set_condition,
 )
+from gpuruntime.meta.conversion.value_hooks import UnsupportedTypeError
 from gpuruntime.meta.decode_errors import DecodeError
 from gpuruntime.meta.dynamic import DynamicObject, PartialObject
 from gpuruntime.meta.field_selectors import FieldSelector, FieldTerm, parse_field_selector
@@ -56,7 +57,6 @@ from gpuruntime.meta.rules import (
 )
 from gpuruntime.meta.structs import MASK, Struct, default_of, is_sensitive, wire, wire_name
 from gpuruntime.meta.timestamps import TimestampError, format_micros, format_seconds, parse_timestamp
-from gpuruntime.meta.value_hooks import UnsupportedTypeError
 
 __all__ = [
     "EMPTY",

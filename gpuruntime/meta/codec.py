@@ -12,11 +12,11 @@ import orjson
 from attrs import evolve
 from cattrs.preconf.orjson import OrjsonConverter, make_converter
 
+from gpuruntime.meta.conversion.struct_hooks import register_struct_hooks
+from gpuruntime.meta.conversion.value_hooks import UnsupportedTypeError, register_value_hooks
 from gpuruntime.meta.decode_errors import DecodeError, Mismatch
 from gpuruntime.meta.objects import KubeObject
-from gpuruntime.meta.struct_hooks import register_struct_hooks
 from gpuruntime.meta.structs import Struct
-from gpuruntime.meta.value_hooks import UnsupportedTypeError, register_value_hooks
 
 __all__ = ["DecodeError", "UnsupportedTypeError", "decode", "decode_bytes", "encode", "encode_bytes", "parse_json"]
 

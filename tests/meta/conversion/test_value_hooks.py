@@ -7,9 +7,9 @@ import pytest
 from attrs import frozen
 
 from gpuruntime.meta.codec import DecodeError, decode, encode
+from gpuruntime.meta.conversion.value_hooks import UnsupportedTypeError, require_supported
 from gpuruntime.meta.frozen_mapping import FrozenDict
 from gpuruntime.meta.structs import Struct
-from gpuruntime.meta.value_hooks import UnsupportedTypeError, require_supported
 
 
 class Phase(str, Enum):  # noqa: UP042  # the older spelling must work as well as StrEnum

@@ -11,17 +11,17 @@ from attrs import NOTHING, frozen
 from cattrs import Converter
 from cattrs.fns import identity
 
-from gpuruntime.meta.decode_errors import Failure, Mismatch, failures_of
-from gpuruntime.meta.frozen_mapping import FrozenDict, freeze, thaw
-from gpuruntime.meta.identity import ResourceKind
-from gpuruntime.meta.structs import Struct, default_of, forgotten_field, is_sensitive, wire_name
-from gpuruntime.meta.value_hooks import (
+from gpuruntime.meta.conversion.value_hooks import (
     UnsupportedTypeError,
     is_struct,
     require_supported,
     unstructure_hook,
     without_rules,
 )
+from gpuruntime.meta.decode_errors import Failure, Mismatch, failures_of
+from gpuruntime.meta.frozen_mapping import FrozenDict, freeze, thaw
+from gpuruntime.meta.identity import ResourceKind
+from gpuruntime.meta.structs import Struct, default_of, forgotten_field, is_sensitive, wire_name
 
 __all__ = ["register_struct_hooks", "require_decodable"]
 

@@ -1,0 +1,1 @@
+"""How values and Structs are read from JSON and written to it: the hooks of the codec."""
