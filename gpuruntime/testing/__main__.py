@@ -56,9 +56,9 @@ def _parser() -> argparse.ArgumentParser:
         " otherwise the user's cache. An empty cache is filled by a build from Go modules, which takes about ten"
         " minutes, once.",
     )
-    binaries.add_argument(
-        "--node", action="store_true", help="the programs of a real node, instead of the control plane"
-    )
+    others = binaries.add_mutually_exclusive_group()
+    others.add_argument("--node", action="store_true", help="the programs of a real node, instead of the control plane")
+    others.add_argument("--nats", action="store_true", help="the NATS server, instead of the control plane")
     cluster = commands.add_parser(
         "cluster",
         help="run a cluster in the foreground",
@@ -95,6 +95,8 @@ def _assets(arguments: argparse.Namespace) -> None:
     if arguments.node:
         require_real_node()
         print(assets.ensure(of=assets.NODE))
+    elif arguments.nats:
+        print(assets.ensure(of=assets.NATS))
     else:
         print(assets.ensure())
 

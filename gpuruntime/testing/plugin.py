@@ -1,6 +1,7 @@
 """pytest fixtures, active wherever the package is installed: a real control plane for every test that requests one.
 
-`kube_cluster` is shared by the whole run, including xdist workers; `kube_namespace` is private to each test.
+`kube_cluster` is shared by the whole run, including xdist workers; `kube_namespace` and `nats_server` are private to
+each test.
 """
 
 import os
@@ -23,6 +24,8 @@ from gpuruntime.testing.node.requirements import RealNodeUnavailableError, requi
 from gpuruntime.testing.node.shared import NodeAccess, SharedNode
 
 if TYPE_CHECKING:
+    from gpuruntime.testing.local_workers.local_workers import LocalWorkers
+    from gpuruntime.testing.nats.server import NatsServer
     from gpuruntime.testing.volumes.fake_volumes import FakeVolumes
 
 __all__ = [
@@ -31,10 +34,12 @@ __all__ = [
     "kube_audit",
     "kube_cluster",
     "kube_images",
+    "kube_local_workers",
     "kube_namespace",
     "kube_nodes",
     "kube_real_node",
     "kube_volumes",
+    "nats_server",
     "skip_without_real_node",
 ]
 
@@ -175,8 +180,36 @@ def kube_volumes(kube_cluster: ClusterAccess, kube_namespace: str, tmp_path: Pat
 
 
 @pytest.fixture
+def kube_local_workers(kube_cluster: ClusterAccess, kube_namespace: str, tmp_path: Path) -> Iterator["LocalWorkers"]:
+    """Workers of functions on this machine, for pods of this test on fake nodes; see `LocalWorkers`.
+
+    `async with kube_local_workers.running():` runs them. They run functions of the directory
+    `kube_local_workers.functions`, which is empty at first.
+    """
+    # Imported here, because it imports the whole library, and pytest loads the plugin in every run.
+    from gpuruntime.testing.local_workers.local_workers import LocalWorkers  # noqa: PLC0415
+
+    functions = tmp_path / "functions"
+    functions.mkdir()
+    yield LocalWorkers(kube_cluster, kube_namespace, tmp_path, functions, namespaces=(kube_namespace,))
+    # Their grace period would keep the namespace for minutes.
+    force = ("--grace-period=0", "--force", "--ignore-not-found")
+    kube_cluster.kubectl("delete", "pods", "--all", "--namespace", kube_namespace, *force)
+
+
+@pytest.fixture
 def kube_audit(kube_cluster: ClusterAccess) -> AuditLog:
     """The requests of the cluster: `with kube_audit.recording() as seen:`, then `seen.writes(...)`."""
     if kube_cluster.audit_log is None:
         raise RuntimeError("this cluster has no audit log: start it with audit=True")
     return AuditLog(kube_cluster.audit_log)
+
+
+@pytest.fixture
+def nats_server(tmp_path: Path) -> Iterator["NatsServer"]:
+    """A real NATS server with streams on disk that only this test uses; it can be killed, stopped and started again."""
+    # Imported here, because it needs the extra `serverless`, and pytest loads the plugin in every run.
+    from gpuruntime.testing.nats.server import NatsServer  # noqa: PLC0415
+
+    with NatsServer(tmp_path / "nats") as server:
+        yield server

@@ -1,4 +1,4 @@
-"""The two sets of binaries: of the control plane, and of a real node. Each is built from Go modules of this package."""
+"""The sets of binaries: the control plane, a real node, and NATS. Each is built from Go modules of this package."""
 
 import hashlib
 import re
@@ -8,7 +8,7 @@ from importlib.resources.abc import Traversable
 
 from attrs import field, frozen
 
-__all__ = ["CONTROL_PLANE", "NODE", "BinarySet", "GoModule"]
+__all__ = ["CONTROL_PLANE", "NATS", "NODE", "BinarySet", "GoModule"]
 
 # The variables that the linker sets, by the module whose pinned version they show. "{version}" is v1.36.3.
 _STAMPS: Mapping[str, Mapping[str, str]] = {
@@ -138,4 +138,11 @@ NODE = BinarySet(
             tags=("no_btrfs", "no_devmapper", "no_zfs", "no_aufs"),
         ),
     ),
+)
+NATS = BinarySet(
+    name="nats",
+    title="the NATS server",
+    minutes=2,
+    variable="KUBEBUILDER_ASSETS",
+    modules=(GoModule(("natsserver",), {"nats-server": "github.com/nats-io/nats-server/v2"}),),
 )

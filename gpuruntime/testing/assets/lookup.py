@@ -1,6 +1,6 @@
 """Lookup of a set of binaries.
 
-In this order: the directory KUBEBUILDER_ASSETS if it is complete (the envtest convention, for the control plane only),
+In this order: the directory KUBEBUILDER_ASSETS if it has the set (the envtest convention; never for a real node),
 the per-user cache, a build from the pinned Go modules into that cache.
 """
 

@@ -94,11 +94,29 @@ class ChildProcesses:
             os.close(self._lock)
             self._lock = None
 
-    def start(self, name: str, argv: Sequence[str], log: Path, env: Mapping[str, str] | None = None) -> int:
-        """Start a process under an unused name, with its output appended to `log`; returns its PID."""
+    def start(
+        self,
+        name: str,
+        argv: Sequence[str],
+        log: Path,
+        env: Mapping[str, str] | None = None,
+        *,
+        cwd: Path | None = None,
+        clean: bool = False,
+    ) -> int:
+        """Start a process under an unused name, with its output appended to `log`; returns its PID.
+
+        It has the variables of this process and `env`, with `clean` those of `env` alone.
+        """
         log.parent.mkdir(parents=True, exist_ok=True)
         answer = self._request(
-            do="start", name=name, argv=list(argv), log=str(log), env=None if env is None else dict(env)
+            do="start",
+            name=name,
+            argv=list(argv),
+            log=str(log),
+            env=dict(env or {}),
+            cwd=None if cwd is None else str(cwd),
+            clean=clean,
         )
         return int(answer["pid"])
 

@@ -3,7 +3,7 @@
 The owner starts it and sends requests as lines of JSON on standard input. Each is answered by a line on standard output
 that repeats the request's `id`::
 
-    {"do": "start", "name": "etcd", "argv": [...], "log": "/path", "env": {...}}   ->  {"pid": 123}
+    {"do": "start", "name": "etcd", "argv": [...], "log": "/path", "env": {...}}    ->  {"pid": 123}
     {"do": "stop", "name": "etcd", "grace": 10}                                     ->  {"exit": 0}
     {"do": "signal", "name": "etcd", "signal": 9}                                   ->  {}
     {"do": "exits"}                                                                 ->  {"exits": {"etcd": 1}}
@@ -57,7 +57,17 @@ class Supervisor:
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._stopped: set[str] = set()
 
-    def start(self, name: str, argv: list[str], log: str, env: Mapping[str, str] | None = None) -> dict[str, int]:
+    def start(
+        self,
+        name: str,
+        argv: list[str],
+        log: str,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        *,
+        clean: bool = False,
+    ) -> dict[str, int]:
+        """Start a process. With `clean` it has no variables but `env`."""
         if name in self._children and self._children[name].poll() is None:
             raise ValueError(f"{name} is running already")
         with Path(log).open("ab") as output:
@@ -66,7 +76,8 @@ class Supervisor:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env=None if env is None else {**os.environ, **env},
+                env={**({} if clean else os.environ), **(env or {})},
+                cwd=cwd,
                 pass_fds=self._inherited,
                 # This program has one thread, so running Python between fork and exec is safe here.
                 preexec_fn=die_with(os.getpid()),  # noqa: PLW1509
