@@ -51,6 +51,7 @@ READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
 READ_WRITE_MANY: Final = "ReadWriteMany"
 
 _LONGEST_COMMAND: Final = 256
+_LONGEST_PREPARATION_SECONDS: Final = 30 * 24 * 3600
 _DNS_LABEL: Final = re.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _ClassName = Annotated[str | None, Length(minimum=1, maximum=253), OBJECT_NAME]
 _Time = Annotated[str | None, Format("date-time")]
@@ -95,6 +96,9 @@ class StoragePrepare(Struct):
         default=(), metadata=wire(sensitive=True)
     )
     """Arguments of the program."""
+    timeout_seconds: Annotated[int | None, Range(minimum=1, maximum=_LONGEST_PREPARATION_SECONDS)] = None
+    """Seconds from the start of an attempt's Job until it fails: its program is ended, and a recovery is required.
+    Without it an attempt may take any time. It does not limit a clone, which has no program."""
 
 
 @frozen
@@ -154,6 +158,8 @@ class PrepareStatus(Struct):
     """Number of attempts so far. Only a recovery starts another one."""
     recovery_phase: str | None = None
     """None, Required, Running or Succeeded."""
+    recovery_nonce: str | None = None
+    """The recovery that requested the last attempt: over REST its operationID. A newer request has not begun yet."""
     message: str | None = None
     """Why the preparation waits or failed."""
 

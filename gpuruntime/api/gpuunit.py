@@ -11,7 +11,9 @@ from gpuruntime.api.names import GROUP, VERSION
 from gpuruntime.api.projection import immutable_fields
 from gpuruntime.api.ready_columns import READY_MESSAGE, READY_REASON
 from gpuruntime.api.security_profile import BASELINE, SecurityProfile
+from gpuruntime.api.serverless import UnitServerless, UnitServerlessStatus
 from gpuruntime.api.storage_mount import StorageMounts
+from gpuruntime.api.worker_rules import worker_rules
 from gpuruntime.meta import (
     Cel,
     Column,
@@ -57,6 +59,17 @@ class GPUUnitSpec(SharedSpec):
                 f"the name of a TCP port of the template ({', '.join(spec.template.port_names('TCP')) or 'none'})"
             ),
         ),
+        # Not a rule of `serverless`: a patch may have one of the two, and the stored spec the other.
+        Cel(
+            "!has(self.serverless) || !self.serverless.enabled || self.serverless.requestID != ''",
+            message="serverless.requestID must name a function, unless serverless.enabled is false",
+            field_path=".serverless.requestID",
+            check=lambda spec: (
+                spec.serverless is None or not spec.serverless.enabled or spec.serverless.request_id != ""
+            ),
+            expected="the requestID of a function; or enabled: false, for a unit that is no worker",
+        ),
+        *worker_rules("!has(self.serverless)", lambda spec: spec.serverless is not None),
         *SharedSpec.RULES,
     )
 
@@ -71,10 +84,14 @@ class GPUUnitSpec(SharedSpec):
     share_process_namespace: bool = True
     """Whether the first process of the container is a child of the pod's own init process, so that SIGTERM ends it
     unless it handles the signal, and zombies are reaped. Set it to false for an image whose init must be process 1,
-    such as s6-overlay or systemd. Stock units have no init process."""
+    such as s6-overlay or systemd. Stock units have no init process, and neither have serverless ones: their sidecar
+    keeps a token that other processes must not reach."""
     storage_mounts: StorageMounts = ()
     """Storages of the unit's namespace that its container mounts. The unit starts when all of them can be mounted.
     Stock units mount none."""
+    serverless: UnitServerless | None = None
+    """Makes the unit a worker of a function. Its pod gets a sidecar that brings invocations. Without effect on stock
+    units."""
 
 
 @frozen
@@ -109,9 +126,11 @@ class GPUUnitStatus(Struct):
     """URL of the unit inside the cluster. Empty for a unit without a TCP port and for stock units."""
     stages: UnitStages | None = None
     """Times at which the current pod was scheduled, started and ready; they show where a slow start spent its time."""
+    serverless: UnitServerlessStatus | None = None
+    """State of the unit as a worker of a function. Empty for other units."""
     conditions: Annotated[tuple[Condition, ...], MapOf("type")] = ()
     """Conditions of the unit. Ready is True while the unit runs the current generation of its spec; otherwise its
-    reason and message explain why not."""
+    reason and message explain why not. A serverless unit also has ServerlessReady."""
 
 
 @frozen

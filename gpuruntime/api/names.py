@@ -19,7 +19,12 @@ __all__ = [
     "ATTACHED_UID",
     "CLAIMED_AT",
     "CLAIM_ID",
+    "FUNCTION_FINALIZER",
+    "FUNCTION_LABEL",
+    "FUNCTION_REQUEST_ID",
+    "FUNCTION_REVISION",
     "GROUP",
+    "LAST_HOLDER",
     "MANAGED_BY",
     "MANAGED_BY_LABEL",
     "OPERATION_ID",
@@ -118,6 +123,8 @@ ATTACHED_BY_UID: Final = f"{GROUP}/attached-by-uid"
 """With `ATTACHED_BY`: the UID of the Operation."""
 ATTACHED_AT: Final = f"{GROUP}/attached-at"
 """With `ATTACHED_TO`: the time of the lock, as an RFC 3339 timestamp."""
+LAST_HOLDER: Final = f"{GROUP}/last-holder"
+"""On a storage: the holder whose lock was released last, with its UID, or that of the Operation that locked for it."""
 RECOVERY_NONCE: Final = f"{GROUP}/storage-recovery-nonce"
 """On a storage: any new value requests another attempt of a failed preparation; the API writes its operationID."""
 RECOVERY_WIPE: Final = f"{GROUP}/storage-recovery-wipe"
@@ -126,6 +133,16 @@ PREPARE_STARTED: Final = f"{GROUP}/prepare-started"
 """On a PersistentVolumeClaim: the attempt that may have written to it, see `desired.storage.preparation`."""
 PREPARED: Final = f"{GROUP}/prepared"
 """On a PersistentVolumeClaim: the digest of the preparation that filled it."""
+
+FUNCTION_LABEL: Final = f"{GROUP}/function"
+"""On a worker of a function and its pods: the name of the function. It says nothing about a unit that others made until
+`FUNCTION_REQUEST_ID` agrees with its spec."""
+FUNCTION_REQUEST_ID: Final = f"{GROUP}/function-request-id"
+"""With `FUNCTION_LABEL` on a unit: the requestID of that function."""
+FUNCTION_REVISION: Final = f"{GROUP}/function-revision"
+"""On a worker that its function created: the hash of the worker's spec at its creation."""
+FUNCTION_FINALIZER: Final = f"{GROUP}/function-queue"
+"""On a function: keeps it until its queue is deleted. The activator sets it before it makes the queue."""
 
 RENDER_ON: Final = f"{GROUP}/render-on"
 """On a unit, set by its user: any new value requests a pod template rendered by the current operator version."""

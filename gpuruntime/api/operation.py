@@ -24,9 +24,11 @@ from gpuruntime.meta import (
 )
 
 __all__ = [
+    "CREATE_GPU_FUNCTION",
     "CREATE_GPU_STORAGE",
     "CREATE_GPU_UNIT",
     "CREATE_STOCKPOOL",
+    "DELETE_GPU_FUNCTION",
     "DELETE_GPU_STORAGE",
     "DELETE_GPU_UNIT",
     "DELETE_STOCKPOOL",
@@ -38,6 +40,7 @@ __all__ = [
     "RUNNING",
     "SEED_STOCK_UNITS",
     "SUCCEEDED",
+    "UPDATE_GPU_FUNCTION",
     "UPDATE_GPU_STORAGE",
     "UPDATE_GPU_UNIT",
     "UPDATE_STOCKPOOL",
@@ -63,6 +66,9 @@ CREATE_GPU_STORAGE: Final = "create_gpu_storage"
 UPDATE_GPU_STORAGE: Final = "update_gpu_storage"
 DELETE_GPU_STORAGE: Final = "delete_gpu_storage"
 RECOVER_GPU_STORAGE: Final = "recover_gpu_storage"
+CREATE_GPU_FUNCTION: Final = "create_gpu_function"
+UPDATE_GPU_FUNCTION: Final = "update_gpu_function"
+DELETE_GPU_FUNCTION: Final = "delete_gpu_function"
 
 PENDING: Final = "pending"
 """Recorded, but no process has started it."""

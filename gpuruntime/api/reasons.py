@@ -1,4 +1,4 @@
-"""The phases of units, pools and storages, and the reasons of the Ready condition.
+"""The phases of units, pools, functions and storages, and the reasons of the Ready condition.
 
 The reason determines the phase, see `phase_of`. The phase is a summary for people; programs should use the reason.
 """
@@ -18,10 +18,16 @@ __all__ = [
     "EMPTY",
     "FAILED",
     "FOREIGN_OBJECT",
+    "FUNCTION_DELETING",
+    "FUNCTION_PAUSED",
+    "FUNCTION_PROGRESSING",
+    "FUNCTION_READY",
     "IMAGE_PULL_FAILED",
     "INVALID_SPEC",
+    "NETWORK_POLICY_SYNC_FAILED",
     "NODE_LOST",
     "OUT_OF_MEMORY",
+    "PAUSED",
     "PENDING",
     "POD_STARTUP_FAILED",
     "POOL_PROGRESSING",
@@ -40,10 +46,16 @@ __all__ = [
     "READY",
     "READY_CONDITION",
     "REFILL_STOPPED",
+    "REQUEST_ID_TAKEN",
     "RESIZE_REFUSED",
     "SCALED_TO_ZERO",
     "SECURITY_PROFILE_UNMET",
+    "SERVERLESS_FAILED",
+    "SERVERLESS_NOT_CONFIGURED",
+    "SERVERLESS_PENDING",
+    "SERVERLESS_READY",
     "SERVICE_SYNC_FAILED",
+    "STARTS_STOPPED",
     "STOCK_CLAIMED",
     "STOCK_NOT_READY",
     "STOCK_READY",
@@ -69,6 +81,8 @@ PROGRESSING: Final = "Progressing"
 """The object is not ready yet; no error is known, or it may resolve itself."""
 FAILED: Final = "Failed"
 """User action is required; the condition explains which. The operator keeps retrying."""
+PAUSED: Final = "Paused"
+"""The function starts no invocation, because its user said so."""
 EMPTY: Final = "Empty"
 """The pool is scaled to zero."""
 PENDING: Final = "Pending"
@@ -98,6 +112,10 @@ QUOTA_EXCEEDED: Final = "QuotaExceeded"
 """The pod exceeds a ResourceQuota."""
 ADMISSION_REFUSED: Final = "AdmissionRefused"
 """Admission rejected the pod for a reason other than quota: a webhook, a policy, a missing PriorityClass."""
+SERVERLESS_NOT_CONFIGURED: Final = "ServerlessNotConfigured"
+"""The unit is a worker, or the function needs one, and the operator has no section `serverless` in its config."""
+NETWORK_POLICY_SYNC_FAILED: Final = "NetworkPolicySyncFailed"
+"""The API server refused the NetworkPolicy of a function's workers."""
 UNSCHEDULABLE: Final = "Unschedulable"
 """No node fits the pod; the scheduler's message is in the message."""
 IMAGE_PULL_FAILED: Final = "ImagePullFailed"
@@ -125,6 +143,19 @@ REFILL_STOPPED: Final = "RefillStopped"
 """Too many stock units failed in a row, so the pool has paused; the message explains why and until when."""
 UNIT_SYNC_FAILED: Final = "UnitSyncFailed"
 """The API server rejected a stock unit of the pool; its error is in the message."""
+
+FUNCTION_READY: Final = "FunctionReady"
+"""The function has as many ready workers as it should have, which may be none."""
+FUNCTION_PROGRESSING: Final = "FunctionProgressing"
+"""The function has fewer ready workers than it should have, or replaces workers of an old revision."""
+FUNCTION_PAUSED: Final = "FunctionPaused"
+"""The function accepts invocations and starts none."""
+FUNCTION_DELETING: Final = "FunctionDeleting"
+"""The function is being deleted: its workers finish what they run, and its queue is emptied."""
+STARTS_STOPPED: Final = "StartsStopped"
+"""Three workers in a row failed; the function tries one at a time, with growing waits."""
+REQUEST_ID_TAKEN: Final = "RequestIDTaken"
+"""An older function of the namespace has the same requestID."""
 
 STORAGE_NOT_READY: Final = "StorageNotReady"
 """A storage of the unit is missing, not prepared yet, lost, or being deleted; the message names it."""
@@ -164,6 +195,13 @@ RESIZE_REFUSED: Final = "ResizeRefused"
 STORAGE_DELETING: Final = "StorageDeleting"
 """The storage is being deleted, as soon as nothing mounts it."""
 
+SERVERLESS_READY: Final = "UnitServerlessReady"
+"""Of the condition ServerlessReady: the worker can take invocations."""
+SERVERLESS_PENDING: Final = "UnitServerlessPending"
+"""Of the condition ServerlessReady: the worker starts."""
+SERVERLESS_FAILED: Final = "UnitServerlessFailed"
+"""Of the condition ServerlessReady: the worker cannot start; the Ready condition has the reason."""
+
 PREPARED_CONDITION: Final = "Prepared"
 """The type of the condition that shows the preparation."""
 ACCESSOR_CONDITION: Final = "AccessorReady"
@@ -180,6 +218,12 @@ _PHASES: Final[Mapping[str, str]] = {
     POOL_READY: READY,
     POOL_PROGRESSING: PROGRESSING,
     SCALED_TO_ZERO: EMPTY,
+    FUNCTION_READY: READY,
+    FUNCTION_PROGRESSING: PROGRESSING,
+    FUNCTION_PAUSED: PAUSED,
+    FUNCTION_DELETING: PROGRESSING,
+    SERVERLESS_READY: READY,
+    SERVERLESS_PENDING: PENDING,
     # A unit waits for its storages.
     STORAGE_NOT_READY: PROGRESSING,
     STORAGE_IN_USE: PROGRESSING,

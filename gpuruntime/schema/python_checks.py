@@ -14,10 +14,10 @@ from attrs import field, frozen
 
 from gpuruntime.meta import Cel, Check, Keys, QuantityRule, Struct, TypedObject, known_fields
 from gpuruntime.meta.codec import CONVERTER
+from gpuruntime.meta.conversion.value_hooks import is_struct, without_rules
 from gpuruntime.meta.decode_errors import Mismatch
 from gpuruntime.meta.frozen_mapping import FrozenDict
 from gpuruntime.meta.structs import wire_name
-from gpuruntime.meta.value_hooks import is_struct, without_rules
 from gpuruntime.schema.markers import RULES
 from gpuruntime.schema.structural import peeled
 from gpuruntime.schema.value_checks import Finding, Findings, Steps, shown

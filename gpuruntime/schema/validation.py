@@ -10,8 +10,8 @@ import attrs
 from attrs import frozen
 
 from gpuruntime.meta import Struct, TypedObject, encode
+from gpuruntime.meta.conversion.value_hooks import is_struct, without_rules
 from gpuruntime.meta.structs import is_sensitive, wire_name
-from gpuruntime.meta.value_hooks import is_struct, without_rules
 from gpuruntime.schema.defaulting import completed
 from gpuruntime.schema.formats import FORMATS
 from gpuruntime.schema.markers import CHECKED, RULES

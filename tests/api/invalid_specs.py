@@ -46,7 +46,12 @@ def _mount(path: str, **others: Any) -> dict[str, Any]:
     return {"storageMounts": [{"name": "data", "mountPath": path, **others}]}
 
 
+def _worker(**fields: Any) -> dict[str, Any]:
+    return {"serverless": {"requestID": "hello", **fields}}
+
+
 _MOUNT_PATH = "spec.storageMounts.mountPath"
+_FRAMEWORK = "spec.serverless.framework"
 _PROBE = "spec.template.readinessProbe"
 _SECRET = {"secretKeyRef": {"name": "hub", "key": "token"}}
 
@@ -175,6 +180,25 @@ REJECTED_BY_SERVER = (
         "an unknown operator", {"tolerations": [{"key": "a", "operator": "Like"}]}, "spec.tolerations.operator"
     ),
     InvalidSpec("an unknown effect", {"tolerations": [{"key": "a", "effect": "Never"}]}, "spec.tolerations.effect"),
+    InvalidSpec("a worker of nothing", {"serverless": {}}, "spec.serverless.requestID"),
+    InvalidSpec(
+        "an enabled worker of nothing", {"serverless": {"enabled": True, "requestID": ""}}, "spec.serverless.requestID"
+    ),
+    InvalidSpec("a requestID with a capital", _worker(requestID="Hello"), "spec.serverless.requestID"),
+    InvalidSpec("a requestID that is too long", _worker(requestID="a" * 129), "spec.serverless.requestID"),
+    InvalidSpec(
+        "a socket elsewhere",
+        _worker(framework={"socketPath": "/var/run/framework.sock"}),
+        f"{_FRAMEWORK}.socketPath",
+    ),
+    InvalidSpec(
+        "a socket that climbs",
+        _worker(framework={"socketPath": "/tmp/serverless-framework/../a.sock"}),  # noqa: S108
+        f"{_FRAMEWORK}.socketPath",
+    ),
+    InvalidSpec("a relative path", _worker(framework={"invokePath": "invoke"}), f"{_FRAMEWORK}.invokePath"),
+    InvalidSpec("the path of everything", _worker(framework={"healthPath": "/"}), f"{_FRAMEWORK}.healthPath"),
+    InvalidSpec("fewer workers than none", _worker(minAvailableCount=-1), "spec.serverless.minAvailableCount"),
     InvalidSpec("a mount at the root", _mount("/"), _MOUNT_PATH),
     InvalidSpec("a relative mount", _mount("data"), _MOUNT_PATH),
     InvalidSpec("a mount with a slash at the end", _mount("/data/"), _MOUNT_PATH),

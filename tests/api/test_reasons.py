@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from gpuruntime.api import reasons
-from gpuruntime.api.reasons import EMPTY, FAILED, PENDING, PROGRESSING, READY, phase_of
+from gpuruntime.api.reasons import EMPTY, FAILED, PAUSED, PENDING, PROGRESSING, READY, phase_of
 from gpuruntime.meta.conditions import Condition, set_condition
 
-PHASES = {READY, PROGRESSING, PENDING, FAILED, EMPTY}
+PHASES = {READY, PROGRESSING, PENDING, FAILED, EMPTY, PAUSED}
 REASONS = sorted({getattr(reasons, name) for name in reasons.__all__ if name.isupper()} - PHASES)
 
 
@@ -33,6 +33,7 @@ def test_each_reason_has_the_expected_phase() -> None:
     assert {reason for reason, phase in phases.items() if phase == READY} == {
         *("UnitReady", "StockReady", "PoolReady"),
         *("StorageReady", "WaitsForFirstConsumer"),
+        *("FunctionReady", "UnitServerlessReady"),
     }
     assert phases["StorageNotReady"] == phases["StorageInUse"] == PROGRESSING
     assert phases["StoragePending"] == phases["PrepareRunning"] == PENDING

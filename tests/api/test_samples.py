@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gpuruntime.api import GPUStorage, GPUUnit, Operation, StockPool
+from gpuruntime.api import GPUFunction, GPUStorage, GPUUnit, Operation, StockPool
 from gpuruntime.api.operation import SEED_STOCK_UNITS, operation_name
 from gpuruntime.desired.validation import spec_violations
 from gpuruntime.meta.codec import decode
@@ -15,7 +15,7 @@ from gpuruntime.service.stock.seed import SeedStock
 from gpuruntime.testing import ClusterAccess
 
 SAMPLES = Path(__file__).resolve().parents[2] / "manifests" / "samples"
-KINDS = {kind.KIND.kind: kind for kind in (GPUStorage, GPUUnit, StockPool, Operation)}
+KINDS = {kind.KIND.kind: kind for kind in (GPUFunction, GPUStorage, GPUUnit, StockPool, Operation)}
 
 
 def samples() -> list[Path]:
@@ -44,7 +44,7 @@ def test_a_real_server_accepts_every_field_of_a_sample(product: ClusterAccess, k
 
     decoded = decode(kind, stored)
     assert decoded.metadata.name == document["metadata"]["name"]
-    assert not isinstance(decoded, GPUUnit) or spec_violations(decoded.spec) == ()
+    assert not isinstance(decoded, GPUUnit | GPUFunction) or spec_violations(decoded.spec) == ()
 
 
 def test_the_sample_of_an_operation_is_what_the_api_would_write() -> None:

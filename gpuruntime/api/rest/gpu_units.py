@@ -8,6 +8,7 @@ from gpuruntime.api.envelope import IMAGE_LENGTH, IMAGE_PATTERN, Reservation
 from gpuruntime.api.gpuunit import GPUUnitSpec, UnitStages
 from gpuruntime.api.projection import optional_fields, patch_of, view_of
 from gpuruntime.api.rest.objects import CallerLabels, Name, Namespace, ObjectView
+from gpuruntime.api.serverless import UnitServerlessStatus
 from gpuruntime.meta import EMPTY, Check, Rule, Struct, wire, wire_name
 
 __all__ = ["CreateUnitBody", "UnitView", "UpdateUnitBody"]
@@ -76,6 +77,8 @@ class UnitView(ObjectView, GPUUnitSpec):
     """Name of the Service of the unit; none for stock."""
     access_url: str | None = field(default=None, metadata=wire("accessURL"))
     """URL of the unit inside the cluster; none for stock."""
+    serverless_status: UnitServerlessStatus | None = None
+    """State of the unit as a worker of a function; none for other units."""
     source_stock_name: str | None = None
     """Name of the stock unit whose capacity it took over."""
     source_stock_namespace: str | None = None

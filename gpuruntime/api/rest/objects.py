@@ -65,7 +65,8 @@ class ObjectView(Struct):
     labels: FrozenDict[str, str] = EMPTY
     """Its labels."""
     phase: str | None = None
-    """Ready, Progressing or Failed; a pool that is scaled to zero is Empty, a storage that is not ready yet Pending."""
+    """Ready, Progressing or Failed; a pool that is scaled to zero is Empty, a storage that is not ready yet Pending, a
+    function that starts no invocation Paused."""
     reason: str | None = None
     """Reason of the Ready condition, in one word."""
     message: str | None = None

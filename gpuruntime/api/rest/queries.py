@@ -48,7 +48,8 @@ class ObjectsQuery(PageQuery):
     label_selector: Annotated[str | None, Length(maximum=1024)] = None
     """Only objects whose labels match, such as `tier=gold,env!=test`."""
     phase: Word = None
-    """Only objects in this phase: Ready, Progressing, Failed, Empty (pools only), or Pending (storages only)."""
+    """Only objects in this phase: Ready, Progressing, Failed, Empty (pools only), Pending (storages only), or Paused
+    (functions only)."""
     watch: bool = False
     """Respond with a stream of server-sent events instead of a page."""
     resource_version: _Version = None
@@ -57,7 +58,7 @@ class ObjectsQuery(PageQuery):
 
 @frozen
 class FlavourQuery(ObjectsQuery):
-    """Which units or pools, and whether to watch them."""
+    """Which units, pools or functions, and whether to watch them."""
 
     spec_name: Word = None
     """Only objects of this flavour."""
