@@ -6,9 +6,24 @@ from attrs import field, frozen
 
 from gpuruntime.api.namespaces import Namespaces
 
-__all__ = ["Rendering"]
+__all__ = ["Rendering", "SidecarRendering"]
 
 _PLACEHOLDER: Final = "busybox:1.36"
+
+
+@frozen
+class SidecarRendering:
+    """What the operator decides about the sidecars of workers.
+
+    Args:
+        image: the image of the product.
+        activator_url: the URL that sidecars connect to, such as wss://gpuruntime-activator.gpuruntime-system:8443.
+        activator_ca: the certificate authority of the activator, in PEM; "" for those of the image. It is not secret.
+    """
+
+    image: str
+    activator_url: str
+    activator_ca: str = ""
 
 
 @frozen
@@ -34,3 +49,5 @@ class Rendering:
     min_ready_seconds: int = 3
     """`minReadySeconds` of units that set none and have no readiness probe."""
     cluster_domain: str = "cluster.local"
+    sidecar: SidecarRendering | None = None
+    """Settings of the sidecars of workers. Without them, serverless units are not rendered."""

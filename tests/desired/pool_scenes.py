@@ -22,7 +22,7 @@ from gpuruntime.desired.pools.units import POOL_REVISION, stock_unit, unit_name
 from gpuruntime.desired.provenance import Claim, Provenance
 from gpuruntime.meta import Condition, FrozenDict, ObjectKey, ObjectMeta
 
-__all__ = ["NOW", "STATES", "active", "claimed", "pool", "stock"]
+__all__ = ["NOW", "STATES", "active", "claimed", "in_state", "pool", "stock"]
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 STATES = ("ready", "starting", "failed", "unschedulable")
@@ -44,13 +44,17 @@ def stock(owner: StockPool, serial: int, state: str = "ready", *, old: bool = Fa
     """A stock unit of the pool as it was read."""
     unit = stock_unit(owner, unit_name(owner, serial))
     annotations = unit.metadata.annotations | ({POOL_REVISION: "another"} if old else {})
+    return in_state(evolve(unit, metadata=evolve(unit.metadata, annotations=annotations)), serial, state)
+
+
+def in_state(unit: GPUUnit, number: int, state: str) -> GPUUnit:
+    """The unit as it was read, in one of `STATES`; a higher number is a younger unit."""
     metadata = evolve(
         unit.metadata,
-        uid=f"uid-{serial}",
-        resource_version=str(serial),
+        uid=f"uid-{unit.metadata.name}",
+        resource_version=str(number),
         generation=1,
-        creation_timestamp=f"2026-01-02T00:{serial // 60:02d}:{serial % 60:02d}Z",
-        annotations=annotations,
+        creation_timestamp=f"2026-01-02T00:{number // 60:02d}:{number % 60:02d}Z",
     )
     phase, reason, status, message = _STATUS[state]
     condition = Condition(READY_CONDITION, "True" if status == "True" else "False", reason, message)

@@ -21,6 +21,7 @@ from gpuruntime.meta.codec import decode, encode
 from gpuruntime.meta.objects import TypedObject
 from gpuruntime.testing import AdminClient, ClusterAccess
 from tests.control.writing_scenes import MANAGER, ensure_as_a_controller_does, make_owner, open_client
+from tests.desired.renderings import WITH_SIDECAR
 from tests.desired.valid_units import valid_units
 
 GOLDEN = [
@@ -46,7 +47,7 @@ async def test_the_children_of_a_unit_are_written_once(
 ) -> None:
     stock = (kube_namespace,) if golden.metadata.namespace == "runtime-stock" else ()
     unit = evolve(golden, metadata=evolve(golden.metadata, namespace=kube_namespace))
-    rendering = Rendering(namespaces=Namespaces(stock=stock))
+    rendering = evolve(WITH_SIDECAR, namespaces=Namespaces(stock=stock))
     async with open_client(kube_cluster) as client:
         owner = await make_owner(client, kube_namespace)
 

@@ -7,6 +7,7 @@ creation conflicts with the first.
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from attrs import evolve, frozen
@@ -27,7 +28,7 @@ from gpuruntime.api.reasons import (
     phase_of,
 )
 from gpuruntime.api.stockpool import StockPool, StockPoolStatus
-from gpuruntime.desired.pools.failures import FailureStreak, failure_streak, is_starting, is_unschedulable
+from gpuruntime.desired.failures import FailureRecord, FailureStreak, failure_streak, is_unschedulable
 from gpuruntime.desired.pools.units import (
     POOL_REVISION,
     is_ready_stock,
@@ -39,6 +40,7 @@ from gpuruntime.desired.pools.units import (
     unit_name,
 )
 from gpuruntime.desired.provenance import claim_of, provenance_of
+from gpuruntime.desired.turnover import turnover
 from gpuruntime.meta import Condition, find_condition, format_seconds, is_controlled_by, set_condition
 
 __all__ = ["PoolPlan", "next_steps", "pool_status"]
@@ -85,15 +87,9 @@ def next_steps(
         - A claimed unit is never deleted. It counts as a replica until it is gone, and then its active unit does, until
           that is bound to a node or turns out to get no pod. So a pool never takes the GPU of a claim.
         - A unit whose spec was edited counts as a unit of an old spec.
-        - Deletions never reduce the ready units below `replicas`: a ready unit of an old spec is deleted when a ready
-          replacement exists, one that is not ready at once. There is at most one unit more than `replicas`.
-        - A failed unit has 30 seconds to recover, then it is replaced, one unit at a time. After three consecutive
-          failures the pool stops filling other replicas as well, and each further failure doubles the wait, up to 30
-          minutes. An unschedulable replacement delays the next one by one wait only, because failed units may hold the
-          capacity that it needs.
         - A unit ends a row of failures when it has been ready for 30 seconds, or was claimed.
-        - Without an allowance nothing is created, and no failed unit is replaced.
         - Names are never reused.
+        - Numbers, order and pace are those of `turnover`.
     """
     revision = revision_of(stock_spec(pool.spec))
     existing = [unit for unit in units if unit.metadata.deletion_timestamp is None]
@@ -101,44 +97,35 @@ def next_steps(
     current = [unit for unit in free if _is_current(unit, revision)]
     old = [unit for unit in free if not _is_current(unit, revision)]
     ready = [unit for unit in free if is_ready_stock(unit)]
-    streak = failure_streak(pool, current, existing, active, now)
+    serials = partial(serial_of, pool)
+    streak = failure_streak(_record(pool), serials, current, existing, active, now)
 
-    limit = pool.spec.replicas + (1 if old else 0) - len(_being_handed_over(existing, active))
-
-    def missing(deleted: int) -> int:
-        kept = len(current) - deleted
-        return max(0, min(pool.spec.replicas - kept, limit - len(free) + deleted))
-
-    shortfall = missing(0)
-    # The one unit that a stopped pool tries is on trial until it is a success: the next try waits for it.
-    is_on_trial = streak.is_stopped and streak.trial_ends_at is not None
-    has_starting = is_on_trial or any(map(is_starting, current))
-    may_retry = streak.is_due(now) and not has_starting
-    replaceable = streak.failed[:1] if may_retry and not shortfall and missing(1) else ()
-    due = min(missing(len(replaceable)), int(may_retry)) if streak.is_stopped or replaceable else shortfall
-    allowed = min(due, allowance)
-    replaced_units = replaceable[:allowed]
-    retry_at = streak.retry_at if (shortfall or streak.failed) and not has_starting and not streak.is_due(now) else None
-    last = _last_serial(pool, units, active)
-    failures = _failure_summary(streak, retry_at, is_retrying=has_starting or bool(allowed))
-    reason, message = _ready_reason(pool, ready, old, streak, _waiting(current, existing, active), failures)
-    replaced, replaced_serial = (
-        streak.without(pool, replaced_units[0]) if replaced_units else (streak.replaced, streak.replaced_serial)
+    turn = turnover(
+        pool.spec.replicas,
+        current,
+        old,
+        streak,
+        serials,
+        now=now,
+        allowance=allowance,
+        held=len(_being_handed_over(existing, active)),
     )
+    last = _last_serial(pool, units, active)
+    reason, message = _ready_reason(pool, ready, old, streak, _waiting(current, existing, active), turn.failures)
     return PoolPlan(
-        create=tuple(unit_name(pool, last + number) for number in range(1, allowed + 1)),
-        delete=(*replaced_units, *_surplus(pool.spec.replicas, current, old)),
+        create=tuple(unit_name(pool, last + number) for number in range(1, turn.create + 1)),
+        delete=turn.delete,
         available=len(ready),
         allocated=sum(1 for unit in active if unit.metadata.deletion_timestamp is None),
         failures=streak.failures,
         last_failure_time=streak.last_failure_time,
-        replaced=replaced,
-        replaced_serial=replaced_serial,
-        last_serial=last + allowed,
+        replaced=turn.replaced,
+        replaced_serial=turn.replaced_serial,
+        last_serial=last + turn.create,
         reason=reason,
         message=message,
-        retry_at=min((time for time in (retry_at, streak.trial_ends_at) if time is not None), default=None),
-        limited=allowed < due,
+        retry_at=turn.retry_at,
+        limited=turn.is_limited,
     )
 
 
@@ -166,6 +153,17 @@ def pool_status(pool: StockPool, plan: PoolPlan, now: datetime) -> StockPoolStat
         conditions=set_condition(before.conditions, condition, now),
     )
     return before if after == before else evolve(after, last_sync_time=format_seconds(now))
+
+
+def _record(pool: StockPool) -> FailureRecord:
+    status = pool.status
+    return FailureRecord(
+        status.failures or 0,
+        status.last_failure_time,
+        status.replaced or 0,
+        status.replaced_serial or 0,
+        is_current=status.observed_generation == pool.metadata.generation,
+    )
 
 
 def _is_current(unit: GPUUnit, revision: str) -> bool:
@@ -204,30 +202,6 @@ def _waiting(current: Sequence[GPUUnit], existing: Sequence[GPUUnit], active: Se
     if unbound:
         return f"active unit {min(unbound)} has no node yet"
     return f"stock unit {min(claimed)} is being handed over" if claimed else ""
-
-
-def _surplus(replicas: int, current: Sequence[GPUUnit], old: Sequence[GPUUnit]) -> tuple[GPUUnit, ...]:
-    """The units to delete: first those that are not ready, then the newest, because claims take the oldest."""
-
-    def deletion_order(unit: GPUUnit) -> tuple[bool, str, str]:
-        return not is_ready_stock(unit), unit.metadata.creation_timestamp or "", unit.metadata.name
-
-    surplus = sorted(current, key=deletion_order, reverse=True)[: max(0, len(current) - replicas)]
-    kept = [unit for unit in current if unit not in surplus and is_ready_stock(unit)]
-    not_ready = [unit for unit in old if not is_ready_stock(unit)]
-    ready = sorted((unit for unit in old if is_ready_stock(unit)), key=deletion_order, reverse=True)
-    replaced = ready[: max(0, len(kept) + len(ready) - replicas)]
-    return (*surplus, *not_ready, *replaced)
-
-
-def _failure_summary(streak: FailureStreak, retry_at: datetime | None, *, is_retrying: bool) -> str:
-    """The failures in a phrase for the Ready condition, "" if there are none."""
-    if not streak.failed and not streak.is_stopped:
-        return ""
-    count = f"{streak.failures} failed in a row" if streak.is_stopped else f"{len(streak.failed)} failed"
-    if is_retrying:
-        return f"{count}, a replacement is starting"
-    return count if retry_at is None else f"{count}, next retry at {format_seconds(retry_at)}"
 
 
 def _ready_reason(

@@ -28,6 +28,7 @@ __all__ = [
     "has_lost_ownership",
     "is_pool",
     "is_ready_stock",
+    "is_ready_unit",
     "is_unmodified",
     "reason_of",
     "revision_of",
@@ -46,16 +47,20 @@ _UID_LENGTH: Final = 6
 _REVISION_LENGTH: Final = 12
 
 
-def is_ready_stock(unit: GPUUnit) -> bool:
-    """Whether the unit can be claimed: ready in its current generation, not claimed, not being deleted."""
+def is_ready_unit(unit: GPUUnit) -> bool:
+    """Whether the unit is ready in its current generation, and is not being deleted."""
     ready = find_condition(unit.status.conditions, READY_CONDITION)
     return (
         ready is not None
         and ready.status == "True"
         and unit.status.observed_generation == unit.metadata.generation
         and unit.metadata.deletion_timestamp is None
-        and claim_of(unit.metadata) is None
     )
+
+
+def is_ready_stock(unit: GPUUnit) -> bool:
+    """Whether the unit can be claimed: it is ready, and not claimed. An active unit keeps the claim it was made by."""
+    return is_ready_unit(unit) and claim_of(unit.metadata) is None
 
 
 def reason_of(unit: GPUUnit) -> str:

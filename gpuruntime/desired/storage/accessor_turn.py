@@ -6,7 +6,7 @@
 | ReadWriteOnce | a unit | on the unit's node, where its pod is |
 | ReadWriteOnce | a storage that copies it | none: the Job may need it on any node |
 | ReadWriteMany | anybody | anywhere |
-| any | nobody | anywhere |
+| any | none | anywhere |
 
 A unit locks the storage first. Its reconciler then waits only where the accessor could keep the volume from it: with
 ReadWriteOncePod, until the accessor's pod is gone. An accessor that was created in the moment of the lock is not seen:

@@ -7,13 +7,21 @@ holder and no pod uses the volume.
 """
 
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from attrs import frozen
 
 from gpuruntime.api.gpustorage import READ_WRITE_MANY, GPUStorage
 from gpuruntime.api.gpuunit import GPUUnit
-from gpuruntime.api.names import ATTACHED_AT, ATTACHED_BY, ATTACHED_BY_UID, ATTACHED_TO, ATTACHED_UID, CLAIM_ID
+from gpuruntime.api.names import (
+    ATTACHED_AT,
+    ATTACHED_BY,
+    ATTACHED_BY_UID,
+    ATTACHED_TO,
+    ATTACHED_UID,
+    CLAIM_ID,
+    LAST_HOLDER,
+)
 from gpuruntime.api.storage_mount import StorageMount
 from gpuruntime.meta import ObjectMeta, TypedObject, format_seconds
 
@@ -88,9 +96,12 @@ def lock_of(metadata: ObjectMeta) -> Lock | None:
     return Lock(annotations[ATTACHED_TO], *texts)
 
 
-def released() -> dict[str, Any]:
-    """The annotations of a release, as a merge patch."""
-    return dict.fromkeys(LOCK_ANNOTATIONS)
+def released(lock: Lock) -> dict[str, str | None]:
+    """The annotations of a release, as a merge patch.
+
+    It names the lock, so that the releases of two locks differ: the hot-loop guard holds back the same write only.
+    """
+    return {**dict.fromkeys(LOCK_ANNOTATIONS), LAST_HOLDER: f"{lock.holder} {lock.uid or lock.operation_uid}".rstrip()}
 
 
 def is_shared(storage: GPUStorage, mount: StorageMount) -> bool:

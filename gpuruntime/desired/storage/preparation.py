@@ -115,7 +115,7 @@ class Observation:
         volume: whether the volume is bound.
         volume_message: why it is not.
         users: the living pods that use the volume, in words; "" if there are none.
-        holder: who has the storage; "" if nobody.
+        holder: who has the storage; "" if it is free.
         nonce: the recovery nonce on the storage.
     """
 

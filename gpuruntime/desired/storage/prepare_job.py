@@ -36,6 +36,7 @@ _MOUNTS: Final = {_TARGET: "/workspace", _SOURCE: "/source"}
 _NAME_KEPT: Final = 36
 _DIGEST_LENGTH: Final = 10
 _GRACE_SECONDS: Final = 10
+_DEADLINE_EXCEEDED: Final = "DeadlineExceeded"
 _RESOURCES: Final = ResourceRequirements(
     requests=FrozenDict({"cpu": "100m", "memory": "128Mi"}), limits=FrozenDict({"cpu": "2", "memory": "2Gi"})
 )
@@ -98,6 +99,8 @@ def prepare_job(
         parallelism=1,
         completions=1,
         backoff_limit=0,
+        # It counts while the Job is not suspended.
+        active_deadline_seconds=prepare.timeout_seconds,
         pod_replacement_policy="Failed",
         suspend=True,
     )
@@ -105,11 +108,12 @@ def prepare_job(
 
 
 def job_facts(job: Job, storage: GPUStorage, words: str = "") -> JobFacts:
-    """The facts of a Job; `words` are those of its pod, which say more than its own."""
+    """The facts of a Job; `words` are those of its pod, which say more than its own, unless the Job ended the pod."""
     conditions, meta = job.status.conditions, job.metadata
     failed = find_condition(conditions, "Failed")
     is_failed = is_true(conditions, "Failed")
     own = ": ".join(part for part in (failed.reason, failed.message) if part) if failed is not None else ""
+    is_late = is_failed and failed is not None and failed.reason == _DEADLINE_EXCEEDED
     return JobFacts(
         name=meta.name,
         uid=meta.uid,
@@ -119,7 +123,7 @@ def job_facts(job: Job, storage: GPUStorage, words: str = "") -> JobFacts:
         is_complete=is_true(conditions, "Complete"),
         is_failed=is_failed,
         is_ending=meta.deletion_timestamp is not None,
-        message=words or (own if is_failed else ""),
+        message=own if is_late else words or (own if is_failed else ""),
     )
 
 

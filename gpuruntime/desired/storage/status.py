@@ -164,6 +164,7 @@ def _prepare(storage: GPUStorage, found: StorageFindings) -> PrepareStatus:
         observed_digest=digest_of(wanted),
         attempts=attempts,
         recovery_phase=preparation.recovery,
+        recovery_nonce=(started.nonce or None) if started is not None else None,
         message=preparation.message or None,
     )
 

@@ -1,7 +1,7 @@
 """Who uses the volume of a storage: the PersistentVolumeClaims that pods mount, and which mounts exclude others.
 
-A claim that a pod only reads, of a storage that any number of nodes can mount, excludes nobody. Every other mount does,
-also a read-only one: two nodes cannot have the volume.
+A claim that a pod only reads, of a storage that any number of nodes can mount, excludes no other. Every other mount
+does, also a read-only one: two nodes cannot have the volume.
 """
 
 from collections.abc import Iterable, Mapping

@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.api.unit_template import UnitEnv
+from gpuruntime.desired.units.worker import WorkerParts
 from gpuruntime.kube.builtin.containers import Container, ContainerPort, EnvVar, ResourceRequirements, VolumeMount
 from gpuruntime.meta import FrozenDict, Quantity, freeze, known_fields, parse_quantity
 
@@ -19,14 +20,19 @@ SHARED_MEMORY: Final = "runtime-shm"
 _SLEEP_FOR_EVER: Final = ("sh", "-c", "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done")
 _SHARED_MEMORY_MOUNT: Final = VolumeMount(name=SHARED_MEMORY, mount_path="/dev/shm")  # noqa: S108  # no temporary file
 
+_NO_WORKER: Final = WorkerParts()
 _MILLI: Final = 10**6
 _ONE: Final = 10**9
 
 
 def runtime_container(
-    unit: GPUUnit, image: str, security_context: FrozenDict[str, Any], storages: tuple[VolumeMount, ...] = ()
+    unit: GPUUnit,
+    image: str,
+    security_context: FrozenDict[str, Any],
+    storages: tuple[VolumeMount, ...] = (),
+    worker: WorkerParts = _NO_WORKER,
 ) -> Container:
-    """The container of a unit that runs this image, with these mounts of storages.
+    """The container of a unit that runs this image, with these mounts of storages, and what it has as a worker.
 
     Raises:
         QuantityError: cpu or memory is not a quantity; `gpuruntime.desired.validation` reports that first.
@@ -39,15 +45,18 @@ def runtime_container(
         image_pull_policy="IfNotPresent",
         command=template.command if template.command or template.args else _SLEEP_FOR_EVER,
         args=template.args,
-        env=(*_injected(unit), *map(_variable, template.envs)),
+        env=(*_injected(unit), *worker.env, *map(_variable, template.envs)),
         ports=tuple(
             ContainerPort(container_port=port.port, name=port.name, protocol=port.protocol) for port in template.ports
         ),
         resources=_resources(spec),
-        volume_mounts=(_SHARED_MEMORY_MOUNT, *storages),
+        volume_mounts=(_SHARED_MEMORY_MOUNT, *worker.mounts, *storages),
         # The status of a container that failed then has the end of its log, if it wrote no termination message.
         termination_message_policy="FallbackToLogsOnError",
         readiness_probe=None if probe is None else freeze(known_fields(probe)),
+        startup_probe=worker.startup_probe,
+        liveness_probe=worker.liveness_probe,
+        lifecycle=worker.lifecycle,
         security_context=security_context,
     )
 

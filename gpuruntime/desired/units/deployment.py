@@ -1,7 +1,7 @@
 """The Deployment of a unit: one replica, with strategy Recreate."""
 
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final
 
 import orjson
 from attrs import evolve
@@ -11,6 +11,7 @@ from gpuruntime.api.names import RENDER_ON, RENDERED_FOR
 from gpuruntime.desired.rendering import Rendering
 from gpuruntime.desired.units.names import child_name, unit_labels, unit_selector
 from gpuruntime.desired.units.pod_template import pod_template
+from gpuruntime.desired.units.worker import function_of, is_worker, progress_seconds
 from gpuruntime.kube.builtin.apps import Deployment, DeploymentSpec, DeploymentStrategy
 from gpuruntime.meta import FrozenDict, LabelSelector, ObjectMeta, known_fields
 
@@ -27,6 +28,7 @@ def unit_deployment(unit: GPUUnit, rendering: Rendering) -> Deployment:
 
     Raises:
         QuantityError: cpu or memory is not a quantity; `gpuruntime.desired.validation` reports that first.
+        ValueError: the unit is a worker that cannot be rendered, see `worker_parts`.
     """
     meta, min_ready_seconds = unit.metadata, _min_ready_seconds(unit, rendering)
     return Deployment(
@@ -44,7 +46,9 @@ def unit_deployment(unit: GPUUnit, rendering: Rendering) -> Deployment:
             template=pod_template(unit, rendering),
             min_ready_seconds=min_ready_seconds,
             # The API server wants it to be longer than minReadySeconds.
-            progress_deadline_seconds=max(rendering.progress_deadline_seconds, min_ready_seconds + _ROLLOUT_SECONDS),
+            progress_deadline_seconds=max(
+                progress_seconds(unit.spec, rendering.progress_deadline_seconds), min_ready_seconds + _ROLLOUT_SECONDS
+            ),
             # There are no rollbacks: the spec of the unit is the source of truth.
             revision_history_limit=0,
         ),
@@ -52,20 +56,23 @@ def unit_deployment(unit: GPUUnit, rendering: Rendering) -> Deployment:
 
 
 def _min_ready_seconds(unit: GPUUnit, rendering: Rendering) -> int:
-    """A probe knows when the program can serve. Without one, a pod is ready when its container has started, and nothing
-    shows yet whether it stays up.
+    """A probe, or the sidecar of a worker, knows when the program can serve. Without one, a pod is ready when its
+    container has started, and nothing shows yet whether it stays up.
     """
     if unit.spec.min_ready_seconds is not None:
         return unit.spec.min_ready_seconds
-    return 0 if unit.spec.template.readiness_probe is not None else rendering.min_ready_seconds
+    is_probed = unit.spec.template.readiness_probe is not None or is_worker(unit, rendering)
+    return 0 if is_probed else rendering.min_ready_seconds
 
 
 def _inputs(unit: GPUUnit, rendering: Rendering) -> str:
     """The hash of the user's inputs of the pod template, without those of the operator."""
-    inputs = {
+    inputs: dict[str, Any] = {
         # minReadySeconds is not in the pod template.
         "spec": known_fields(evolve(unit.spec, min_ready_seconds=None)),
         "stock": rendering.namespaces.is_stock(unit.metadata.namespace),
         "renderOn": unit.metadata.annotations.get(RENDER_ON, ""),
     }
+    if is_worker(unit, rendering):
+        inputs["function"] = function_of(unit)
     return sha256(orjson.dumps(inputs, option=orjson.OPT_SORT_KEYS)).hexdigest()[:_HASH_LENGTH]

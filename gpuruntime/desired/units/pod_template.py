@@ -9,7 +9,8 @@ from gpuruntime.desired.storage.file_group import FILE_GROUP_CONTEXT
 from gpuruntime.desired.units.container import GPU_RESOURCE, SHARED_MEMORY, runtime_container
 from gpuruntime.desired.units.names import unit_labels
 from gpuruntime.desired.units.security_context import security_context
-from gpuruntime.desired.units.storages import storage_mounts, storage_volumes
+from gpuruntime.desired.units.storages import one_writer, storage_mounts, storage_volumes
+from gpuruntime.desired.units.worker import worker_parts
 from gpuruntime.kube.builtin.pods import LocalObjectReference, PodSpec, PodTemplateSpec, Toleration
 from gpuruntime.kube.builtin.volumes import EmptyDirVolumeSource, Volume
 from gpuruntime.meta import FrozenDict, ObjectMeta, Quantity, parse_quantity
@@ -25,24 +26,34 @@ _NANO: Final = 10**9
 def pod_template(unit: GPUUnit, rendering: Rendering) -> PodTemplateSpec:
     """The pod template of a unit: stock reserves the envelope, an active unit runs the user's program in it.
 
-    Guarantees: no ServiceAccount token, no privilege escalation, no Service environment variables. SIGTERM ends the
-    program, whether it handles the signal or not, unless the user asked for no init process. A program of any user can
-    write to the storages of the unit, see `gpuruntime.desired.storage.file_group`.
+    Guarantees: no ServiceAccount token in the program's container, no privilege escalation, no Service environment
+    variables. SIGTERM ends the program, whether it handles the signal or not, unless the user asked for no init process
+    or the unit is a worker. A program of any user can write to the storages of the unit, see
+    `gpuruntime.desired.storage.file_group`. A worker has a sidecar, see `gpuruntime.desired.units.worker`.
 
     Raises:
         QuantityError: cpu or memory is not a quantity; `gpuruntime.desired.validation` reports that first.
+        ValueError: the unit is a worker that cannot be rendered, see `worker_parts`.
     """
     spec = unit.spec
     is_stock = rendering.namespaces.is_stock(unit.metadata.namespace)
     image = spec.image or (rendering.stock_image if is_stock else rendering.default_image)
     storages = () if is_stock else spec.storage_mounts
-    container = runtime_container(unit, image, security_context(spec, is_stock=is_stock), storage_mounts(storages))
+    worker = worker_parts(unit, rendering)
+    container = runtime_container(
+        unit, image, security_context(spec, is_stock=is_stock), storage_mounts(storages), worker
+    )
+    # The processes of a worker's program must not see those of its sidecar, which has a token.
+    shares_processes = spec.share_process_namespace and not is_stock and not worker.sidecars
     return PodTemplateSpec(
-        metadata=ObjectMeta(labels=unit_labels(unit.metadata.name)),
+        metadata=ObjectMeta(labels=unit_labels(unit.metadata.name) | worker.labels),
         spec=PodSpec(
             containers=(container,),
-            volumes=(_shared_memory(spec), *storage_volumes(storages)),
-            security_context=FILE_GROUP_CONTEXT if storages else None,
+            init_containers=worker.sidecars,
+            volumes=(_shared_memory(spec), *worker.volumes, *storage_volumes(storages)),
+            # The sidecar is another user than the program, and reaches its socket by the group.
+            security_context=FILE_GROUP_CONTEXT if storages or worker.sidecars else None,
+            affinity=one_writer(unit.metadata.name, storages),
             node_selector=_node_selector(spec),
             tolerations=_tolerations(spec),
             priority_class_name=rendering.stock_priority_class if is_stock else rendering.active_priority_class,
@@ -50,7 +61,7 @@ def pod_template(unit: GPUUnit, rendering: Rendering) -> PodTemplateSpec:
             automount_service_account_token=False,
             image_pull_secrets=tuple(LocalObjectReference(secret.name) for secret in spec.image_pull_secrets),
             # As process 1 a program ignores every signal that it has no handler for.
-            share_process_namespace=None if is_stock else spec.share_process_namespace or None,
+            share_process_namespace=shares_processes or None,
             termination_grace_period_seconds=_grace_seconds(spec, is_stock=is_stock),
             enable_service_links=False,
         ),

@@ -59,6 +59,17 @@ def test_only_the_first_consumer_of_a_volume_is_placed_and_all_tolerate_gpu_node
     assert later.spec.template.spec.tolerations == GPU_NODES
 
 
+def test_an_attempt_with_a_timeout_ends_by_it_and_one_without_has_none() -> None:
+    limited = evolve(FILL, timeout_seconds=60)
+
+    made, unlimited = job(storage(limited), limited), job(storage(FILL), FILL)
+    failure = Condition("Failed", "True", "DeadlineExceeded", "Job was active longer than specified deadline")
+    facts = job_facts(evolve(made, status=JobStatus(conditions=(failure,))), storage(limited), "exit code 137")
+
+    assert (made.spec.active_deadline_seconds, unlimited.spec.active_deadline_seconds) == (60, None)
+    assert facts.message == "DeadlineExceeded: Job was active longer than specified deadline"
+
+
 def test_every_storage_preparation_and_attempt_has_a_job_of_its_own() -> None:
     long = storage(FILL, name="a" * 35 + "-" + "b" * 27)
     other = evolve(storage(FILL), metadata=evolve(storage(FILL).metadata, uid="another"))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gpuruntime.api import reasons
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.stockpool import StockPoolStatus
-from gpuruntime.desired.pools.failures import is_unschedulable
+from gpuruntime.desired.failures import is_unschedulable
 from gpuruntime.desired.pools.plan import PoolPlan, next_steps, pool_status
 from gpuruntime.desired.pools.units import is_ready_stock, serial_of
 from gpuruntime.meta.timestamps import format_seconds

@@ -1,11 +1,11 @@
-"""Consecutive failures of a pool's stock units, and when the next one may be tried.
+"""Consecutive failures of the units of a pool or a function, and when the next one may be tried.
 
-A failed unit is replaced after a while, because another node may work. Replaced units are gone, so the status of the
-pool keeps their count. A unit is a success when it has been ready for 30 seconds or was claimed: stock that crashes is
-ready for a moment, too.
+A failed unit is replaced after a while, because another node may work. Replaced units are gone, so the status of their
+maker keeps their count. A unit is a success when it has been ready for 30 seconds or was claimed: a unit that crashes
+is ready for a moment, too.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -13,18 +13,42 @@ from attrs import frozen
 
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.reasons import FAILED, READY_CONDITION, UNSCHEDULABLE
-from gpuruntime.api.stockpool import StockPool, StockPoolStatus
-from gpuruntime.desired.pools.units import is_ready_stock, reason_of, serial_of
+from gpuruntime.desired.pools.units import is_ready_stock, reason_of
 from gpuruntime.desired.provenance import claim_of, provenance_of
 from gpuruntime.meta import find_condition, format_seconds, parse_timestamp
 
-__all__ = ["FAILURES_UNTIL_STOP", "FailureStreak", "failure_streak", "is_starting", "is_unschedulable"]
+__all__ = [
+    "FAILURES_UNTIL_STOP",
+    "FailureRecord",
+    "FailureStreak",
+    "Serials",
+    "failure_streak",
+    "is_starting",
+    "is_unschedulable",
+]
+
+Serials = Callable[[str], int]
+"""The serial number in the name of a unit that its maker created, 0 for any other name."""
 
 FAILURES_UNTIL_STOP: Final = 3
 _FIRST_WAIT: Final = timedelta(seconds=30)
 _LONGEST_WAIT: Final = timedelta(minutes=30)
 _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TRIAL: Final = timedelta(seconds=30)
+
+
+@frozen
+class FailureRecord:
+    """What the status of a pool or a function says about failures.
+
+    `is_current` is false if its spec has changed since: a new spec starts a new streak.
+    """
+
+    failures: int = 0
+    last_failure_time: str | None = None
+    replaced: int = 0
+    replaced_serial: int = 0
+    is_current: bool = True
 
 
 @frozen
@@ -48,37 +72,43 @@ class FailureStreak:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the pool has stopped filling up, and only tries one unit at a time."""
+        """Whether the maker has stopped filling up, and only tries one unit at a time."""
         return self.failures >= FAILURES_UNTIL_STOP
 
     def is_due(self, now: datetime) -> bool:
         return self.retry_at is not None and self.retry_at <= now
 
-    def without(self, pool: StockPool, gone: GPUUnit) -> tuple[int, int]:
-        """`replaced` and `replaced_serial` after this failed unit was replaced as well."""
-        serial = serial_of(pool, gone.metadata.name)
+    def without(self, serial: int) -> tuple[int, int]:
+        """`replaced` and `replaced_serial` after the failed unit with this serial number was replaced as well."""
         return self.replaced + 1, max(self.replaced_serial, serial)
 
 
 def failure_streak(
-    pool: StockPool, current: Sequence[GPUUnit], units: Sequence[GPUUnit], active: Sequence[GPUUnit], now: datetime
+    record: FailureRecord,
+    serials: Serials,
+    current: Sequence[GPUUnit],
+    units: Sequence[GPUUnit],
+    active: Sequence[GPUUnit],
+    now: datetime,
 ) -> FailureStreak:
-    """The streak of a pool, from its units of the current spec, all its stock units, and the active units from it.
-
-    A new spec starts a new streak.
+    """The streak of a maker of units, from those of its current spec, all of them, and the active units that took over
+    one of them.
     """
-    failed = sorted((unit for unit in current if unit.status.phase == FAILED), key=lambda unit: _serial(pool, unit))
-    success = _last_success(pool, units, active, now)
-    failing = [unit for unit in failed if _serial(pool, unit) > success]
-    status = pool.status
-    is_same = status.observed_generation == pool.metadata.generation and success < (status.replaced_serial or 0)
-    replaced, replaced_serial = (status.replaced or 0, status.replaced_serial or 0) if is_same else (0, 0)
+
+    def serial(unit: GPUUnit) -> int:
+        return serials(unit.metadata.name)
+
+    failed = sorted((unit for unit in current if unit.status.phase == FAILED), key=serial)
+    success = _last_success(serials, units, active, now)
+    failing = [unit for unit in failed if serial(unit) > success]
+    is_same = record.is_current and success < record.replaced_serial
+    replaced, replaced_serial = (record.replaced, record.replaced_serial) if is_same else (0, 0)
     failures = replaced + len(failing)
     if not failed and not failures:
         return FailureStreak()
-    noticed = _noticed(status, failures, now)
+    noticed = _noticed(record, failures, now)
     began = max(map(parse_timestamp, (noticed, *_unschedulable_since(current))))
-    trials = [_proven_at(unit) for unit in units if is_ready_stock(unit) and _serial(pool, unit) > success]
+    trials = [_proven_at(unit) for unit in units if is_ready_stock(unit) and serial(unit) > success]
     return FailureStreak(
         tuple(failed),
         failures,
@@ -106,12 +136,12 @@ def _unschedulable_since(current: Sequence[GPUUnit]) -> tuple[str, ...]:
     return tuple(time for time in created if time is not None)
 
 
-def _last_success(pool: StockPool, units: Sequence[GPUUnit], active: Sequence[GPUUnit], now: datetime) -> int:
+def _last_success(serials: Serials, units: Sequence[GPUUnit], active: Sequence[GPUUnit], now: datetime) -> int:
     """The highest serial number of a unit that has been ready for long enough, or was claimed; 0 if there is none."""
     proven = [unit.metadata.name for unit in units if is_ready_stock(unit) and _proven_at(unit) <= now]
     claimed = [unit.metadata.name for unit in units if claim_of(unit.metadata) is not None]
     taken = [source.stock.name for unit in active if (source := provenance_of(unit.metadata)) is not None]
-    return max((serial_of(pool, name) for name in (*proven, *claimed, *taken)), default=0)
+    return max(map(serials, (*proven, *claimed, *taken)), default=0)
 
 
 def _proven_at(unit: GPUUnit) -> datetime:
@@ -121,15 +151,11 @@ def _proven_at(unit: GPUUnit) -> datetime:
     return (_LONG_AGO if since is None else parse_timestamp(since)) + _TRIAL
 
 
-def _noticed(status: StockPoolStatus, failures: int, now: datetime) -> str:
-    known = status.last_failure_time
-    return format_seconds(now) if known is None or failures > (status.failures or 0) else known
+def _noticed(record: FailureRecord, failures: int, now: datetime) -> str:
+    known = record.last_failure_time
+    return format_seconds(now) if known is None or failures > record.failures else known
 
 
 def _wait(failures: int) -> timedelta:
     doubled = min(max(failures - FAILURES_UNTIL_STOP, 0), 10)
     return min(_FIRST_WAIT * (1 << doubled), _LONGEST_WAIT)
-
-
-def _serial(pool: StockPool, unit: GPUUnit) -> int:
-    return serial_of(pool, unit.metadata.name)
