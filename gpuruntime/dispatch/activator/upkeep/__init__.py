@@ -1,0 +1,1 @@
+"""What the leading activator does, and no other: streams, finalizers, deletions, expiry. All of it can be repeated."""

@@ -1,0 +1,1 @@
+"""Workers: who they are, what they hold, and which of them gets the next run."""
