@@ -7,11 +7,11 @@ from typing import Any, Final, Protocol, TypeVar, cast
 
 from attrs import frozen
 
+from gpuruntime.meta.conversion.struct_hooks import require_decodable
 from gpuruntime.meta.dynamic import DynamicObject, PartialObject
 from gpuruntime.meta.identity import ResourceKind
 from gpuruntime.meta.objects import KubeObject, TypedObject
 from gpuruntime.meta.sharing import decode_sharing_spec
-from gpuruntime.meta.struct_hooks import require_decodable
 
 __all__ = ["Form", "as_form", "class_of", "dynamic", "form_of", "metadata_only", "typed"]
 

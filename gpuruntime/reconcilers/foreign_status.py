@@ -4,6 +4,7 @@ A reconciler ignores its own status writes, each of which has a new `lastSyncTim
 foreign, and is written again.
 """
 
+from gpuruntime.api.gpufunction import GPUFunction
 from gpuruntime.api.gpustorage import GPUStorage
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.stockpool import StockPool
@@ -12,7 +13,7 @@ from gpuruntime.control import Change
 __all__ = ["status_touched"]
 
 
-def status_touched(change: Change[GPUUnit] | Change[StockPool] | Change[GPUStorage]) -> bool:
+def status_touched(change: Change[GPUUnit] | Change[StockPool] | Change[GPUStorage] | Change[GPUFunction]) -> bool:
     """Whether a status was changed or wiped without a new time.
 
     Two writes of a reconciler within one second look alike: then it runs once more, and finds nothing to do.

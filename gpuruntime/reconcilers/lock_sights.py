@@ -6,19 +6,18 @@ from attrs import frozen
 
 from gpuruntime.api.gpustorage import GPUStorage
 from gpuruntime.api.gpuunit import GPUUnit
-from gpuruntime.api.names import STORAGE_PREPARE_LABEL, UNIT_LABEL, label_value
+from gpuruntime.api.names import STORAGE_PREPARE_LABEL, label_value
 from gpuruntime.api.operation import Operation
 from gpuruntime.control import Store
 from gpuruntime.desired.storage.lock_verdict import Sight
 from gpuruntime.desired.storage.locks import Lock
 from gpuruntime.desired.storage.volume_use import excludes_others, uses_of_template
-from gpuruntime.desired.units.names import child_name
 from gpuruntime.kube import Client
-from gpuruntime.kube.builtin.apps import Deployment, ReplicaSet
 from gpuruntime.kube.builtin.pods import Pod
 from gpuruntime.meta import ObjectKey
 from gpuruntime.reconcilers.pod_summary import PodSummary
 from gpuruntime.reconcilers.pods import exclusive_pods
+from gpuruntime.reconcilers.unit_workload import UnitWorkload
 from gpuruntime.service.operations.record import has_ended
 from gpuruntime.service.reads.reader import read_or_none
 
@@ -71,13 +70,11 @@ class LockSights:
         namespace, can_act = storage.metadata.namespace, await self._can_act(lock)
         if lock.unit_name:
             unit = await read_or_none(self.client, GPUUnit, ObjectKey(namespace, lock.unit_name))
-            makers = await self._makers(storage, lock.unit_name)
-            pods = await self._live_pods(storage, f"{UNIT_LABEL}={label_value(lock.unit_name)}")
-            return Sight(unit, can_act, (*makers, *pods, *self._pods(storage)))
+            workload = await UnitWorkload.read(self.client, ObjectKey(namespace, lock.unit_name))
+            return Sight(unit, can_act, (*workload.users_of(storage), *self._pods(storage)))
         if lock.storage_name:
             copy = await read_or_none(self.client, GPUStorage, ObjectKey(namespace, lock.storage_name))
-            pods = await self._live_pods(storage, f"{STORAGE_PREPARE_LABEL}={label_value(lock.storage_name)}")
-            return Sight(copy, can_act, (*pods, *self._pods(storage)))
+            return Sight(copy, can_act, (*await self._copying(storage, lock.storage_name), *self._pods(storage)))
         return Sight(None, can_act, self._pods(storage))
 
     async def _can_act(self, lock: Lock) -> bool:
@@ -86,19 +83,8 @@ class LockSights:
         found = await read_or_none(self.client, Operation, ObjectKey(self.system, lock.operation))
         return found is not None and found.metadata.uid == lock.operation_uid and not has_ended(found)
 
-    async def _makers(self, storage: GPUStorage, unit: str) -> tuple[str, ...]:
-        """The Deployment and the ReplicaSets of a unit that can still create a pod which uses the volume."""
-        namespace = storage.metadata.namespace
-        deployment = await read_or_none(self.client, Deployment, ObjectKey(namespace, child_name(unit)))
-        sets = await self.client.list(ReplicaSet, namespace, labels=f"{UNIT_LABEL}={label_value(unit)}")
-        makers = (*(() if deployment is None else (deployment,)), *(each for each in sets.items if each.spec.replicas))
-        return tuple(
-            f"{each.KIND.kind} {each.metadata.name}"
-            for each in makers
-            if excludes_others(storage, uses_of_template(each.spec.template.spec.volumes))
-        )
-
-    async def _live_pods(self, storage: GPUStorage, labels: str) -> tuple[str, ...]:
+    async def _copying(self, storage: GPUStorage, copy: str) -> tuple[str, ...]:
+        labels = f"{STORAGE_PREPARE_LABEL}={label_value(copy)}"
         found = await self.client.list(Pod, storage.metadata.namespace, labels=labels)
         return tuple(
             f"pod {pod.metadata.name}"

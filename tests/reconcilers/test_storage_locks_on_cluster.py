@@ -1,9 +1,5 @@
 """Locks whose holder went away, on a real control plane: a storage is free when nothing can write to it any more."""
 
-from collections.abc import AsyncIterator, Iterator
-
-import pytest
-
 from gpuruntime.api.gpustorage import GPUStorage
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.reasons import STORAGE_IN_USE
@@ -13,25 +9,13 @@ from gpuruntime.kube.builtin.pods import Pod
 from gpuruntime.kube.patches import MergePatch
 from gpuruntime.meta import ObjectKey, ObjectMeta
 from tests.desired.pool_scenes import NOW
-from tests.mount_scenes import Storages, mounting, storages_of
+from tests.mount_scenes import Storages, mounting
 from tests.product_scenes import Observer, settled
 from tests.reconcilers.pod_scenes import RUNNING, end, say, scheduled, silent_node
-from tests.service.conftest import observer, world
-from tests.service.service_scenes import ServiceWorld, looking_at
+from tests.service.conftest import observer, seen_storages, storages, world
+from tests.service.service_scenes import ServiceWorld
 
-__all__ = ["observer", "silent_node", "world"]
-
-
-@pytest.fixture
-def storages(world: ServiceWorld) -> Iterator[Storages]:
-    with storages_of(world.access.admin(), world.active) as made:
-        yield made
-
-
-@pytest.fixture
-async def seen(world: ServiceWorld) -> AsyncIterator[Informer[GPUStorage]]:
-    async with looking_at(world.access, GPUStorage, world.active) as informer:
-        yield informer
+__all__ = ["observer", "seen_storages", "silent_node", "storages", "world"]
 
 
 def is_free(store: Store[GPUStorage], key: ObjectKey) -> bool:
@@ -85,11 +69,11 @@ async def test_the_storage_of_a_deleted_unit_and_one_that_a_unit_dropped_are_fre
 
 
 async def test_void_locks_of_all_kinds_of_holders_are_released(
-    world: ServiceWorld, storages: Storages, seen: Informer[GPUStorage]
+    world: ServiceWorld, storages: Storages, seen_storages: Informer[GPUStorage]
 ) -> None:
     void = {
-        "gone": Lock("gpuunits/nobody", "u1"),
-        "copied": Lock("gpustorages/nobody", "s1"),
+        "gone": Lock("gpuunits/gone", "u1"),
+        "copied": Lock("gpustorages/gone", "s1"),
         "nonsense": Lock("anything"),
     }
     for name, lock in void.items():
@@ -97,6 +81,6 @@ async def test_void_locks_of_all_kinds_of_holders_are_released(
         storages.annotate(name, lock.annotations(NOW))
 
     async with world.product():
-        await seen.until(lambda store: all(is_free(store, storages.key(name)) for name in void))
+        await seen_storages.until(lambda store: all(is_free(store, storages.key(name)) for name in void))
 
     assert await world.writes_of_a_second_pass() == []

@@ -5,10 +5,10 @@ from typing import Any, get_args, get_origin
 
 import attrs
 
+from gpuruntime.meta.conversion.value_hooks import is_struct, without_rules
 from gpuruntime.meta.frozen_mapping import FrozenDict
 from gpuruntime.meta.objects import TypedObject
 from gpuruntime.meta.structs import Struct, wire_name
-from gpuruntime.meta.value_hooks import is_struct, without_rules
 
 __all__ = ["path_fault"]
 

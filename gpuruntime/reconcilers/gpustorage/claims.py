@@ -37,6 +37,7 @@ from gpuruntime.service.reads.reader import read_or_none
 __all__ = ["ClaimSync", "ClaimSynced", "Resized"]
 
 _LOG = logging.getLogger(__name__)
+_ATTRIBUTES_CLASS: Final = "volumeAttributesClassName"
 _LOST: Final = (
     "The data is gone: delete the storage, or restore the PersistentVolumeClaim and name it in adoptClaimUID."
 )
@@ -107,20 +108,20 @@ class ClaimSync:
     async def resize(self, storage: GPUStorage, claim: PersistentVolumeClaim) -> Resized:
         """Have a volume grow, or change its class of attributes, as the storage says."""
         growth = growth_of(storage.spec, claim, self.caches.class_of(claim))
-        changes: list[tuple[str, Mapping[str, Any]]] = []
+        spec: Mapping[str, Any]
         if growth.request is not None:
-            changes.append(("size", {"resources": {"requests": {STORAGE: growth.request}}}))
+            field_name, spec = "size", {"resources": {"requests": {STORAGE: growth.request}}}
         elif growth.attributes_class is not None:
-            name = growth.attributes_class
-            changes.append(("volumeAttributesClassName", {"volumeAttributesClassName": name}))
-        for field_name, spec in changes:
-            try:
-                await self._patch(claim, {"spec": spec})
-            except REFUSALS as error:
-                raise_if_rbac_denial(error)
-                words = f"spec.{field_name} was refused: {_words(error)}"
-                return Resized(ResizeStatus(REFUSED, words), is_refused=True)
-        return Resized(growth.status, is_written=bool(changes))
+            field_name, spec = _ATTRIBUTES_CLASS, {_ATTRIBUTES_CLASS: growth.attributes_class}
+        else:
+            return Resized(growth.status)
+        try:
+            await self._patch(claim, {"spec": spec})
+        except REFUSALS as error:
+            raise_if_rbac_denial(error)
+            words = f"spec.{field_name} was refused: {_words(error)}"
+            return Resized(ResizeStatus(REFUSED, words), is_refused=True)
+        return Resized(growth.status, is_written=True)
 
     async def mark(self, claim: PersistentVolumeClaim, annotation: str, value: str) -> None:
         """Write a mark in the version of the PersistentVolumeClaim that was read.
@@ -146,7 +147,7 @@ class ClaimSync:
         is_clone = False
         known = self.caches.class_named(self.rendering.class_name(storage.spec.storage_class_name))
         if wants_clone(storage, self.rendering, known):
-            # A clone is of a moment in which nobody writes: the source is locked before the volume is asked for.
+            # A clone is of a moment in which nothing writes: the source is locked before the volume is asked for.
             found = self.caches.source_of(storage)
             source = source_of(storage, found)
             if found is None or source.blocked:

@@ -28,7 +28,7 @@ def has_source(storage: GPUStorage, source: GPUStorage | None) -> bool:
 
 
 async def release_source(client: Client, storage: GPUStorage, source: GPUStorage | None) -> bool:
-    """Release the lock of a storage on its source, that of nobody else; returns whether there was one.
+    """Release the lock of a storage on its source, and no other lock; returns whether there was one.
 
     Raises:
         ConflictError: the source changed since it was read.

@@ -4,9 +4,13 @@
 
     every storage mountable? ── no ──> StorageNotReady, no write
               │ yes
+    unit still there? ── no ──> no write
+              │ yes
     lock in name order ── another has one? ── yes ──> StorageInUse; those with earlier names stay locked
               │ no
-    Deployment
+    Deployment there? ── no ──> pods of an earlier one? ── yes ──> StorageInUse
+              │ yes                       │ no
+    Deployment <──────────────────────────┘
 
 What happens if the process dies, or others interfere:
 
@@ -20,13 +24,19 @@ What happens if the process dies, or others interfere:
     running unit
     a storage of a running unit is      the Deployment stays as it is, and the unit says StorageNotReady
     lost, or being deleted
-    the cache lags                      before a Deployment is created or changed, the locks are read live
+    the cache lags                      before a Deployment is created or changed, the unit and the locks are read live
+    the garbage collector deletes the   none is created in its place, although the cache still shows the unit: its pod
+    Deployment of a deleted unit        would run beside the one that is ending
+    the Deployment is deleted by hand   it is created again when its ReplicaSets and pods are gone
+    it is deleted and its ReplicaSet    it is created again at once, and adopts the ReplicaSet with its pod
+    is orphaned
 
 A storage in use is waited for, and the unit starts by itself when it is free.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import Final
 
 from attrs import frozen
 
@@ -43,10 +53,13 @@ from gpuruntime.meta import ObjectKey
 from gpuruntime.reconcilers.child_sync_errors import REFUSED_SECONDS
 from gpuruntime.reconcilers.gpuunit.caches import UnitCaches
 from gpuruntime.reconcilers.gpuunit.status import SyncFailure
+from gpuruntime.reconcilers.unit_workload import UnitWorkload
 from gpuruntime.service.reads.reader import read_or_none
 from gpuruntime.service.storage.locks import LockedByAnotherError, acquire
 
 __all__ = ["MountFault", "UnitMounts"]
+
+_SOON_SECONDS: Final = 1.0
 
 
 @frozen
@@ -64,10 +77,11 @@ class UnitMounts:
     caches: UnitCaches
     now: Callable[[], datetime]
 
-    async def fault(self, client: Client, unit: GPUUnit, *, is_live: bool) -> MountFault | None:
+    async def fault(self, client: Client, unit: GPUUnit, *, is_live: bool, is_new: bool = False) -> MountFault | None:
         """None if all storages of a unit can be mounted and are locked by it; else why not.
 
-        With `is_live` the locks are read from the API server.
+        With `is_live` the unit and the locks are read from the API server. With `is_new`, the Deployment is about to be
+        created: nothing of an earlier one may use the storages.
 
         Raises:
             KubeError: the API server is not available.
@@ -84,11 +98,13 @@ class UnitMounts:
                 return _not_ready(why)
             if not is_shared(storage, mount):
                 storages.append(storage)
+        if is_live and storages and not await _is_there(client, unit):
+            return _not_ready("The unit is being deleted.")
         for storage in storages:
             found = await self._locked(client, unit, storage, is_live=is_live)
             if found is not None:
                 return found
-        return None
+        return await _remains(client, unit, storages) if is_new and storages else None
 
     async def _locked(self, client: Client, unit: GPUUnit, known: GPUStorage, *, is_live: bool) -> MountFault | None:
         name = known.metadata.name
@@ -126,6 +142,27 @@ class UnitMounts:
         return None
 
 
+async def _is_there(client: Client, unit: GPUUnit) -> bool:
+    current = await read_or_none(client, GPUUnit, unit.key)
+    if current is None or current.metadata.deletion_timestamp is not None:
+        return False
+    return current.metadata.uid == unit.metadata.uid
+
+
+async def _remains(client: Client, unit: GPUUnit, storages: Sequence[GPUStorage]) -> MountFault | None:
+    """Why a Deployment cannot be created yet: an earlier one of this unit left something that uses a storage."""
+    workload = await UnitWorkload.read(client, unit.key)
+    if workload.deployment is not None:
+        return None  # The cache lags: none is created, and an update ends the old pod first.
+    left = workload.without_adopted()
+    for storage in storages:
+        users = left.users_of(storage)
+        if users:
+            # No event says when a ReplicaSet is gone.
+            return _in_use(f"Storage {storage.metadata.name} is in use: {users[-1]} is ending.", _SOON_SECONDS)
+    return None
+
+
 def _label(unit: GPUUnit) -> str:
     return label_value(unit.metadata.name)
 
@@ -134,5 +171,5 @@ def _not_ready(message: str, seconds: float | None = None) -> MountFault:
     return MountFault(SyncFailure(message, STORAGE_NOT_READY), seconds)
 
 
-def _in_use(message: str) -> MountFault:
-    return MountFault(SyncFailure(message, STORAGE_IN_USE))
+def _in_use(message: str, seconds: float | None = None) -> MountFault:
+    return MountFault(SyncFailure(message, STORAGE_IN_USE), seconds)

@@ -4,6 +4,8 @@
 
     spec ── valid? ── no ──> InvalidSpec, children left alone
               │ yes
+    worker ── configured, and of a function? ── no ──> ServerlessNotConfigured, or it waits; children left alone
+              │ yes
     storages ── mountable, and locked? ── no ──> StorageNotReady, StorageInUse, Deployment left alone: see `mounts`
               │ yes
     Deployment, Service ── refused? ── yes ──> DeploymentSyncFailed, ServiceSyncFailed, ForeignObject
@@ -59,7 +61,7 @@ from gpuruntime.desired.rendering import Rendering
 from gpuruntime.desired.units.names import child_name
 from gpuruntime.desired.validation import format_violations
 from gpuruntime.kube import KubeError, NotFoundError, dynamic
-from gpuruntime.kube.builtin.apps import Deployment
+from gpuruntime.kube.builtin.apps import Deployment, ReplicaSet
 from gpuruntime.kube.builtin.core import Service
 from gpuruntime.kube.builtin.events import Event
 from gpuruntime.kube.builtin.pods import Pod
@@ -140,7 +142,9 @@ def install_gpuunit(manager: Manager, options: GPUUnitOptions | None = None) -> 
         .permissions(
             allow(Deployment, "delete", rare=_ORPHANED),
             allow(GPUStorage, "get", "patch", namespaces=_active(chosen), rare=_MOUNTED),
-            allow(GPUUnit, "get", rare=_UNREADABLE),
+            allow(Deployment, "get", namespaces=_active(chosen), rare=_MOUNTED),
+            allow(ReplicaSet, "list", namespaces=_active(chosen), rare=_MOUNTED),
+            allow(GPUUnit, "get", rare=f"{_UNREADABLE}, or a unit mounts a storage"),
             allow(Pod, "patch", subresource="status", namespaces=_active(chosen), rare=_FULL),
             allow(GPUUnit, "delete", namespaces=_stock(chosen), rare=_FULL),
             allow(Event, "list", namespaces=chosen.rendering.namespaces.units, rare=_UNHEALTHY),
@@ -230,9 +234,11 @@ class GPUUnitReconciler:
         if OPERATION_ID in unit.metadata.annotations:
             add_log_fields(operation_id=unit.metadata.annotations[OPERATION_ID])
         rendered = self.renderings.of(unit)
+        obstacle = rendered.obstacle
         if rendered.violations:
-            invalid = SyncFailure(format_violations(rendered.violations), INVALID_SPEC)
-            await self._update_status(unit, ctx, own_deployment, own_service, unit.status.access_url, invalid)
+            obstacle = SyncFailure(format_violations(rendered.violations), INVALID_SPEC)
+        if obstacle is not None:
+            await self._update_status(unit, ctx, own_deployment, own_service, unit.status.access_url, obstacle)
             return Result.done()
         handoff = self._handoff(unit, own_deployment)
         deployment = await self._synced_deployment(unit, ctx, rendered, own_deployment, handoff)
@@ -258,7 +264,7 @@ class GPUUnitReconciler:
         wanted = self._deployment(rendered, own, handoff)
         if self._has_storages(unit):
             is_live = own is None or pins_of(own) != pins_of(wanted)
-            fault = await self.mounts.fault(ctx.client, unit, is_live=is_live)
+            fault = await self.mounts.fault(ctx.client, unit, is_live=is_live, is_new=own is None)
             if fault is not None:
                 return _Synced(own, ChildSyncError(fault.failure, fault.seconds))
         return await self._synced(_apply(ctx, wanted), own, "Deployment", DEPLOYMENT_SYNC_FAILED)

@@ -6,30 +6,38 @@ from attrs import define, evolve, field, frozen
 
 from gpuruntime.aio import LRU
 from gpuruntime.api.gpuunit import GPUUnit
-from gpuruntime.api.names import RENDER_ON, RENDERED_DIGEST, RENDERED_FOR, RENDERED_TEMPLATE
+from gpuruntime.api.names import FUNCTION_REVISION, RENDER_ON, RENDERED_DIGEST, RENDERED_FOR, RENDERED_TEMPLATE
+from gpuruntime.api.reasons import SERVERLESS_NOT_CONFIGURED
 from gpuruntime.desired.rendering import Rendering
 from gpuruntime.desired.units.deployment import unit_deployment
 from gpuruntime.desired.units.pinning import pinned
 from gpuruntime.desired.units.service import access_url, unit_service
+from gpuruntime.desired.units.worker import function_of, is_worker, serverless_of
 from gpuruntime.desired.validation import spec_violations
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.kube.builtin.core import Service
 from gpuruntime.meta import find_condition
+from gpuruntime.reconcilers.gpuunit.status import SyncFailure
 from gpuruntime.schema import Violation
 
 __all__ = ["UnitRendering", "UnitRenderings", "pins_of"]
 
 _KEPT: Final = 1024
 _FORBIDDEN: Final = "violates PodSecurity"
+_NOT_CONFIGURED: Final = (
+    "spec.serverless makes the unit a worker, and the operator is not configured for workers. Set"
+    " serverless.sidecarImage and serverless.activatorURL in the config of the controller manager."
+)
 
 
 @define
 class UnitRendering:
-    """The desired children of one generation of a unit. Without violations there is a Deployment; the Service and the
-    URL depend on the spec.
+    """The desired children of one generation of a unit. Without violations and obstacle there is a Deployment; the
+    Service and the URL depend on the spec. The obstacle is why a worker cannot be rendered yet.
     """
 
     violations: tuple[Violation, ...]
+    obstacle: SyncFailure | None = None
     service: Service | None = None
     url: str | None = None
     _fresh: Deployment | None = None
@@ -45,10 +53,11 @@ class UnitRendering:
         While the pinned template stays the same it is the identical object, so that the writer compares by identity.
 
         Raises:
-            ValueError: the unit violates a rule.
+            ValueError: the unit violates a rule, or there is an obstacle.
         """
         if self._fresh is None:
-            raise ValueError(f"expected a unit without violations, got {'; '.join(map(str, self.violations))}")
+            why = "; ".join(map(str, self.violations)) or self.obstacle
+            raise ValueError(f"expected a unit that can be rendered, got {why}")
         if own is not None and _is_forbidden(own):
             own = None
         if self._pinned is None or own is None or pins_of(own) != pins_of(self._pinned):
@@ -65,14 +74,18 @@ class UnitRenderings:
     """
 
     rendering: Rendering
-    _known: LRU[str, tuple[tuple[int, str], UnitRendering]] = field(factory=lambda: LRU(_KEPT))
+    _known: LRU[str, tuple[tuple[int, str, str, str], UnitRendering]] = field(factory=lambda: LRU(_KEPT))
 
     def of(self, unit: GPUUnit) -> UnitRendering:
         """The rendered children of a unit."""
         meta = unit.metadata
-        # The generation counts the states of the spec; of the metadata, this annotation is all that is rendered and
-        # can change.
-        state = (meta.generation or 0, meta.annotations.get(RENDER_ON, ""))
+        # The generation counts the states of the spec; of the metadata, this is all that is rendered and can change.
+        state = (
+            meta.generation or 0,
+            meta.annotations.get(RENDER_ON, ""),
+            function_of(unit),
+            meta.annotations.get(FUNCTION_REVISION, ""),
+        )
         known = self._known.get(meta.uid) if meta.uid and meta.generation else None
         if known is not None and known[0] == state:
             return known[1]
@@ -86,9 +99,24 @@ def _render(unit: GPUUnit, rendering: Rendering) -> UnitRendering:
     found = spec_violations(unit.spec)
     if found:
         return UnitRendering(found)
+    obstacle = _obstacle(unit, rendering)
+    if obstacle is not None:
+        return UnitRendering((), obstacle)
     return UnitRendering(
-        (), unit_service(unit, rendering), access_url(unit, rendering), unit_deployment(unit, rendering)
+        (), None, unit_service(unit, rendering), access_url(unit, rendering), unit_deployment(unit, rendering)
     )
+
+
+def _obstacle(unit: GPUUnit, rendering: Rendering) -> SyncFailure | None:
+    """Why a worker cannot be rendered yet."""
+    serverless = serverless_of(unit.spec)
+    if serverless is None or not is_worker(unit, rendering):
+        return None
+    if rendering.sidecar is None:
+        return SyncFailure(_NOT_CONFIGURED, SERVERLESS_NOT_CONFIGURED)
+    if not function_of(unit):
+        return SyncFailure(f"Waiting to join the function with requestID {serverless.request_id}.")
+    return None
 
 
 def _with_priority_class(deployment: Deployment, name: str) -> Deployment:

@@ -9,8 +9,12 @@ from attrs import evolve, field, frozen
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitStatus, UnitStages
 from gpuruntime.api.names import CLAIM_ID
 from gpuruntime.api.reasons import (
+    FAILED,
     PROGRESSING,
     READY_CONDITION,
+    SERVERLESS_FAILED,
+    SERVERLESS_PENDING,
+    SERVERLESS_READY,
     STOCK_CLAIMED,
     STOCK_NOT_READY,
     STOCK_READY,
@@ -21,6 +25,8 @@ from gpuruntime.api.reasons import (
     UNSCHEDULABLE,
     phase_of,
 )
+from gpuruntime.api.serverless import SERVERLESS_CONDITION, UnitServerlessStatus
+from gpuruntime.desired.units.worker import function_of, serverless_of
 from gpuruntime.kube.builtin.apps import Deployment
 from gpuruntime.meta import Condition, find_condition, format_seconds, parse_timestamp, set_condition
 from gpuruntime.reconcilers.gpuunit.rollout import Rollout, rollout_of
@@ -96,6 +102,8 @@ def judge(unit: GPUUnit, findings: Findings, *, is_stock: bool, now: datetime) -
         observed_generation=generation,
     )
     before = unit.status
+    serverless = None if is_stock else _serverless(unit, condition)
+    conditions = set_condition(before.conditions, condition, now)
     after = evolve(
         before,
         phase=phase_of(condition.reason),
@@ -105,7 +113,8 @@ def judge(unit: GPUUnit, findings: Findings, *, is_stock: bool, now: datetime) -
         service_name=findings.service_name,
         access_url=findings.access_url,
         stages=_stages(rollout.pod, is_down=rollout.is_down),
-        conditions=set_condition(before.conditions, condition, now),
+        serverless=None if serverless is None else _serverless_status(unit, serverless),
+        conditions=_with_serverless(conditions, serverless, now),
     )
     status = before if after == before else evolve(after, last_sync_time=format_seconds(now))
     return Verdict(status, None if findings.failure is not None else rollout.recheck_seconds)
@@ -163,6 +172,36 @@ def _readiness(unit: GPUUnit, rollout: Rollout, *, is_stock: bool) -> Condition:
     if rollout.failure is not None:
         return Condition(READY_CONDITION, "False", rollout.failure.reason, rollout.failure.message)
     return _under_way(rollout.progress, is_stock=is_stock)
+
+
+def _serverless(unit: GPUUnit, ready: Condition) -> Condition | None:
+    """The condition ServerlessReady of a worker: its sidecar asks the program, so it is ready when the unit is."""
+    if serverless_of(unit.spec) is None:
+        return None
+    reason = SERVERLESS_FAILED if phase_of(ready.reason) == FAILED else SERVERLESS_PENDING
+    return evolve(ready, type=SERVERLESS_CONDITION, reason=SERVERLESS_READY if ready.status == "True" else reason)
+
+
+def _serverless_status(unit: GPUUnit, condition: Condition) -> UnitServerlessStatus | None:
+    serverless = serverless_of(unit.spec)
+    if serverless is None:
+        return None
+    framework = serverless.framework
+    return UnitServerlessStatus(
+        phase_of(condition.reason),
+        function_of(unit) or None,
+        framework.socket_path,
+        framework.invoke_path,
+        framework.health_path,
+    )
+
+
+def _with_serverless(
+    conditions: tuple[Condition, ...], serverless: Condition | None, now: datetime
+) -> tuple[Condition, ...]:
+    if serverless is not None:
+        return set_condition(conditions, serverless, now)
+    return tuple(condition for condition in conditions if condition.type != SERVERLESS_CONDITION)
 
 
 def _under_way(message: str, *, is_stock: bool) -> Condition:

@@ -43,7 +43,7 @@ from gpuruntime.meta import ObjectKey, controller_of, encode, find_condition, se
 from gpuruntime.reconcilers.child_sync_errors import REFUSED_SECONDS
 from gpuruntime.reconcilers.foreign_status import status_touched
 from gpuruntime.reconcilers.orphans import OWNERSHIP, OrphanCollector, OrphanRemoval
-from gpuruntime.reconcilers.stockpool.refill_pace import Pace, RefillPace
+from gpuruntime.reconcilers.refill_pace import Pace, RefillPace
 from gpuruntime.service.objects.admission import REFUSALS
 from gpuruntime.service.reads.informers import source_pool_key, units_from_pool, units_of_pool, watch_units
 

@@ -16,10 +16,10 @@ from kubernetes.client import models
 
 import gpuruntime.kube.builtin
 from gpuruntime.meta.codec import DecodeError, decode, encode
+from gpuruntime.meta.conversion.value_hooks import without_rules
 from gpuruntime.meta.frozen_mapping import FrozenDict
 from gpuruntime.meta.objects import TypedObject
 from gpuruntime.meta.structs import Struct, default_of, wire_name
-from gpuruntime.meta.value_hooks import without_rules
 
 MODULES = [
     import_module(f"gpuruntime.kube.builtin.{module.name}") for module in iter_modules(gpuruntime.kube.builtin.__path__)

@@ -16,7 +16,7 @@ from gpuruntime.desired.rendering import Rendering
 from gpuruntime.kube import Credentials, connect
 from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.kube.builtin.batch import Job
-from gpuruntime.meta import ObjectKey, ObjectMeta
+from gpuruntime.meta import ObjectKey, ObjectMeta, is_true
 from gpuruntime.reconcilers.gpustorage.reconciler import install_gpustorage
 from gpuruntime.reconcilers.gpuunit.reconciler import GPUUnitOptions, install_gpuunit
 from gpuruntime.reconcilers.storage_locks import StorageLockOptions, install_storage_locks
@@ -25,11 +25,10 @@ from gpuruntime.testing.permissions import granted_account
 from gpuruntime.testing.volumes.fake_volumes import FakeVolumes
 from tests.control.scenes import managing
 from tests.mount_scenes import mounting
-from tests.product_scenes import looking_on, settled
+from tests.product_scenes import settled
 from tests.reconcilers.gpustorage.crash_scenes import storage_options
 from tests.service.service_scenes import looking_at, reconcile_everything
 
-STORAGES = 48
 PREPARE = StoragePrepare(from_image="busybox", args=("fill",))
 
 
@@ -92,32 +91,51 @@ def is_done(storage: GPUStorage) -> bool:
     return storage.status.phase == "Ready" and (is_accessible or not storage.spec.accessor.enabled)
 
 
-async def test_a_second_pass_over_idle_storages_and_their_units_writes_nothing(
-    product: ClusterAccess, kube_audit: AuditLog, kube_volumes: FakeVolumes, operators: Operators
+def is_started(unit: GPUUnit) -> bool:
+    stages = unit.status.stages
+    return is_true(unit.status.conditions, "Ready") and stages is not None and stages.ready is not None
+
+
+@pytest.mark.parametrize(
+    ("count", "idle_seconds"),
+    [
+        pytest.param(48, 0, id="second pass"),
+        pytest.param(200, 300, id="five minutes", marks=[pytest.mark.soak, pytest.mark.timeout(1800)]),
+    ],
+)
+async def test_idle_storages_and_their_units_cost_no_write(
+    product: ClusterAccess,
+    kube_audit: AuditLog,
+    kube_volumes: FakeVolumes,
+    operators: Operators,
+    count: int,
+    idle_seconds: float,
 ) -> None:
     namespace, credentials = operators.namespace, from_kubeconfig(product.kubeconfig)
-    pairs = [wanted(number, namespace, kube_volumes.classes.immediate) for number in range(STORAGES)]
+    pairs = [wanted(number, namespace, kube_volumes.classes.immediate) for number in range(count)]
     units = [unit for _, unit in pairs if unit is not None]
     async with (
         connect(credentials, field_manager="admin") as client,
-        kube_volumes.running(within=240),
+        kube_volumes.running(within=240 + 4 * idle_seconds),
         looking_at(product, GPUStorage, namespace) as storages,
         looking_at(product, Job, namespace) as jobs,
-        looking_on(product, namespace) as observer,
+        looking_at(product, GPUUnit, namespace) as running,
         operators.running() as first,
     ):
         await asyncio.gather(*(client.create(each) for pair in pairs for each in pair if each is not None))
-        await asyncio.gather(*(observer.ready(unit.key) for unit in units))
+        await running.until(lambda store: len(list(filter(is_started, store.list(namespace).items))) == len(units))
         await storages.until(lambda store: all(map(is_done, store.list(namespace).items)))
         await jobs.until(lambda store: not store.list(namespace).items)
         for controller in first.controllers:
             await settled(product, controller)
+        with kube_audit.recording() as while_idle:
+            await asyncio.sleep(idle_seconds)
 
-    with kube_audit.recording() as seen:
+    with kube_audit.recording() as of_second_pass:
         async with operators.running() as second:
             for controller in second.controllers * 2:
                 await reconcile_everything(controller)
 
-    found = seen.writes(user=operators.username)
+    found = [write for seen in (while_idle, of_second_pass) for write in seen.writes(user=operators.username)]
     assert [(write.verb, write.resource) for write in found] == []
-    assert len(units) == STORAGES * 2 // 3
+    assert len(units) == sum(number % 3 > 0 for number in range(count))

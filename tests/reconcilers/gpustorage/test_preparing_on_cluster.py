@@ -64,9 +64,19 @@ async def test_a_failed_program_is_quoted_kept_and_run_again_only_when_asked(sto
     assert (prepare_of(failed).phase, prepare_of(failed).recovery_phase) == ("Failed", "Required")
     assert "exit code 3" in (prepare_of(failed).message or "")
     assert quiet == []
-    assert prepare_of(running).recovery_phase == "Running"
+    assert (prepare_of(running).recovery_phase, prepare_of(running).recovery_nonce) == ("Running", "order-7")
     assert [container.name for container in second.spec.template.spec.init_containers] == ["wipe"]
     assert (prepare_of(ready).attempts, prepare_of(ready).recovery_phase) == (2, "Succeeded")
+    assert await storages.writes_of_a_second_pass() == []
+
+
+async def test_a_program_that_hangs_fails_by_its_timeout(storages: StorageWorld) -> None:
+    async with storages.operator():
+        storages.create(prepare={**WAIT, "timeoutSeconds": 1})
+
+        failed = await storages.because(reasons.PREPARE_FAILED, "DeadlineExceeded")
+
+    assert (prepare_of(failed).phase, prepare_of(failed).recovery_phase) == ("Failed", "Required")
     assert await storages.writes_of_a_second_pass() == []
 
 

@@ -9,14 +9,25 @@ from gpuruntime.api.gpustorage import READ_WRITE_MANY, READ_WRITE_ONCE_POD, GPUS
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.names import STORAGE_ACCESSOR_LABEL
 from gpuruntime.api.reasons import STORAGE_IN_USE, STORAGE_NOT_READY
+from gpuruntime.control import Cache
 from gpuruntime.desired.storage.locks import LOCK_ANNOTATIONS, Lock, lock_of
-from gpuruntime.meta import ObjectKey
+from gpuruntime.kube import Client
+from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
+from gpuruntime.kube.builtin.apps import Deployment
+from gpuruntime.kube.transport.transport import Transport
+from gpuruntime.meta import ObjectKey, find_condition
+from gpuruntime.reconcilers.gpuunit.caches import UnitCaches
+from gpuruntime.reconcilers.gpuunit.mounts import UnitMounts
 from gpuruntime.testing import ClusterAccess
+from tests.control.scenes import running
 from tests.desired.pool_scenes import NOW
 from tests.mount_scenes import Storages, storages_of
 from tests.product_scenes import UNITS, Observer, create_unit
+from tests.reconcilers.pod_scenes import RUNNING, end, say, scheduled, silent_node
 from tests.reconcilers.unit_scenes import UnitWorld, child_of, deployment_of
 from tests.service.service_scenes import looking_at
+
+__all__ = ["silent_node"]
 
 FREE = dict.fromkeys(LOCK_ANNOTATIONS)
 
@@ -144,6 +155,103 @@ async def test_a_unit_that_gets_another_storage_keeps_its_pod_until_the_storage_
         "storage-0",
         "storage-1",
     ]
+
+
+async def test_a_deployment_that_was_deleted_comes_back_when_its_pod_has_ended(
+    world: UnitWorld, observer: Observer, kube_namespace: str, storages: Storages, silent_node: str
+) -> None:
+    admin = world.access.admin()
+    storages.make("data")
+    async with world.operator():
+        key = create_unit(admin, kube_namespace, "demo", **mounts("data"), gpuType=silent_node)
+        await observer.pods.until(lambda _: bool(scheduled(observer)))
+        [old] = scheduled(observer)
+        say(admin, kube_namespace, old, "Running", ready=True, state=RUNNING)
+        await observer.ready(key)
+
+        admin.delete(f"/apis/apps/v1/namespaces/{kube_namespace}/deployments/{child_of(key).name}")
+        waiting = await observer.because(key, STORAGE_IN_USE, f"data is in use: pod {old} is ending")
+        beside = [pod.metadata.name for pod in observer.pods.store.list().items]
+        end(admin, kube_namespace, old)
+        await observer.pods.until(lambda _: bool(scheduled(observer)))
+        [new] = scheduled(observer)
+
+    assert beside == [old]
+    assert new != old
+    assert storages.lock("data") == Lock.of(waiting)
+
+
+async def test_a_pod_that_replaces_a_deleted_one_waits_until_that_has_ended(
+    world: UnitWorld, observer: Observer, kube_namespace: str, storages: Storages, silent_node: str
+) -> None:
+    admin = world.access.admin()
+    storages.make("data")
+    async with world.operator():
+        key = create_unit(admin, kube_namespace, "demo", **mounts("data"), gpuType=silent_node)
+        await observer.pods.until(lambda _: bool(scheduled(observer)))
+        [old] = scheduled(observer)
+        say(admin, kube_namespace, old, "Running", ready=True, state=RUNNING)
+        await observer.ready(key)
+
+        admin.delete(f"/api/v1/namespaces/{kube_namespace}/pods/{old}")
+        await observer.pods.until(lambda _: bool(refused_by_the_scheduler(observer)))
+        [new] = refused_by_the_scheduler(observer)
+        beside = scheduled(observer)
+        still_there = ObjectKey(kube_namespace, old) in observer.pods.store
+        end(admin, kube_namespace, old)
+        await observer.pods.until(lambda _: scheduled(observer) == [new])
+
+    assert (beside, still_there) == ([], True)
+
+
+async def test_a_deployment_that_was_deleted_without_its_pods_comes_back_and_adopts_them(
+    world: UnitWorld, observer: Observer, kube_namespace: str, storages: Storages
+) -> None:
+    storages.make("data")
+    async with world.operator():
+        key = create_unit(world.access.admin(), kube_namespace, "demo", **mounts("data"))
+        unit = await observer.ready(key)
+        before = {pod.metadata.name for pod in observer.pods.store.list().items}
+        deleted = deployment_of(observer, key).metadata.uid
+
+        world.access.kubectl("delete", "deployment", child_of(key).name, "-n", kube_namespace, "--cascade=orphan")
+        await observer.deployments.until(lambda store: is_another(store.get(child_of(key)), deleted))
+
+    assert {pod.metadata.name for pod in observer.pods.store.list().items} == before
+    assert storages.lock("data") == Lock.of(unit)
+
+
+async def test_a_unit_that_is_gone_locks_and_starts_nothing_although_the_cache_shows_it(
+    world: UnitWorld, kube_namespace: str, storages: Storages
+) -> None:
+    storages.make("data")
+    key = create_unit(world.access.admin(), kube_namespace, "demo", **mounts("data"))
+    async with Transport(from_kubeconfig(world.access.kubeconfig), user_agent="operator") as transport:
+        cache, client = Cache(transport), Client(transport, field_manager="operator")
+        caches = UnitCaches.of(cache, (kube_namespace,), (kube_namespace,))
+        async with running(cache):
+            await caches.storages.synced()
+            cached = await client.get(GPUUnit, key.name, key.namespace)
+            await client.delete(GPUUnit, key.name, key.namespace)
+            fault = await UnitMounts(caches, lambda: NOW).fault(client, cached, is_live=True)
+            create_unit(world.access.admin(), kube_namespace, "demo", **mounts("data"))
+            of_namesake = await UnitMounts(caches, lambda: NOW).fault(client, cached, is_live=True)
+
+    assert fault is not None
+    assert fault.failure.message == "The unit is being deleted."
+    assert of_namesake == fault
+    assert storages.lock("data") is None
+
+
+def refused_by_the_scheduler(observer: Observer) -> list[str]:
+    """The names of the pods that the scheduler has found no node for."""
+    found = ((pod, find_condition(pod.status.conditions, "PodScheduled")) for pod in observer.pods.store.list().items)
+    return [pod.metadata.name for pod, said in found if said is not None and said.status == "False"]
+
+
+def is_another(found: Deployment | None, uid: str) -> bool:
+    """Whether it is not the Deployment of this UID, and has a pod."""
+    return found is not None and found.metadata.uid != uid and found.status.available_replicas == 1
 
 
 async def world_unit(observer: Observer, key: ObjectKey) -> GPUUnit:

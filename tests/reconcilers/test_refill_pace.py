@@ -3,7 +3,7 @@
 import pytest
 
 from gpuruntime.meta import ObjectKey
-from gpuruntime.reconcilers.stockpool.refill_pace import Pace, RefillPace
+from gpuruntime.reconcilers.refill_pace import Pace, RefillPace
 
 POOL = ObjectKey("stock", "warm")
 
