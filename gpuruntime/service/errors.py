@@ -14,6 +14,15 @@
     ├── NotRecoverableError         the preparation of the storage has not failed
     ├── RefusedError                the API server rejected the write
     ├── NamespaceGoneError          a namespace of the product is missing
+    ├── FunctionDeletingError       the function is being deleted, and takes no more invocations
+    ├── InvocationConflictError     the ID of the invocation was used for another request
+    ├── InvocationEndedError        the invocation has ended, so it cannot be cancelled
+    ├── ResultExpiredError          the result was kept for its time, and is gone
+    ├── PayloadTooLargeError        the payload is larger than the function allows
+    ├── QueueLimitError             the queue of the function is full
+    ├── QueueUnavailableError       NATS is not configured or does not answer, or the queue is not there yet
+    ├── ResultStorageFullError      there is no room for further results
+    ├── ArchiveUnavailableError     the result-store is not configured or does not answer
     ├── NotRunningError             this process does not accept requests yet, or any more
     └── NotFinishedError            accepted and stored, not finished yet; retry with the same operationID
 
@@ -30,8 +39,12 @@ from gpuruntime.schema import Violation
 
 __all__ = [
     "UNREADABLE_REQUEST",
+    "ArchiveUnavailableError",
+    "FunctionDeletingError",
     "InsufficientCapacityError",
     "InvalidRequestError",
+    "InvocationConflictError",
+    "InvocationEndedError",
     "NameTakenError",
     "NamespaceGoneError",
     "NotFinishedError",
@@ -40,7 +53,12 @@ __all__ = [
     "ObjectNotFoundError",
     "OperationConflictError",
     "OperationFailedError",
+    "PayloadTooLargeError",
+    "QueueLimitError",
+    "QueueUnavailableError",
     "RefusedError",
+    "ResultExpiredError",
+    "ResultStorageFullError",
     "ServiceError",
     "StaleVersionError",
     "StockClaimedError",
@@ -52,9 +70,10 @@ UNREADABLE_REQUEST: Final = "unreadable_request"
 
 
 class ServiceError(Exception):
-    """Base class. `code` is one word for programs."""
+    """Base class. `code` is one word for programs; `retry_after` are the seconds after which to try again, if known."""
 
     code: ClassVar[str]
+    retry_after: float | None = None
 
 
 class InvalidRequestError(ServiceError):
@@ -125,6 +144,67 @@ class NamespaceGoneError(ServiceError):
     """A namespace of the product is missing or being deleted; a cluster administrator has to create it again."""
 
     code = "namespace_not_found"
+
+
+class FunctionDeletingError(ServiceError):
+    """The function is being deleted, and takes no more invocations."""
+
+    code = "function_deleting"
+
+
+class InvocationConflictError(ServiceError):
+    """The ID was used for another request to the same function."""
+
+    code = "invocation_conflict"
+
+
+class InvocationEndedError(ServiceError):
+    """The invocation has ended otherwise, so it cannot be cancelled."""
+
+    code = "invocation_ended"
+
+
+class ResultExpiredError(ServiceError):
+    """The result was kept for as long as the function says, and is gone."""
+
+    code = "result_expired"
+
+
+class PayloadTooLargeError(ServiceError):
+    """The payload is larger than the function allows."""
+
+    code = "request_too_large"
+
+
+class QueueLimitError(ServiceError):
+    """The queue of the function has its maximum of invocations or bytes."""
+
+    code = "queue_full"
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class QueueUnavailableError(ServiceError):
+    """NATS is not configured, does not answer, or has no queue for the function yet.
+
+    A request that was under way may have been accepted: sent again with the same ID, it is accepted once.
+    """
+
+    code = "queue_unavailable"
+
+
+class ResultStorageFullError(ServiceError):
+    """There is no room for the results of further invocations."""
+
+    code = "storage_full"
+
+
+class ArchiveUnavailableError(ServiceError):
+    """The result-store, which lists invocations, is not configured or does not answer."""
+
+    code = "archive_unavailable"
 
 
 class NotRunningError(ServiceError):

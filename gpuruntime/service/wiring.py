@@ -18,6 +18,7 @@ from gpuruntime.api.stockpool import StockPool
 from gpuruntime.control import Controller, ControllerOptions, Manager, allow, allow_status
 from gpuruntime.kube import Client, Credentials, Transport
 from gpuruntime.meta import ObjectKey, TypedObject
+from gpuruntime.service.functions import FUNCTIONS
 from gpuruntime.service.objects.served_kind import ObjectService, ServedKind
 from gpuruntime.service.operations.controller import DEFAULT_KEEP, MOST_KEPT, OperationReconciler
 from gpuruntime.service.operations.executor import OperationExecutor
@@ -43,7 +44,7 @@ __all__ = ["SERVED_KINDS", "Service", "ServiceOptions", "install_service"]
 
 K = TypeVar("K", bound=TypedObject)
 
-SERVED_KINDS: Final[tuple[ServedKind[Any], ...]] = (ACTIVE_UNITS, STOCK_UNITS, POOLS, STORAGES)
+SERVED_KINDS: Final[tuple[ServedKind[Any], ...]] = (ACTIVE_UNITS, STOCK_UNITS, POOLS, STORAGES, FUNCTIONS)
 """The kinds of the API, one row each."""
 
 _TAKEN_OVER_AT_A_TIME: Final = 8

@@ -6,6 +6,7 @@ from typing import Final
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
+from gpuruntime.bus import Bus
 from gpuruntime.endpoints.auth.access_control import AccessControl
 from gpuruntime.endpoints.server.endpoint import mount
 from gpuruntime.endpoints.server.metrics import RequestMetrics, RequestMetricsCollector, instrument
@@ -15,6 +16,7 @@ from gpuruntime.service.wiring import Service
 from gpuruntime.web.compat.stocks import StockRoutes
 from gpuruntime.web.compat.vms import VMRoutes
 from gpuruntime.web.openapi.swagger_ui import mount_documentation
+from gpuruntime.web.resources.functions import function_routes
 from gpuruntime.web.resources.gpu_storages import gpu_storage_routes
 from gpuruntime.web.resources.gpu_units import gpu_unit_routes
 from gpuruntime.web.resources.health import HealthRoutes
@@ -38,9 +40,9 @@ def machine_routes(health: HealthRoutes, machines: Machines) -> tuple[Route, ...
     return (*health.routes(), *StockRoutes(machines).routes(), *VMRoutes(machines).routes())
 
 
-def cluster_routes(service: Service) -> tuple[Route, ...]:
-    """The routes that need a cluster."""
-    return tuple(route for routes in _RESOURCES for route in routes(service))
+def cluster_routes(service: Service, bus: Bus | None = None) -> tuple[Route, ...]:
+    """The routes that need a cluster; without a bus, those that need NATS too answer 503."""
+    return (*(route for routes in _RESOURCES for route in routes(service)), *function_routes(service, bus))
 
 
 def install(app: web.Application, routes: Sequence[Route], access: AccessControl, registry: CollectorRegistry) -> None:

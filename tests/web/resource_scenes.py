@@ -10,6 +10,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from attrs import field, frozen
 
 from gpuruntime.api.namespaces import Namespaces
+from gpuruntime.bus import Bus
 from gpuruntime.control import Manager, ManagerOptions
 from gpuruntime.endpoints.auth.access_control import Access, AccessControl
 from gpuruntime.endpoints.server.endpoint import mount
@@ -140,8 +141,8 @@ async def serving(product: Product, world: ServiceWorld, access: AccessControl |
 
 
 @asynccontextmanager
-async def serving_alone(world: ServiceWorld) -> AsyncIterator[Api]:
-    """The API without reconcilers: the test writes the status of objects."""
+async def serving_alone(world: ServiceWorld, bus: Bus | None = None) -> AsyncIterator[Api]:
+    """The API without reconcilers: the test writes the status of objects. By default without NATS."""
     credentials = from_kubeconfig(world.account.kubeconfig)
     manager = Manager(credentials, ManagerOptions("gpuruntime", grace=10.0))
     namespaces = Namespaces((world.active,), (world.stock,), world.active)
@@ -149,13 +150,15 @@ async def serving_alone(world: ServiceWorld) -> AsyncIterator[Api]:
     async with managing(manager):
         await eventually(lambda: service.operations.is_accepting)
         await manager.cache.synced()
-        async with _api(service, world) as api:
+        async with _api(service, world, bus=bus) as api:
             yield api
 
 
 @asynccontextmanager
-async def _api(service: Service, world: ServiceWorld, access: AccessControl | None = None) -> AsyncIterator[Api]:
+async def _api(
+    service: Service, world: ServiceWorld, access: AccessControl | None = None, bus: Bus | None = None
+) -> AsyncIterator[Api]:
     app = web.Application()
-    mount(app, cluster_routes(service), access or AccessControl(Access.DEVELOPMENT))
+    mount(app, cluster_routes(service, bus), access or AccessControl(Access.DEVELOPMENT))
     async with TestClient(TestServer(app)) as client:
         yield Api(client, world)

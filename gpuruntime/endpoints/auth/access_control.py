@@ -19,7 +19,17 @@ from gpuruntime.endpoints.auth.scopes import Authenticator
 from gpuruntime.endpoints.server.errors import CODES, ApiError
 from gpuruntime.endpoints.server.route import Caller, Scope
 
-__all__ = ["DEVELOPER", "Access", "AccessControl", "UnguardedAddressError", "decide_access", "guard_pages", "require"]
+__all__ = [
+    "DEVELOPER",
+    "Access",
+    "AccessControl",
+    "UnguardedAddressError",
+    "bearer_token",
+    "decide_access",
+    "guard_pages",
+    "require",
+    "unauthorized",
+]
 
 _LOG = logging.getLogger(__name__)
 DEVELOPER: Final = Caller("development", Scope.ALL)
@@ -93,11 +103,11 @@ class AccessControl:
         """
         if self._access is Access.DEVELOPMENT:
             await _reject_other_machines(request)
-        token = _bearer_token(request.headers)
+        token = bearer_token(request.headers)
         if token is not None:
             return await self._owner(token)
         if self._access is Access.CREDENTIALS:
-            raise _unauthorized("expected header `Authorization: Bearer TOKEN`, got none")
+            raise unauthorized("expected header `Authorization: Bearer TOKEN`, got none")
         _reject_other_sites(request.headers)
         return DEVELOPER if self._access is Access.DEVELOPMENT else _ANONYMOUS
 
@@ -106,7 +116,7 @@ class AccessControl:
             caller = await authenticator.authenticate(token)
             if caller is not None:
                 return caller
-        raise _unauthorized("the bearer token is invalid, expired or revoked", error="invalid_token")
+        raise unauthorized("the bearer token is invalid, expired or revoked", error="invalid_token")
 
 
 def require(caller: Caller, scope: Scope) -> None:
@@ -179,20 +189,25 @@ def _host(origin: str) -> str:
         return ""
 
 
-def _bearer_token(headers: "CIMultiDictProxy[str]") -> str | None:
-    """The bearer token of a request; None if it has no credentials."""
+def bearer_token(headers: "CIMultiDictProxy[str]") -> str | None:
+    """The bearer token of a request; None if it has no credentials.
+
+    Raises:
+        ApiError: 401, the header has another form.
+    """
     found = headers.getall("Authorization", [])
     if not found:
         return None
     scheme, _, token = found[0].partition(" ")
     if len(found) > 1 or scheme.lower() != "bearer" or not token.strip():
-        raise _unauthorized(
+        raise unauthorized(
             "expected one header `Authorization: Bearer TOKEN`, got another form", error="invalid_request"
         )
     return token.strip()
 
 
-def _unauthorized(message: str, *, error: str = "") -> ApiError:
+def unauthorized(message: str, *, error: str = "") -> ApiError:
+    """A 401 response, with the challenge that it must have."""
     challenge: Mapping[str, str] = {"WWW-Authenticate": _REALM + (f', error="{error}"' if error else "")}
     return ApiError(401, CODES[401], message, headers=challenge)
 

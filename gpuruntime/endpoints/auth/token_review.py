@@ -15,7 +15,7 @@ from gpuruntime.endpoints.server.route import Caller
 from gpuruntime.kube import Client, KubeError, UnavailableError
 from gpuruntime.kube.builtin.authentication import TokenReview, TokenReviewSpec, UserInfo
 
-__all__ = ["AUDIENCE", "TokenReviews"]
+__all__ = ["AUDIENCE", "ReviewedUsers", "TokenReviews"]
 
 AUDIENCE: Final = "gpuruntime"
 """The audience that a token needs. A token for the API server is rejected: we could impersonate its owner there."""
@@ -41,8 +41,8 @@ class _TokenClass:
     slots: asyncio.Semaphore = field(factory=lambda: asyncio.Semaphore(_CONCURRENT))
 
 
-class TokenReviews:
-    """Authenticates callers by TokenReview.
+class ReviewedUsers:
+    """The users of tokens, by TokenReview.
 
     Guarantees:
         A token is valid only for the audience. Verdicts are cached for ten seconds, so a revoked token works for up to
@@ -54,16 +54,15 @@ class TokenReviews:
         review within the second counts as not reviewed.
     """
 
-    def __init__(self, client: Client, grants: Grants, audience: str = AUDIENCE) -> None:
+    def __init__(self, client: Client, audience: str) -> None:
         self._client = client
-        self._grants = grants
         self._audience = audience
         self._valid = _TokenClass()
         self._unproven = _TokenClass()
         self._running: dict[str, Singleflight[_Verdict]] = {}
 
-    async def authenticate(self, token: str) -> Caller | None:
-        """The caller that a token belongs to; None if the token is invalid.
+    async def user_of(self, token: str) -> UserInfo | None:
+        """The user that a token belongs to; None if the token is invalid.
 
         Raises:
             UnavailableError: the API server did not review the token, or does not permit reviews. That says nothing
@@ -75,9 +74,7 @@ class TokenReviews:
         known = self._valid.verdicts.get(key) or self._unproven.verdicts.get(key)
         if known is None or _age(known) >= _FRESH_SECONDS:
             known = await self._refreshed(token, key, known)
-        if known.user is None:
-            return None
-        return Caller(known.user.username, self._grants.scope_of(known.user))
+        return known.user
 
     async def _refreshed(self, token: str, key: str, known: _Verdict | None) -> _Verdict:
         run = self._running.setdefault(key, Singleflight(lambda: self._review(token, key)))
@@ -107,6 +104,23 @@ class TokenReviews:
         other.verdicts.discard(key)
         new.verdicts.put(key, verdict)
         return verdict
+
+
+class TokenReviews:
+    """Authenticates callers by TokenReview, with the guarantees of `ReviewedUsers`."""
+
+    def __init__(self, client: Client, grants: Grants, audience: str = AUDIENCE) -> None:
+        self._users = ReviewedUsers(client, audience)
+        self._grants = grants
+
+    async def authenticate(self, token: str) -> Caller | None:
+        """The caller that a token belongs to; None if the token is invalid.
+
+        Raises:
+            UnavailableError: as `ReviewedUsers.user_of`.
+        """
+        user = await self._users.user_of(token)
+        return None if user is None else Caller(user.username, self._grants.scope_of(user))
 
 
 def _age(verdict: _Verdict) -> float:

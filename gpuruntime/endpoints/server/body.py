@@ -23,6 +23,7 @@ __all__ = [
     "LARGEST_BODY",
     "MOST_VALUES",
     "BodyThread",
+    "check_codings",
     "check_media_type",
     "decoded",
     "exceeds_values",
@@ -83,6 +84,15 @@ def check_media_type(request: web.Request) -> None:
         raise _unsupported(f"header Content-Type: expected application/json, got {media[:80]!r}")
     if (request.charset or "utf-8").lower() not in {"utf-8", "utf8", "us-ascii"}:
         raise _unsupported(f"header Content-Type: expected charset utf-8, got {(request.charset or '')[:40]!r}")
+    check_codings(request)
+
+
+def check_codings(request: web.Request) -> None:
+    """Check that the headers of a request declare a body that is not compressed.
+
+    Raises:
+        ApiError: 415.
+    """
     for header, plain in (("Content-Encoding", "identity"), ("Transfer-Encoding", "chunked")):
         codings = ",".join(request.headers.getall(header, [])).split(",")
         if any(coding.strip().lower() not in {plain, ""} for coding in codings):
@@ -90,23 +100,24 @@ def check_media_type(request: web.Request) -> None:
             raise _unsupported(f"header {header}: expected {plain} or none, got {shown!r}; send the body uncompressed")
 
 
-async def read_body(request: web.Request) -> bytes:
+async def read_body(request: web.Request, largest: int = LARGEST_BODY) -> bytes:
     """The whole body; b"" if there is none.
 
     Raises:
         ApiError: 413 over the limit, 408 if it takes more than 30 seconds, 400 if the connection breaks off.
     """
-    if (request.content_length or 0) > LARGEST_BODY:
-        raise _too_large(f"{request.content_length} bytes")
+    if (request.content_length or 0) > largest:
+        raise _too_large(largest, f"{request.content_length} bytes")
     body = bytearray()
     try:
         async with asyncio.timeout(_READ_SECONDS):
             async for chunk in request.content.iter_any():
                 body += chunk
-                if len(body) > LARGEST_BODY:
-                    raise _too_large("more")
-                # The stream does not yield to the loop while it has data, and one piece may be thousands of chunks.
-                await asyncio.sleep(0)
+                if len(body) > largest:
+                    raise _too_large(largest, "more")
+                if not request.content.at_eof():
+                    # The stream does not yield to the loop while it has data, and a piece may be thousands of chunks.
+                    await asyncio.sleep(0)
     except TimeoutError as error:
         message = f"body: expected all of it within {_READ_SECONDS:.0f} seconds, got {len(body)} bytes"
         raise ApiError(408, CODES[408], message) from error
@@ -115,16 +126,16 @@ async def read_body(request: web.Request) -> bytes:
     return bytes(body)
 
 
-def parse_object(data: bytes) -> dict[str, Any]:
-    """The JSON object of a body.
+def parse_object(data: bytes, most_values: int = MOST_VALUES) -> dict[str, Any]:
+    """The JSON object of a body, of at most this number of items and fields.
 
     Raises:
         ApiError: the body is not a JSON object, is too complex, or is ambiguous.
     """
     if not data:
         raise invalid(Fault("$", "expected a JSON object, got an empty body"))
-    if exceeds_values(data):
-        raise invalid(Fault("$", f"expected at most {MOST_VALUES} items and fields in all, got more"))
+    if exceeds_values(data, most_values):
+        raise invalid(Fault("$", f"expected at most {most_values} items and fields in all, got more"))
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
@@ -222,8 +233,8 @@ def _noun(value: Any) -> str:
     return {list: "a list", str: "a string", bool: "a boolean", type(None): "null"}.get(type(value), "a number")
 
 
-def _too_large(found: str) -> ApiError:
-    message = f"body: expected at most {LARGEST_BODY} bytes, got {found}"
+def _too_large(largest: int, found: str) -> ApiError:
+    message = f"body: expected at most {largest} bytes, got {found}"
     return ApiError(413, CODES[413], message)
 
 

@@ -121,7 +121,12 @@ class _Endpoint:
     async def _call(self, request: web.Request, caller: Caller, record: AuditRecord) -> Call:
         route, headers, faults = self.route, request.headers, Faults()
         path_params = {name: _path_param(text) for name, text in request.match_info.items()}
-        fields, size = ({}, 0) if request.method in _BODILESS else await self._fields(request)
+        fields: dict[str, Any] = {}
+        size, data = 0, b""
+        if route.reader is not None:
+            data = await read_body(request, route.reader.largest)
+        elif request.method not in _BODILESS:
+            fields, size = await self._fields(request)
         check_query_length(request.rel_url.raw_query_string)
         params = MultiDict(request.query)
         if route.idempotency is not Idempotency.NONE:
@@ -139,7 +144,10 @@ class _Endpoint:
                 match = if_match(headers)
         with faults:
             version = at_least(headers)
-        if (kind := route.body) is not None:
+        if (reader := route.reader) is not None:
+            faults.raise_if_any()
+            body = await self.thread.run_in_thread(lambda: reader.read(request, data, query), len(data))
+        elif (kind := route.body) is not None:
             with faults:
                 body = await self.thread.run_in_thread(lambda: decoded(fields, kind), size)
         faults.raise_if_any()

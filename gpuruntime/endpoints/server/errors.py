@@ -70,7 +70,16 @@ _SERVICE_STATUS: Final[Mapping[str, int]] = {
     "stock_claimed": 409,
     "storage_in_use": 409,
     "not_recoverable": 409,
+    "function_deleting": 409,
+    "invocation_conflict": 409,
+    "invocation_ended": 409,
+    "result_expired": 410,
     "conflict": 412,
+    "request_too_large": 413,
+    "queue_full": 429,
+    "queue_unavailable": 503,
+    "storage_full": 503,
+    "archive_unavailable": 503,
     "namespace_not_found": 503,
     "service_unavailable": 503,
     "not_finished": 504,
@@ -155,8 +164,8 @@ def as_api_error(error: Exception) -> ApiError:
             return error
         case InvalidRequestError(violations=found):
             return invalid(*map(fault_of, found))
-        case ServiceError(code=code):
-            return _of_service(code, str(error))
+        case ServiceError():
+            return _of_service(error)
         case KubeError():
             return _of_kube(error)
         case web.HTTPException():
@@ -194,9 +203,10 @@ def _clipped(path: str) -> str:
     return path if len(path) <= _PATH_SHOWN else f"{path[:_PATH_SHOWN]}..."
 
 
-def _of_service(code: str, message: str) -> ApiError:
-    status = _SERVICE_STATUS[code]
-    return ApiError(status, code, message, headers=_retry(None) if status >= 500 else EMPTY)
+def _of_service(error: ServiceError) -> ApiError:
+    status = _SERVICE_STATUS[error.code]
+    is_passing = status == 429 or status >= 500
+    return ApiError(status, error.code, str(error), headers=_retry(error.retry_after) if is_passing else EMPTY)
 
 
 def _of_kube(error: KubeError) -> ApiError:

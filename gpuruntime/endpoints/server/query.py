@@ -44,11 +44,19 @@ def parse_query(query: MultiMapping[str], cls: type[S]) -> S:
     Raises:
         ApiError: 400 with every parameter that is unknown, repeated or invalid.
     """
+    if not query:
+        return _without_parameters(cls)  # type: ignore[return-value,arg-type]  # as below; it is an object of the class
     kinds = _kinds(cls)  # type: ignore[arg-type]  # mypy looks for the hash of an instance, not of the class
     repeated = [Fault(_path(key), "expected it once") for key in dict.fromkeys(query) if len(query.getall(key)) > 1]
     if repeated:
         raise invalid(*repeated)
     return decoded({key: _value(text, kinds.get(key, "")) for key, text in query.items()}, cls, _fault)
+
+
+@cache
+def _without_parameters(cls: type[Struct]) -> Struct:
+    """The query without parameters. It is frozen, so all requests share it; an error is not kept."""
+    return decoded({}, cls, _fault)
 
 
 @cache

@@ -30,6 +30,7 @@ __all__ = [
     "REFUSED",
     "STALE",
     "STORAGE_IN_USE",
+    "BodyReader",
     "Call",
     "Caller",
     "Events",
@@ -154,6 +155,7 @@ class Response:
     Args:
         events: the events of a stream; the response is a stream if there are any.
         event_schema: the name of the schema of its events.
+        is_bytes: whether it is bytes of any media type.
     """
 
     status: int
@@ -162,9 +164,25 @@ class Response:
     is_list: bool = False
     events: Events = EMPTY
     event_schema: str = ""
+    is_bytes: bool = False
 
 
 Handler = Callable[[Call], Awaitable[Reply | web.StreamResponse]]
+
+
+@frozen
+class BodyReader:
+    """How a route reads its body, if that is not JSON alone.
+
+    Args:
+        read: decodes the body of a request with these headers and this query, perhaps in a thread. It raises ApiError.
+        largest: the most bytes that it may have.
+        description: of the body where it is not JSON, for OpenAPI.
+    """
+
+    read: Callable[[web.Request, bytes, Any], Any]
+    largest: int
+    description: str
 
 
 @frozen
@@ -178,10 +196,12 @@ class Route:
         name: the operationId for generated clients: a verb and a noun in camel case, such as getGpuUnit.
         body: type of the JSON body: a Struct with validation rules, decoded strictly. `operationID` is not one of its
             fields: the endpoint handles it, and OpenAPI adds it. A route without a body type rejects any body.
+        reader: reads the body instead; `body` is then what OpenAPI shows of it.
         query: type of the query: a flat Struct of optional scalars.
         responses: the successful responses.
         errors: further error responses, as status and code; those that every route has are added. One with status 404
             replaces the code `not_found` on this route.
+        has_version: whether a path with a variable is that of an object, so that responses have its version.
     """
 
     method: str
@@ -196,6 +216,8 @@ class Route:
     responses: tuple[Response, ...] = ()
     errors: tuple[tuple[int, str], ...] = ()
     idempotency: Idempotency = Idempotency.NONE
+    has_version: bool = field(default=True, kw_only=True)
+    reader: BodyReader | None = field(default=None, kw_only=True)
 
     @property
     def documentation(self) -> str:
@@ -215,4 +237,5 @@ class Route:
     @property
     def gives_etag(self) -> bool:
         """Whether it shows one object, so that its response has an ETag."""
-        return self.method == "GET" and "{" in self.path and any(one.type is not None for one in self.responses)
+        is_one = self.method == "GET" and "{" in self.path and self.has_version
+        return is_one and any(one.type is not None for one in self.responses)

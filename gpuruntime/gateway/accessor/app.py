@@ -78,7 +78,7 @@ class _Accessor:
         """A file, or the listing of a directory."""
         self._authenticate(request)
         # The path as it was sent: a decoded one would have lost which of its slashes were encoded.
-        raw = request.raw_path.partition("?")[0].removeprefix(_FILES)
+        raw = request.rel_url.raw_path.removeprefix(_FILES)
         try:
             path = parse_path(raw)
             opened = await self._opened(path)

@@ -69,8 +69,9 @@ class StorageRoute:
         caller = await self.access.authenticate(request)
         record.caller = caller.name
         require(caller, Scope.ACCESS)
-        # The path as it was sent: a decoded one would have lost which of its slashes were encoded.
-        _, _, namespace, name, rest = request.raw_path.partition("?")[0].split("/", 4)
+        # The path as it was sent: a decoded one would have lost which of its slashes were encoded. Without the origin,
+        # which a caller may send with it.
+        _, _, namespace, name, rest = request.rel_url.raw_path.split("/", 4)
         record.namespace, record.storage = namespace[:63], name[:63]
         try:
             path = parse_path(rest)

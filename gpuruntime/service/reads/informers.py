@@ -11,12 +11,14 @@ from typing import Any, Final
 from attrs import frozen
 
 from gpuruntime.api.envelope import GPU_PRODUCT
+from gpuruntime.api.gpufunction import function_name
 from gpuruntime.api.gpustorage import GPUStorage
 from gpuruntime.api.gpuunit import GPUUnit
-from gpuruntime.api.names import ATTACHED_BY_UID, ATTACHED_TO, CLAIM_ID, POOL_LABEL, label_value
+from gpuruntime.api.names import ATTACHED_BY_UID, ATTACHED_TO, CLAIM_ID, FUNCTION_LABEL, POOL_LABEL, label_value
 from gpuruntime.api.namespaces import SYSTEM_NAMESPACE, Namespaces
 from gpuruntime.api.operation import Operation
 from gpuruntime.control import Cache, Index, Informer, Store, projected
+from gpuruntime.desired.functions.workers import creating_function
 from gpuruntime.desired.pools.units import creating_pool
 from gpuruntime.desired.provenance import Provenance
 from gpuruntime.kube.builtin.nodes import Node
@@ -32,7 +34,9 @@ __all__ = [
     "units_claimed_by",
     "units_from_pool",
     "units_mounting",
+    "units_of_function",
     "units_of_pool",
+    "units_requesting",
     "units_that_took",
     "watch_nodes",
     "watch_operations",
@@ -132,6 +136,16 @@ def units_mounting(units: Store[GPUUnit], storage: ObjectKey) -> tuple[GPUUnit, 
     return units.list(storage.namespace, where={_MOUNTED.name: storage.name}).items
 
 
+def units_of_function(units: Store[GPUUnit], function: ObjectKey) -> tuple[GPUUnit, ...]:
+    """The units with the label of a function, or created by it."""
+    return units.list(function.namespace, where={_OF_FUNCTION.name: function.name}).items
+
+
+def units_requesting(units: Store[GPUUnit], function: ObjectKey) -> tuple[GPUUnit, ...]:
+    """The units whose spec has a requestID for which a function of this name would be made, enabled or not."""
+    return units.list(function.namespace, where={_REQUESTING.name: function.name}).items
+
+
 def storages_copying(storages: Store[GPUStorage], source: ObjectKey) -> tuple[GPUStorage, ...]:
     """The storages of the same namespace whose preparation copies a storage."""
     return storages.list(source.namespace, where={_COPIED_FROM.name: source.name}).items
@@ -189,6 +203,19 @@ def _mounted(raw: Mapping[str, Any]) -> Iterable[str]:
     return {mount["name"] for mount in mounts if isinstance(mount, Mapping) and isinstance(mount.get("name"), str)}
 
 
+def _functions(raw: Mapping[str, Any]) -> Iterable[str]:
+    metadata = raw["metadata"]
+    label = (metadata.get("labels") or {}).get(FUNCTION_LABEL)
+    return {value for value in (label, creating_function(metadata.get("annotations") or {})) if value}
+
+
+def _requested(raw: Mapping[str, Any]) -> Iterable[str]:
+    # An index sees units too that cannot be decoded.
+    serverless = (raw.get("spec") or {}).get("serverless")
+    request_id = serverless.get("requestID") if isinstance(serverless, Mapping) else None
+    return (function_name(request_id),) if isinstance(request_id, str) and request_id else ()
+
+
 def _copied_from(raw: Mapping[str, Any]) -> Iterable[str]:
     name = ((raw.get("spec") or {}).get("prepare") or {}).get("fromStorageName")
     return () if name is None else (name,)
@@ -204,7 +231,9 @@ _FROM_POOL: Final = Index("source pool", _source_pools)
 _CLAIMED_BY: Final = Index("claim", _claims)
 _TAKEN_FROM: Final = Index("source stock unit", _source_units)
 _MOUNTED: Final = Index("mounted storage", _mounted)
-_INDEXES: Final = (_OF_POOL, _FROM_POOL, _CLAIMED_BY, _TAKEN_FROM, _MOUNTED)
+_OF_FUNCTION: Final = Index("function", _functions)
+_REQUESTING: Final = Index("requested function", _requested)
+_INDEXES: Final = (_OF_POOL, _FROM_POOL, _CLAIMED_BY, _TAKEN_FROM, _MOUNTED, _OF_FUNCTION, _REQUESTING)
 _COPIED_FROM: Final = Index("copied storage", _copied_from)
 _HELD_BY: Final = Index("holder", partial(_annotation, ATTACHED_TO))
 _LOCKED_BY: Final = Index("locking operation", partial(_annotation, ATTACHED_BY_UID))

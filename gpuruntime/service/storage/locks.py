@@ -51,14 +51,16 @@ async def acquire(client: Client, storage: GPUStorage, lock: Lock, now: datetime
 
 
 async def release(client: Client, storage: GPUStorage) -> None:
-    """Release the lock on a storage in the version that was read.
+    """Release the lock on a storage in the version that was read; one that is free costs no request.
 
     Raises:
         ConflictError: the storage changed since it was read; read it again and decide again.
         NotFoundError: it is gone.
     """
-    meta = storage.metadata
-    patch = MergePatch({"metadata": {"annotations": released()}}).locked(meta.resource_version)
+    meta, lock = storage.metadata, lock_of(storage.metadata)
+    if lock is None:
+        return
+    patch = MergePatch({"metadata": {"annotations": released(lock)}}).locked(meta.resource_version)
     await client.patch(GPUStorage, meta.name, meta.namespace, patch)
 
 

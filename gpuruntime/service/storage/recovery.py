@@ -1,7 +1,8 @@
 """Recovering a storage whose preparation failed: a request for one more attempt, as an annotation of the storage.
 
 The operationID of the request is the nonce of the attempt: the reconciler starts one Job for each new nonce. A request
-that is sent again finds its nonce, and changes nothing.
+that is sent again finds its nonce, and changes nothing. Of two requests at once the second is refused, because the
+status that it read is about the attempt before: else it would repeat the attempt of the first one.
 """
 
 from typing import Any, Final
@@ -32,10 +33,10 @@ def recovery_patch(storage: GPUStorage, change: FrozenDict[str, Any]) -> FrozenD
     Raises:
         InvalidRequestError: the storage has no preparation.
         StorageInUseError: a unit or a copy has it.
-        NotRecoverableError: its preparation has not failed, or it is being deleted.
+        NotRecoverableError: its preparation has not failed, another recovery has yet to begin, or it is being deleted.
     """
-    nonce = change["metadata"]["annotations"][RECOVERY_NONCE]
-    if storage.metadata.annotations.get(RECOVERY_NONCE) == nonce:
+    requested = storage.metadata.annotations.get(RECOVERY_NONCE)
+    if requested == change["metadata"]["annotations"][RECOVERY_NONCE]:
         return EMPTY
     if storage.spec.prepare is None:
         raise InvalidRequestError((Violation("", "a storage with prepare", f"storage {storage.key} without one"),))
@@ -44,11 +45,16 @@ def recovery_patch(storage: GPUStorage, change: FrozenDict[str, Any]) -> FrozenD
     lock = lock_of(storage.metadata)
     if lock is not None:
         raise StorageInUseError(f"storage {storage.key} is in use by {lock.holder}; recover it when it is free")
-    phase = None if storage.status.prepare is None else storage.status.prepare.phase
-    if phase != FAILED:
+    prepare = storage.status.prepare
+    phase = None if prepare is None else prepare.phase
+    if prepare is None or phase != FAILED:
         raise NotRecoverableError(
             f"storage {storage.key}: expected a preparation in phase {FAILED}, found {phase or PENDING};"
             " only a failed one is repeated"
+        )
+    if requested is not None and requested != prepare.recovery_nonce:
+        raise NotRecoverableError(
+            f"storage {storage.key}: recovery {requested} was requested and has not begun; expected its outcome first"
         )
     return change
 

@@ -7,7 +7,7 @@
                                    └──> release the locks of this Operation
 
 All who lock do so in name order and stop at the first storage that is in use, so two requests never wait for each
-other. If the process dies, the replica that takes the Operation over finds its own locks. If nobody takes it over, the
+other. If the process dies, the replica that takes the Operation over finds its own locks. If none takes it over, the
 lock reaper releases them. Storages that any number of units can read need no lock.
 """
 

@@ -35,6 +35,7 @@ _SECURITY_SCHEMES: Final[dict[str, Any]] = {
 _TAGS: Final = {
     "gpu-storages": "Storages: data that outlives units, on volumes that one unit at a time can mount.",
     "gpu-units": "Active units: containers with GPUs that run a user's image.",
+    "serverless": "Functions: programs that run on request, and their invocations.",
     "health": "State of the process and the cluster.",
     "jobs": "Records of write requests, by operationID.",
     "stock-units": "Stock: units that reserve GPUs, run no workload, and can be claimed.",
@@ -49,6 +50,7 @@ _PATH_PARAMS: Final = {
     "operationID": "The operationID of the request.",
 }
 _OPERATION_ID: Final[dict[str, Any]] = {"type": "string", "minLength": 1, "maxLength": 253, "pattern": "^[!-~]+$"}
+_BYTES: Final = "application/octet-stream"
 _VARIABLE: Final = re.compile(r"{(\w+)}")
 _SECTION: Final = re.compile(r"^(Args|Raises|Guarantees|Caveats|Returns):$", re.MULTILINE)
 
@@ -154,8 +156,10 @@ def _body(route: Route, components: Components) -> dict[str, Any]:
             **_OPERATION_ID,
             "type": ["string", "null"],
         }
-    schema = components.request(route.body, more)
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+    content: dict[str, Any] = {"application/json": {"schema": components.request(route.body, more)}}
+    if route.reader is not None:
+        content[_BYTES] = {"schema": {"type": "string", "format": "binary", "description": route.reader.description}}
+    return {"requestBody": {"required": True, "content": content}}
 
 
 def _when_absent(route: Route) -> str:

@@ -24,9 +24,11 @@ _MEANINGS: Final[Mapping[int, str]] = {
     404: "The object does not exist",
     408: "The body did not arrive in time",
     409: "The request conflicts with the current state",
+    410: "The result was kept for its time, and is gone",
     412: "The object does not have the ETag in If-Match",
-    413: "The body is larger than 1 MiB",
+    413: "The body is larger than 1 MiB, or than the route allows",
     415: "The headers do not declare a JSON body in UTF-8",
+    429: "The queue of the function is full",
     500: "Internal error; the log has the cause",
     503: "The Kubernetes API server is not available, or (`namespace_not_found`) a namespace of the product is missing",
     504: "The request is stored, but did not finish in time; send it again with the same operationID",
@@ -38,6 +40,7 @@ _RETRY_HEADERS: Final = {
 }
 _ERROR_HEADERS: Final[Mapping[int, Mapping[str, str]]] = {
     401: {"WWW-Authenticate": "The authentication scheme."},
+    429: _RETRY_HEADERS,
     503: _RETRY_HEADERS,
     504: _RETRY_HEADERS,
 }
@@ -128,7 +131,7 @@ def _headers(route: Route) -> dict[str, Any]:
     headers = {"X-Request-ID": "The id of the request; the caller's own if it sent one."}
     if route.idempotency is not Idempotency.NONE:
         headers[IDEMPOTENCY_KEY] = "The operationID of the request; the caller's own if it sent one."
-    if "{" in route.path or route.method != "GET":
+    if route.has_version and ("{" in route.path or route.method != "GET"):
         headers[NOT_OLDER_THAN] = "The version that the response shows. A read that sends it back sees no older state."
     return _describe_headers(headers)
 
@@ -140,6 +143,9 @@ def _describe_headers(headers: Mapping[str, str]) -> dict[str, Any]:
 def _content(response: Response, components: Components) -> dict[str, Any]:
     if response.events:
         return {_EVENT_STREAM: {"schema": _stream_schema(response, components)}}
+    if response.is_bytes:
+        # The media type is the one that the function chose. Generators of clients know no "*/*".
+        return {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
     if response.type is None:
         return {}
     item = components.response(response.type)

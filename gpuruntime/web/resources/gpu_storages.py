@@ -32,8 +32,9 @@ Delete a storage and its data, unless a unit mounts it or another storage copies
 _RECOVER = """\
 Repeat the preparation of a storage, once, after it failed. By default everything on the volume is deleted first.
 
-Nothing else repeats a preparation. A storage whose preparation has not failed is answered with 409, one without a
-preparation with 400. Sent again with the same operationID, the preparation is not repeated again."""
+Nothing else repeats a preparation. A storage whose preparation has not failed, or whose last recovery has yet to begin,
+is answered with 409, one without a preparation with 400. Sent again with the same operationID, the preparation is not
+repeated again."""
 
 
 def gpu_storage_routes(service: Service) -> tuple[Route, ...]:

@@ -20,13 +20,14 @@ __all__ = ["gpu_unit_routes"]
 _CREATE = """\
 Claim the oldest ready stock unit of the flavour, and run the image on its capacity.
 
-With coldStart the unit is created without stock. The storages in storageMounts are locked for the unit first; it starts
+With coldStart the unit is created without stock. With serverless it is a worker of the function with that requestID,
+which is made from the unit if there is none. The storages in storageMounts are locked for the unit first; it starts
 when they can be mounted. If there is no ready stock, or a storage is in use, nothing is stored, and the operationID can
 be used again."""
 _UPDATE = """\
-Update image, template, access, pull secrets, security profile, storages or labels. A change of anything but labels
-restarts the unit. New storages are locked for it first; those that it does not mount any more are freed when the old
-pod has ended."""
+Update image, template, access, pull secrets, security profile, storages, serverless or labels. A change of anything but
+labels restarts the unit. New storages are locked for it first; those that it does not mount any more are freed when the
+old pod has ended."""
 _DELETE = "Delete a unit. The stock unit that it was created from is created again, unless a pool had supplied it."
 
 

@@ -15,7 +15,7 @@ from gpuruntime.schema import Violation
 from gpuruntime.service.errors import InvalidRequestError
 from gpuruntime.service.objects.redaction import redacted, secret_texts
 
-__all__ = ["masked", "reject_masks", "view_for"]
+__all__ = ["masked", "redacted_for", "reject_masks", "view_for"]
 
 S = TypeVar("S", bound=Struct)
 V = TypeVar("V", bound=ObjectView)
@@ -35,6 +35,11 @@ def masked(view: V) -> V:
     return _with_redacted_messages(_without_secrets(view), view)
 
 
+def redacted_for(caller: Caller, message: str | None, view: ObjectView) -> str | None:
+    """A message about an object, as this caller may see it; `view` is that of the object, unmasked."""
+    return message if caller.may_see_secrets else redacted(message, view, is_current=_is_current(view))
+
+
 def reject_masks(body: Struct) -> None:
     """Check that no value that may be a secret is the mask: the caller would write back a masked view.
 
@@ -47,16 +52,21 @@ def reject_masks(body: Struct) -> None:
         raise InvalidRequestError(tuple(Violation(path, expected, f"the mask {MASK!r}") for path in found))
 
 
+def _is_current(view: ObjectView) -> bool:
+    return view.observed_generation == view.generation
+
+
 def _with_redacted_messages(struct: S, view: ObjectView) -> S:
     """The part of a view in which every field `message`, of the status too, is redacted."""
-    is_current = view.observed_generation == view.generation
     changes: dict[str, Any] = {}
     for attribute in fields(type(struct)):
         value = getattr(struct, attribute.name)
         if attribute.name == _MESSAGE:
-            changes[_MESSAGE] = redacted(value, view, is_current=is_current)
+            changes[_MESSAGE] = redacted(value, view, is_current=_is_current(view))
         elif isinstance(value, Struct):
             changes[attribute.name] = _with_redacted_messages(value, view)
+        elif isinstance(value, tuple) and any(isinstance(item, Struct) for item in value):
+            changes[attribute.name] = tuple(_with_redacted_messages(item, view) for item in value)
     return evolve(struct, **changes) if changes else struct
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from gpuruntime.api.gpufunction import GPUFunction
 from gpuruntime.api.gpustorage import GPUStorage
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.names import OPERATION_ID
@@ -58,7 +59,7 @@ def object_filter(query: ObjectsQuery) -> Callable[[_Reconciled], bool]:
     return matches
 
 
-def flavour_filter(query: FlavourQuery) -> Callable[[GPUUnit | StockPool], bool]:
+def flavour_filter(query: FlavourQuery) -> Callable[[GPUUnit | StockPool | GPUFunction], bool]:
     """As `object_filter`, with the flavour.
 
     Raises:

@@ -36,6 +36,7 @@ def unit_view(unit: GPUUnit, namespaces: Namespaces) -> UnitView:
         stages=status.stages,
         service_name=status.service_name,
         access_url=status.access_url,
+        serverless_status=status.serverless,
         source_stock_name=None if source is None else source.stock.name,
         source_stock_namespace=None if source is None else source.stock.namespace,
         pool=pool or None,

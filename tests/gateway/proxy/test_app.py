@@ -89,6 +89,18 @@ async def test_no_path_leads_out_of_the_storage(tmp_path: Path, root: Path, targ
     assert SECRET not in answer.body
 
 
+async def test_a_target_with_an_origin_names_the_storage_of_its_path(
+    tmp_path: Path, root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, "gpuruntime.audit"):
+        async with gateway(tmp_path, root) as running:
+            running.put(storage("storage", uid="another uid"))
+            answer = await running.get("http://ns/storage/ns/data/sub/file.txt")
+
+    assert (answer.status, answer.body) == (200, b"0123456789")
+    assert [line["path"] for line in audited(caplog)] == ["/storage/ns/data/sub/file.txt"]
+
+
 async def test_errors_say_why_there_is_no_stream(tmp_path: Path, root: Path) -> None:
     async with gateway(tmp_path, root) as running:
         running.put(storage("off"), enabled=False)

@@ -40,6 +40,19 @@ def test_a_recovery_that_was_requested_before_changes_nothing_whatever_came_of_i
     assert recovery_patch(running, asked()) == EMPTY
 
 
+def test_of_two_recoveries_at_once_one_is_refused_and_the_next_is_accepted_after_the_attempt() -> None:
+    requested = evolve(FAILED.metadata, annotations=FrozenDict({RECOVERY_NONCE: "first"}))
+    waiting = evolve(FAILED, metadata=requested)
+    failed_again = evolve(
+        waiting, status=GPUStorageStatus(prepare=PrepareStatus(phase="Failed", recovery_nonce="first"))
+    )
+
+    with pytest.raises(NotRecoverableError, match="recovery first was requested and has not begun"):
+        recovery_patch(waiting, asked("second"))
+
+    assert recovery_patch(failed_again, asked("second")) == asked("second")
+
+
 def test_only_a_failed_preparation_of_a_free_storage_is_repeated() -> None:
     without = evolve(FAILED, spec=GPUStorageSpec("10Gi"))
     going = evolve(FAILED, metadata=evolve(FAILED.metadata, deletion_timestamp="2026-01-01T00:00:00Z"))

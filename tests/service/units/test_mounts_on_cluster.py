@@ -1,7 +1,6 @@
 """Storages of units by requests, on a real control plane: one unit has a storage, and nothing is half-locked."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
@@ -22,22 +21,9 @@ from gpuruntime.service.objects.update import UpdateObject
 from gpuruntime.service.units.delete import DeleteUnit
 from gpuruntime.service.units.lifecycle import ACTIVE_UNITS
 from tests.desired.pool_scenes import NOW
-from tests.mount_scenes import Storages, mounting, storages_of
+from tests.mount_scenes import Storages, mounting
 from tests.product_scenes import Observer, create_unit
-from tests.service.service_scenes import Product, ServiceWorld, looking_at
-
-
-@pytest.fixture
-def storages(world: ServiceWorld) -> Iterator[Storages]:
-    with storages_of(world.access.admin(), world.active) as made:
-        yield made
-
-
-@pytest.fixture
-async def seen(world: ServiceWorld) -> AsyncIterator[Informer[GPUStorage]]:
-    """An administrator's view of the storages."""
-    async with looking_at(world.access, GPUStorage, world.active) as informer:
-        yield informer
+from tests.service.service_scenes import Product, ServiceWorld
 
 
 def holder(informer: Informer[GPUStorage], key: ObjectKey) -> Lock | None:
@@ -64,7 +50,7 @@ async def create(product: Product, world: ServiceWorld, unit: str, *names: str) 
 
 
 async def test_a_unit_has_its_storage_from_its_creation_until_its_pod_is_gone(
-    world: ServiceWorld, observer: Observer, storages: Storages, seen: Informer[GPUStorage]
+    world: ServiceWorld, observer: Observer, storages: Storages, seen_storages: Informer[GPUStorage]
 ) -> None:
     storages.make("data")
     async with world.product() as product:
@@ -78,7 +64,7 @@ async def test_a_unit_has_its_storage_from_its_creation_until_its_pod_is_gone(
             await create(product, world, "two", "data")
         pods = [pod for pod in observer.pods.store.list(world.active).items if pod.metadata.name.startswith("unit-one")]
         await product.service.units.delete("bye", DeleteUnit("one", world.active))
-        await seen.until(lambda _: holder(seen, storages.key("data")) is None)
+        await seen_storages.until(lambda _: holder(seen_storages, storages.key("data")) is None)
         left = await world.admin.list(Pod, world.active)
         second = await create(product, world, "two", "data")
         await observer.ready(second.key)
@@ -155,7 +141,7 @@ async def test_of_many_callers_of_two_replicas_one_gets_each_storage(
 
 
 async def test_an_update_locks_what_it_adds_and_frees_what_it_removes_when_the_old_pod_is_gone(
-    world: ServiceWorld, observer: Observer, storages: Storages, seen: Informer[GPUStorage]
+    world: ServiceWorld, observer: Observer, storages: Storages, seen_storages: Informer[GPUStorage]
 ) -> None:
     for name in ("a", "b", "c"):
         storages.make(name)
@@ -172,11 +158,11 @@ async def test_an_update_locks_what_it_adds_and_frees_what_it_removes_when_the_o
         untouched = storages.lock("b")
         await units.update("swap", update(world, "demo", "b"))
         swapped = await observer.ready(unit.key, generation=2)
-        await seen.until(lambda _: holder(seen, storages.key("a")) is None)
+        await seen_storages.until(lambda _: holder(seen_storages, storages.key("a")) is None)
         moved = storages.lock("b")
         kept = await units.update("rename", UpdateObject("demo", world.active, freeze({"spec": {"image": "x:2"}})))
         await units.update("clear", update(world, "demo"))
-        await seen.until(lambda _: holder(seen, storages.key("b")) is None)
+        await seen_storages.until(lambda _: holder(seen_storages, storages.key("b")) is None)
         cleared = await observer.ready(unit.key, generation=4)
 
     assert untouched is None
@@ -188,7 +174,7 @@ async def test_an_update_locks_what_it_adds_and_frees_what_it_removes_when_the_o
 
 
 async def test_an_operation_that_died_after_its_locks_goes_on_with_them_and_a_void_lock_is_released(
-    world: ServiceWorld, observer: Observer, storages: Storages, seen: Informer[GPUStorage]
+    world: ServiceWorld, observer: Observer, storages: Storages, seen_storages: Informer[GPUStorage]
 ) -> None:
     for name in ("a", "b", "c", "d"):
         storages.make(name)
@@ -211,7 +197,7 @@ async def test_an_operation_that_died_after_its_locks_goes_on_with_them_and_a_vo
         await world.ended(product, "updating")
         demo = await observer.ready(ObjectKey(world.active, "demo"))
         changed = await observer.ready(running, generation=2)
-        await seen.until(lambda _: holder(seen, storages.key("c")) is None)
+        await seen_storages.until(lambda _: holder(seen_storages, storages.key("c")) is None)
 
     assert (storages.lock("a"), storages.lock("b")) == (Lock.of(demo), Lock.of(demo))
     assert storages.lock("d") == Lock.of(changed)
@@ -219,7 +205,7 @@ async def test_an_operation_that_died_after_its_locks_goes_on_with_them_and_a_vo
 
 
 async def test_any_number_of_units_can_read_a_storage_of_many_nodes(
-    world: ServiceWorld, observer: Observer, storages: Storages, seen: Informer[GPUStorage]
+    world: ServiceWorld, observer: Observer, storages: Storages, seen_storages: Informer[GPUStorage]
 ) -> None:
     storages.make("model", READ_WRITE_MANY)
     async with world.product() as product:
@@ -234,7 +220,7 @@ async def test_any_number_of_units_can_read_a_storage_of_many_nodes(
             await create(product, world, "second", "model")
 
         await product.service.units.delete("bye", DeleteUnit("writer", world.active))
-        await seen.until(lambda _: holder(seen, storages.key("model")) is None)
+        await seen_storages.until(lambda _: holder(seen_storages, storages.key("model")) is None)
 
     assert len(readers) == 2
     assert await world.writes_of_a_second_pass() == []

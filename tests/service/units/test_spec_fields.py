@@ -11,10 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gpuruntime.api.envelope import Reservation
+from gpuruntime.api.gpufunction import GPUFunctionSpec
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.api.operation import CREATE_GPU_UNIT, Operation, OperationSpec
 from gpuruntime.api.projection import field_values
+from gpuruntime.api.rest.functions import CreateFunctionBody, FunctionView, UpdateFunctionBody
 from gpuruntime.api.rest.gpu_units import CreateUnitBody, UnitView, UpdateUnitBody
 from gpuruntime.api.rest.stock_pools import CreatePoolBody, PoolView, UpdatePoolBody
 from gpuruntime.api.rest.stock_units import SeedStockBody
@@ -56,6 +58,7 @@ def wire_fields(cls: type[Struct], without: type[Struct] = Struct) -> set[str]:
     [
         (GPUUnitSpec, [CreateUnitBody, UnitView]),
         (StockPoolSpec, [CreatePoolBody, UpdatePoolBody, PoolView]),
+        (GPUFunctionSpec, [CreateFunctionBody, UpdateFunctionBody, FunctionView]),
         (Reservation, [SeedStockBody, GPUUnitSpec, StockPoolSpec]),
     ],
 )

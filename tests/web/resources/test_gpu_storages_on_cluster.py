@@ -174,16 +174,19 @@ async def test_a_failed_preparation_is_repeated_once_for_each_operation_id(world
         await release(world.admin, locked)
         asked = await api.call("POST", path(api, "data", "/recover"), {"operationID": "again", "wipe": False})
         first = await stored(world)
-        await with_status(world, prepare=PrepareStatus(phase="Running", attempts=2))
+        beside = await api.call("POST", path(api, "data", "/recover"), {"operationID": "beside"})
+        await with_status(world, prepare=PrepareStatus(phase="Running", attempts=2, recovery_nonce="again"))
         again = await api.call("POST", path(api, "data", "/recover"), {"operationID": "again", "wipe": False})
         running = await api.call("POST", path(api, "data", "/recover"), {"operationID": "third"})
-        await with_status(world, prepare=PrepareStatus(phase="Failed", attempts=2))
+        await with_status(world, prepare=PrepareStatus(phase="Failed", attempts=2, recovery_nonce="again"))
         replay = await api.call("POST", path(api, "data", "/recover"), {"operationID": "again", "wipe": False})
         kept = await stored(world)
         third = await api.call("POST", path(api, "data", "/recover"), {"operationID": "third"})
         last = await stored(world)
 
     assert (early.status, early.code, running.status, running.code) == (409, "not_recoverable", 409, "not_recoverable")
+    assert (beside.status, beside.code) == (409, "not_recoverable")
+    assert "recovery again was requested and has not begun" in beside.json["error"]["message"]
     assert "found Running" in running.json["error"]["message"]
     assert (attached.status, attached.code) == (409, "storage_in_use")
     assert (asked.status, asked.data["prepareStatus"]["phase"]) == (200, "Failed")

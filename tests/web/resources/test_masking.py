@@ -1,16 +1,19 @@
 import pytest
 
+from gpuruntime.api.gpufunction import GPUFunction, GPUFunctionSpec, GPUFunctionStatus
 from gpuruntime.api.gpustorage import GPUStorage, GPUStorageSpec, GPUStorageStatus, PrepareStatus, StoragePrepare
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec, GPUUnitStatus
 from gpuruntime.api.namespaces import Namespaces
 from gpuruntime.api.readiness import HttpGetCheck, HttpHeader, ReadinessProbe
 from gpuruntime.api.rest.gpu_units import UpdateUnitBody
 from gpuruntime.api.unit_template import EnvSource, KeyReference, UnitEnv, UnitTemplate
+from gpuruntime.endpoints.server.route import Caller, Scope
 from gpuruntime.meta import Condition, FrozenDict, ObjectMeta, decode, encode
 from gpuruntime.service.compat.cluster import vm_of
 from gpuruntime.service.errors import InvalidRequestError
+from gpuruntime.web.resources.functions import function_view
 from gpuruntime.web.resources.gpu_storages import storage_view
-from gpuruntime.web.resources.masking import masked, reject_masks
+from gpuruntime.web.resources.masking import masked, redacted_for, reject_masks
 from gpuruntime.web.resources.unit_models import unit_view
 
 
@@ -57,6 +60,21 @@ def test_a_value_that_a_message_quotes_is_masked() -> None:
     view = masked(unit_view(unit(template, said), Namespaces()))
 
     assert view.message == 'exec: "***": not found, ***'
+
+
+def test_every_condition_of_a_function_is_masked_and_so_is_what_its_queue_waits_for() -> None:
+    spec = GPUFunctionSpec("g1", template=UnitTemplate(args=("--key=of-mine",)))
+    said = 'exec: "--key=of-mine": not found'
+    conditions = (Condition("Ready", "False", "StartsStopped", said), Condition("Other", "True", "Why", said))
+    status = GPUFunctionStatus(conditions=conditions, observed_generation=1)
+    view = function_view(GPUFunction(ObjectMeta(name="a", namespace="n", generation=1), spec, status))
+
+    shown = masked(view)
+
+    assert [condition.message for condition in shown.conditions] == ['exec: "***": not found'] * 2
+    assert [condition.reason for condition in shown.conditions] == ["StartsStopped", "Why"]
+    assert redacted_for(Caller("reader", Scope.READ), said, view) == 'exec: "***": not found'
+    assert redacted_for(Caller("writer", Scope.WRITE), said, view) == said
 
 
 def test_a_body_with_the_mask_as_a_value_is_rejected_by_field() -> None:
