@@ -6,7 +6,7 @@ COPY hack/constraints.txt hack/
 COPY gpuruntime gpuruntime
 # The image has no pip. Bytecode is compiled here, because its root file system is read-only.
 RUN python -m venv --without-pip /opt/gpuruntime \
- && python -m pip --python /opt/gpuruntime install --no-cache-dir --compile --constraint hack/constraints.txt '.[access,fast]'
+ && python -m pip --python /opt/gpuruntime install --no-cache-dir --compile --constraint hack/constraints.txt '.[access,fast,serverless]'
 
 FROM python:3.13-slim
 COPY --from=build /opt/gpuruntime /opt/gpuruntime

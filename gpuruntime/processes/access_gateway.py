@@ -6,6 +6,7 @@ from typing import Final
 
 from aiohttp import web
 from attrs import evolve, frozen
+from prometheus_client import CollectorRegistry
 
 from gpuruntime.api.gpustorage import GPUStorage
 from gpuruntime.control import HttpAddress, Informer, Manager, ManagerOptions, Permission
@@ -70,8 +71,18 @@ class AccessGateway:
         """The permissions that the process needs."""
         return self.manager.permissions
 
-    def serve(self, config: AccessGatewayConfig, addresses: AccessorAddresses | None = None) -> None:
-        """Serve the gateway when the manager runs; `addresses` are those of accessors, by default in the cluster.
+    def serve(
+        self,
+        config: AccessGatewayConfig,
+        addresses: AccessorAddresses | None = None,
+        streams_to: CollectorRegistry | None = None,
+    ) -> None:
+        """Serve the gateway when the manager runs.
+
+        Args:
+            config: how it is served.
+            addresses: those of accessors; by default in the cluster.
+            streams_to: the registry that exports the metrics of streams; by default that of the manager.
 
         Raises:
             StartError: it cannot be served as configured.
@@ -86,6 +97,7 @@ class AccessGateway:
             config.connections.limits,
             config.signing_key_file,
             config.streams.limits,
+            streams_to=streams_to,
         )
         chosen = options if addresses is None else evolve(options, addresses=addresses)
         serve_gateway(self.manager, app, self.storages, chosen, group="serving", drain=drain)

@@ -1,6 +1,6 @@
 """`gpuruntime accessor`: serves one directory read-only over HTTP, to requests that the access gateway signed.
 
-The controllers run it as a pod beside a storage. It has no credentials and talks to nobody.
+The controllers run it as a pod beside a storage. It has no credentials, and opens no connections.
 """
 
 import argparse

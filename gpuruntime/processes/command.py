@@ -1,6 +1,8 @@
 """The `gpuruntime` command: runs one of its commands, and imports only the module of that one."""
 
 import argparse
+import os
+import signal
 import sys
 from collections.abc import Mapping
 from importlib import import_module
@@ -11,6 +13,8 @@ from attrs import frozen
 from gpuruntime import __version__
 
 __all__ = ["main"]
+
+_TERMINATED: Final = 128 + signal.SIGTERM
 
 
 class _Command(Protocol):
@@ -44,15 +48,23 @@ _COMMANDS: Final[Mapping[str, _Row]] = {
     "access-gateway": _Row(
         "serve the files of storages, in any number of replicas", "gpuruntime.processes.access_gateway"
     ),
+    "activator": _Row("bring invocations to workers, in any number of replicas", "gpuruntime.processes.activator"),
+    "result-store": _Row("archive ended invocations, and serve them to the API", "gpuruntime.processes.result_store"),
+    "sidecar": _Row("bring invocations to the program of a worker", "gpuruntime.processes.sidecar"),
+    "back-up": _Row("copy the database of the result store, while it runs", "gpuruntime.processes.back_up"),
     "accessor": _Row("serve one directory behind the access gateway", "gpuruntime.processes.accessor"),
     "access-key": _Row("create the signing key of the access gateway", "gpuruntime.processes.access_keys"),
     "token": _Row("create a bearer token for the API", "gpuruntime.processes.tokens"),
-    "generate": _Row("write manifests from code: crds, rbac", "gpuruntime.processes.generate.command"),
+    "generate": _Row("write manifests from code: crds, rbac, nats-users", "gpuruntime.processes.generate.command"),
 }
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run a command and return its exit code. A user error is one line on standard error, and exit code 1 or 2."""
+    if os.getpid() == 1:
+        # The kernel drops a signal that process 1 has no handler for: a pod that is deleted while this imports its
+        # modules would end with its grace period only.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))
     words = sys.argv[1:] if argv is None else argv
     arguments = _parser(words).parse_args(words)
     return _COMMANDS[arguments.command].load().run(arguments)

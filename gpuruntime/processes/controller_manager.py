@@ -16,6 +16,7 @@ from gpuruntime.processes.config.sections import (
     min_ready_seconds_key,
     workers_key,
 )
+from gpuruntime.processes.config.sidecar_keys import SidecarKeys
 from gpuruntime.processes.process_command import ProcessCommand
 from gpuruntime.processes.wiring.credentials import cluster_credentials
 from gpuruntime.processes.wiring.reconcilers import MIN_READY_SECONDS, WORKERS, install_reconcilers
@@ -35,6 +36,7 @@ class ControllerManagerConfig(ProcessConfig):
     min_ready_seconds: int = min_ready_seconds_key(MIN_READY_SECONDS)
     storage: StorageSection = section(StorageSection)
     accessor: Accessor = section(Accessor, "Without an image and a public key, storages have no accessors.")
+    serverless: SidecarKeys = section(SidecarKeys, "Without a sidecar's image and a URL, functions have no workers.")
 
 
 def build_controller_manager(credentials: Credentials, config: ControllerManagerConfig | None = None) -> Manager:
@@ -48,14 +50,7 @@ def build_controller_manager(credentials: Credentials, config: ControllerManager
         signals=True,
     )
     manager = Manager(credentials, options)
-    install_reconcilers(
-        manager,
-        chosen.namespaces,
-        chosen.workers,
-        chosen.min_ready_seconds,
-        storage=chosen.storage.rendering,
-        accessor=chosen.accessor.rendering,
-    )
+    install_reconcilers(manager, chosen)
     return manager
 
 

@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 import textwrap
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
@@ -51,7 +51,7 @@ class ProcessCommand(Generic[C]):
         parser.epilog = _epilog(tuple(keys.every_key()), self.prefix)
         parser.add_argument("--config", type=Path, metavar="FILE", help="config file in YAML")
         parser.add_argument("--print-config", action="store_true", help="print the effective config as YAML and exit")
-        for section in (keys, *(part for part in keys.parts.values() if isinstance(part, Section))):
+        for section in _outer_first(keys):
             _add_section(parser, section)
 
     def run(self, arguments: argparse.Namespace) -> int:
@@ -74,6 +74,13 @@ class ProcessCommand(Generic[C]):
         given = vars(arguments)
         flags = {key.path: given[key.path] for key in layout(self.config).every_key() if given[key.path] is not None}
         return load_config(self.config, arguments.config, os.environ, self.prefix, flags)
+
+
+def _outer_first(section: Section) -> Iterator[Section]:
+    yield section
+    for part in section.parts.values():
+        if isinstance(part, Section):
+            yield from _outer_first(part)
 
 
 def _add_section(parser: argparse.ArgumentParser, section: Section) -> None:

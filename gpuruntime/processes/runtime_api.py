@@ -6,15 +6,20 @@ from typing import Final
 from aiohttp import web
 from attrs import frozen
 
+from gpuruntime.api.invocations import API_USER
 from gpuruntime.control import HttpAddress, Manager, ManagerOptions
 from gpuruntime.kube import Credentials
 from gpuruntime.processes.config.api_sections import ApiConfig
-from gpuruntime.processes.config.keys import Fault, key
+from gpuruntime.processes.config.keys import Fault, key, section
 from gpuruntime.processes.config.notations import DURATION, show_seconds
+from gpuruntime.processes.config.result_store_section import ResultStoreSection
 from gpuruntime.processes.config.sections import metrics_bind_address_key
+from gpuruntime.processes.config.serverless_section import ServerlessSection
 from gpuruntime.processes.process_command import ProcessCommand
 from gpuruntime.processes.wiring.api_server import ApiServer, connect, install_api, serve_api
 from gpuruntime.processes.wiring.draining import CloseConnections
+from gpuruntime.processes.wiring.invocations import install_archive_client
+from gpuruntime.processes.wiring.nats import install_bus
 
 __all__ = ["COMMAND", "RuntimeApiConfig", "build_runtime_api"]
 
@@ -29,6 +34,10 @@ class RuntimeApiConfig(ApiConfig):
     """The config of `gpuruntime runtime-api`."""
 
     metrics_bind_address: HttpAddress = metrics_bind_address_key(8082)
+    serverless: ServerlessSection = section(ServerlessSection)
+    result_store: ResultStoreSection = section(
+        ResultStoreSection, "Without a URL, ended invocations are not listed. Files are read again for each request."
+    )
     drain_delay: float = key(
         DURATION, 0.0, "time to serve on after readiness is withdrawn, until load balancers have noticed"
     )
@@ -45,7 +54,9 @@ class RuntimeApiConfig(ApiConfig):
 def build_runtime_api(credentials: Credentials, config: RuntimeApiConfig | None = None) -> ApiServer:
     """Build the process in a running loop, without serving; it needs no cluster until it runs."""
     chosen = config or RuntimeApiConfig()
-    return install_api(Manager(credentials, _options(chosen)), credentials, chosen)
+    manager = Manager(credentials, _options(chosen))
+    bus = install_bus(manager, chosen.serverless.nats, API_USER)
+    return install_api(manager, credentials, chosen, bus, install_archive_client(manager, chosen.result_store))
 
 
 async def _run(config: RuntimeApiConfig) -> None:

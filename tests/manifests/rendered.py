@@ -10,12 +10,14 @@ from attrs import frozen
 
 from gpuruntime.testing import assets
 
-__all__ = ["MANIFESTS", "OVERLAYS", "WORKLOADS", "Rendered", "rendered"]
+__all__ = ["FUNCTIONS", "MANIFESTS", "OVERLAYS", "WORKLOADS", "Rendered", "rendered"]
 
 MANIFESTS: Final = Path(__file__).resolve().parents[2] / "manifests"
 OVERLAYS: Final = ("local", "dev", "production")
 WORKLOADS: Final = ("dev", "production")
 """The overlays that contain processes."""
+FUNCTIONS: Final = Path(__file__).resolve().parent / "overlays" / "functions"
+"""An overlay with all components."""
 
 
 @frozen
@@ -34,15 +36,22 @@ class Rendered:
     def pods(self, namespace: str, labels: dict[str, str]) -> list[dict[str, Any]]:
         """The pod templates in a namespace that have all these labels."""
         templates = [
-            item["spec"]["template"] for item in self.of("Deployment") if item["metadata"]["namespace"] == namespace
+            item["spec"]["template"]
+            for item in self.of("Deployment", "StatefulSet")
+            if item["metadata"]["namespace"] == namespace
         ]
         return [template for template in templates if labels.items() <= template["metadata"]["labels"].items()]
 
     def config(self, process: str) -> str:
         """The config file that is mounted into the pods of a process."""
         deployment = self.named("Deployment", f"gpuruntime-{process}")
-        (volume,) = (v for v in deployment["spec"]["template"]["spec"]["volumes"] if v["name"] == "config")
-        return str(self.named("ConfigMap", volume["configMap"]["name"])["data"]["config.yaml"])
+        return self.mounted_config(deployment["spec"]["template"])["config.yaml"]
+
+    def mounted_config(self, template: dict[str, Any]) -> dict[str, str]:
+        """The files of the ConfigMap that is the volume `config` of a pod."""
+        (volume,) = (v for v in template["spec"]["volumes"] if v["name"] == "config")
+        found: dict[str, str] = self.named("ConfigMap", volume["configMap"]["name"])["data"]
+        return found
 
 
 @cache

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpuruntime.testing import ClusterAccess, LocalCluster
-from tests.manifests.rendered import MANIFESTS, OVERLAYS
+from tests.manifests.rendered import FUNCTIONS, MANIFESTS, OVERLAYS
 
 UPSTREAM = Path(__file__).resolve().parent / "upstream"
 SYSTEM = "gpuruntime-system"
@@ -23,21 +23,24 @@ def cluster() -> Iterator[ClusterAccess]:
         yield access
 
 
+DIRECTORIES = {**{name: MANIFESTS / "overlays" / name for name in OVERLAYS}, "functions": FUNCTIONS}
+
+
 def apply(cluster: ClusterAccess, overlay: str) -> dict[str, str]:
     """Install an overlay as users do; returns the result for each object. A server warning is an error."""
-    source = str(MANIFESTS / "overlays" / overlay)
+    source = str(DIRECTORIES[overlay])
     said = cluster.kubectl("apply", "--kustomize", source, "--validate=strict", "--warnings-as-errors")
     return dict(line.rsplit(" ", 1) for line in said.splitlines())
 
 
 def generations(cluster: ClusterAccess, overlay: str) -> dict[str, int]:
     """The generation of each object that has one."""
-    found = json.loads(cluster.kubectl("get", "--kustomize", str(MANIFESTS / "overlays" / overlay), "--output=json"))
+    found = json.loads(cluster.kubectl("get", "--kustomize", str(DIRECTORIES[overlay]), "--output=json"))
     metadata = [item["metadata"] for item in found["items"]]
     return {item["uid"]: item["generation"] for item in metadata if "generation" in item}
 
 
-@pytest.mark.parametrize("overlay", OVERLAYS)
+@pytest.mark.parametrize("overlay", DIRECTORIES)
 def test_applying_an_overlay_twice_changes_nothing(cluster: ClusterAccess, overlay: str) -> None:
     first = apply(cluster, overlay)
     before = generations(cluster, overlay)

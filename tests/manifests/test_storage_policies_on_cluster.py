@@ -102,6 +102,21 @@ def test_nobody_deletes_a_storage_that_is_in_use(cluster: ClusterAccess, namespa
     assert freed == ""
 
 
+def test_kubectl_deletes_no_storage_that_units_share_without_a_lock(cluster: ClusterAccess, namespace: str) -> None:
+    delete = ("delete", STORAGES, "free", "--namespace", namespace)
+    status = ("patch", STORAGES, "free", "--namespace", namespace, "--subresource=status", "--type=merge")
+    cluster.kubectl(*status, "--patch", json.dumps({"status": {"mountedBy": ["one", "two"]}}))
+
+    refused = [refusal(cluster, *delete, *account) for account in (ADMIN, TENANT)]
+    by_product = refusal(cluster, *delete, "--dry-run=server", *PRODUCT)
+    cluster.kubectl(*status, "--patch", json.dumps({"status": {"mountedBy": []}}))
+    freed = refusal(cluster, *delete, *TENANT)
+
+    words = f"storage {namespace}/free is mounted by units one, two; delete them, or take the mount out of them"
+    assert [words in text for text in refused] == [True] * 2
+    assert (by_product, freed) == ("", "")
+
+
 def test_a_lock_is_written_by_the_product_and_repaired_by_administrators(
     cluster: ClusterAccess, namespace: str
 ) -> None:

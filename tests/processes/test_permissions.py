@@ -5,6 +5,7 @@ from gpuruntime.control.permissions.offline_credentials import OFFLINE_CREDENTIA
 from gpuruntime.processes.access_gateway import build_access_gateway
 from gpuruntime.processes.controller_manager import build_controller_manager
 from gpuruntime.processes.manager import ManagerConfig, build_manager
+from gpuruntime.processes.result_store import build_result_store
 from gpuruntime.processes.runtime_api import build_runtime_api
 
 
@@ -65,6 +66,12 @@ async def test_the_access_gateway_reads_storages_and_reviews_tokens_and_may_do_n
         ("gpustorages", "watch", "runtime-instance"),
         ("tokenreviews", "create", ""),
     }
+
+
+async def test_the_result_store_reviews_tokens_and_may_do_nothing_else() -> None:
+    permissions = build_result_store(OFFLINE_CREDENTIALS).permissions
+
+    assert {(permission.resource, permission.verb) for permission in permissions} == {("tokenreviews", "create")}
 
 
 async def test_permissions_are_in_the_namespaces_of_the_config() -> None:

@@ -8,7 +8,7 @@ from attrs import frozen
 
 from gpuruntime.control import HttpAddress
 from gpuruntime.gateway.proxy.streams import StreamLimits
-from gpuruntime.processes.config.keys import Fault, key
+from gpuruntime.processes.config.keys import Fault, key, section
 from gpuruntime.processes.config.notations import ADDRESS, FILE, count, duration
 
 __all__ = ["SIGNING_KEY_FILE", "ManagerGateway", "StreamSettings"]
@@ -42,6 +42,7 @@ class ManagerGateway:
     http_addr: HttpAddress | None = key(ADDRESS, None, "address of the access gateway; without it there is none")
     kubeconfig: Path | None = key(FILE, None, "kubeconfig of the account of the access gateway")
     signing_key_file: Path | None = key(FILE, None, SIGNING_KEY_FILE)
+    streams: StreamSettings = section(StreamSettings)
 
     def faults(self) -> Iterator[Fault]:
         if self.http_addr is None:

@@ -17,7 +17,7 @@ from typing import Any, Final
 import attrs
 from attrs import frozen
 
-from gpuruntime.meta import wire_name
+from gpuruntime.meta import wire, wire_name
 from gpuruntime.processes.config.notations import Notation
 
 __all__ = ["Fault", "Key", "KeyText", "Section", "key", "keys", "layout", "section", "value_at"]
@@ -106,9 +106,10 @@ class _SectionText:
     faults: Callable[[Any], Iterator[Fault]] | None = None
 
 
-def key(notation: Notation[Any], default: Any, help: str, *, flag: str = "") -> Any:  # noqa: A002 - what argparse calls it
-    """A field with one value."""
-    return attrs.field(default=default, metadata={_KEY: KeyText(notation, help, flag=flag)})
+def key(notation: Notation[Any], default: Any, help: str, *, flag: str = "", name: str = "") -> Any:  # noqa: A002 - what argparse calls it
+    """A field with one value. `name` is its YAML name, where that does not derive from the field."""
+    named = wire(name) if name else {}
+    return attrs.field(default=default, metadata={**named, _KEY: KeyText(notation, help, flag=flag)})
 
 
 def keys(notation: Notation[Any], default: tuple[Any, ...], help: str, *, flag: str = "") -> Any:  # noqa: A002 - what argparse calls it

@@ -10,7 +10,9 @@ from typing import Any, TypeVar
 from aiohttp import web
 from attrs import frozen
 
+from gpuruntime.api.invocations import Archive
 from gpuruntime.api.namespaces import Namespaces
+from gpuruntime.bus import Bus
 from gpuruntime.control import OFFLINE_CREDENTIALS, Manager, ManagerOptions, Permission, allow
 from gpuruntime.endpoints.auth.access_control import AccessControl
 from gpuruntime.endpoints.server.gates import namespace_gate, not_ready_reason, readiness_gate
@@ -21,15 +23,18 @@ from gpuruntime.kube.builtin.core import Namespace
 from gpuruntime.processes.config.api_sections import ApiConfig, KubeMode
 from gpuruntime.processes.wiring.authentication import guarded
 from gpuruntime.processes.wiring.credentials import cluster_credentials, require_cluster
+from gpuruntime.processes.wiring.invocations import install_invocations
 from gpuruntime.processes.wiring.status_reporter import StatusReporter
 from gpuruntime.service.compat.cluster import ClusterMachines
 from gpuruntime.service.compat.memory import MemoryMachines
+from gpuruntime.service.invocations.use_cases import InvocationService
 from gpuruntime.service.objects.namespace_checks import NamespaceChecks
 from gpuruntime.service.reads.inventory import Inventory
 from gpuruntime.service.reads.metrics import InventoryCollector
 from gpuruntime.service.wiring import Service, ServiceOptions, install_service
 from gpuruntime.web.app import cluster_routes, install, machine_routes
 from gpuruntime.web.resources.health import ClusterProbe, HealthRoutes
+from gpuruntime.web.resources.invocations import invocation_routes
 
 __all__ = ["Api", "ApiServer", "connect", "install_api", "memory_api", "serve_api"]
 
@@ -67,10 +72,17 @@ class ApiServer:
         return self.manager.permissions
 
 
-def install_api(manager: Manager, credentials: Credentials, config: ApiConfig) -> ApiServer:
+def install_api(
+    manager: Manager,
+    credentials: Credentials,
+    config: ApiConfig,
+    bus: Bus | None = None,
+    archive: Archive | None = None,
+) -> ApiServer:
     """Have the process of a manager execute requests, whether it leads or not. Before it runs.
 
-    Until the caches have synced, only /health is served.
+    Until the caches have synced, only /health is served. Without a bus invocations are refused, and without an archive
+    lists of those that ended.
     """
     namespaces, election = config.namespaces, manager.options.election
     identity = f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}" if election is None else election.identity
@@ -81,18 +93,23 @@ def install_api(manager: Manager, credentials: Credentials, config: ApiConfig) -
         allow(TokenReview, "create", rare="used for callers with tokens of the cluster"),
         allow(Namespace, "get", names=namespaces.all, rare="used before writes, to find a namespace that is gone"),
     )
-    return ApiServer(manager, service, _cluster_api(manager, service, namespaces))
+    invocations = install_invocations(manager, namespaces, bus, archive)
+    return ApiServer(manager, service, _cluster_api(manager, service, namespaces, invocations, bus))
 
 
-def _cluster_api(manager: Manager, service: Service, namespaces: Namespaces) -> Api:
+def _cluster_api(
+    manager: Manager, service: Service, namespaces: Namespaces, invocations: InvocationService, bus: Bus | None
+) -> Api:
     inventory = Inventory.of(manager.cache, namespaces)
     InventoryCollector(manager.observability.registry, inventory)
     health = HealthRoutes(inventory.take, ClusterProbe(manager.reach_server).error, _now, _now())
     defaults = (namespaces.default_instance, namespaces.default_stock)
     machines = ClusterMachines(service.operations, service.units, service.unit_reads, *defaults)
-    routes = (*machine_routes(health, machines), *cluster_routes(service))
+    routes = (*machine_routes(health, machines), *cluster_routes(service, bus))
     checks = NamespaceChecks(service.units.client, namespaces.all)
-    guarded = namespace_gate(readiness_gate(routes, not_ready_reason(manager.cache)), checks)
+    # Invocations write nothing to the cluster, so they do not ask for its namespaces.
+    served = (*namespace_gate(routes, checks), *invocation_routes(invocations))
+    guarded = readiness_gate(served, not_ready_reason(manager.cache))
     return Api(guarded, health, service.units.client, service.close_watches)
 
 

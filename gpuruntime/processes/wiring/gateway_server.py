@@ -6,6 +6,7 @@ from typing import Any
 
 from aiohttp import web
 from attrs import frozen
+from prometheus_client import CollectorRegistry
 
 from gpuruntime.api.gpustorage import GPUStorage
 from gpuruntime.control import HttpAddress, HttpLimits, Informer, Manager, allow
@@ -27,7 +28,11 @@ __all__ = ["GatewayOptions", "serve_gateway", "watch_served_storages"]
 
 @frozen
 class GatewayOptions:
-    """How a gateway is served."""
+    """How a gateway is served.
+
+    Args:
+        streams_to: the registry that exports the metrics of streams; that of the manager if None.
+    """
 
     address: HttpAddress
     auth: Auth
@@ -36,6 +41,7 @@ class GatewayOptions:
     signing_key_file: Path | None
     streams: StreamLimits
     addresses: AccessorAddresses = ClusterAddresses()  # noqa: RUF009 - frozen
+    streams_to: CollectorRegistry | None = None
 
 
 def watch_served_storages(manager: Manager, namespaces: Sequence[str]) -> Informer[GPUStorage]:
@@ -62,7 +68,7 @@ def serve_gateway(
     access, tls = guarded(options.address, options.auth, options.tls, manager.client)
     streams = Streams(options.streams)
     registry = manager.observability.registry
-    StreamCollector(registry, streams)
+    StreamCollector(registry if options.streams_to is None else options.streams_to, streams)
     metrics = RequestMetrics()
     RequestMetricsCollector(registry, metrics)
     instrument(app, metrics)
