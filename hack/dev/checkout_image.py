@@ -13,22 +13,48 @@ import gpuruntime
 from gpuruntime.testing.images import File, Files, ImageStore, tree
 from gpuruntime.testing.images.bases import shared_libraries
 
-__all__ = ["add_checkout_image"]
+__all__ = ["CHECKOUT_IMAGE", "FUNCTIONS_IMAGE", "add_checkout_image", "add_functions_image"]
 
+CHECKOUT_IMAGE: Final = "gpuruntime:dev"
+FUNCTIONS_IMAGE: Final = "functions:dev"
 _PACKAGES: Final = "/packages"
 _REQUIREMENT: Final = "gpuruntime[access]"
+_FUNCTIONS: Final = "/functions"
+_COMMAND: Final = b"""#!/usr/bin/env python3
+from gpuruntime.processes.command import main
+
+raise SystemExit(main())
+"""
 
 
-def add_checkout_image(store: ImageStore, name: str) -> str:
+def add_checkout_image(store: ImageStore, name: str = CHECKOUT_IMAGE) -> str:
     """Add the image to a store; returns its whole name. Its entrypoint is `gpuruntime`."""
     packages = _dependencies()
     return store.add(
         name,
+        {"/usr/local/bin/gpuruntime": File(_COMMAND, 0o755)},
         layers=[packages, _libraries(packages), tree(Path(gpuruntime.__path__[0]), f"{_PACKAGES}/gpuruntime")],
         base="python",
         entrypoint=["python3", "-m", "gpuruntime.processes.command"],
         user="65532:65532",
         environment={"PYTHONPATH": _PACKAGES, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"},
+    )
+
+
+def add_functions_image(store: ImageStore, functions: Path, name: str = FUNCTIONS_IMAGE) -> str:
+    """Add an image of functions to a store: the SDK, and the files of a directory, in which it starts.
+
+    A target such as `hello.py:hello` is thus the same in a pod and in a local worker.
+    """
+    sdk = Path(gpuruntime.__path__[0]) / "framework"
+    return store.add(
+        name,
+        {f"{_PACKAGES}/gpuruntime/__init__.py": b""},
+        layers=[tree(sdk, f"{_PACKAGES}/gpuruntime/framework"), tree(functions, _FUNCTIONS)],
+        base="python",
+        user="65532:65532",
+        environment={"PYTHONPATH": _PACKAGES, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"},
+        working_directory=_FUNCTIONS,
     )
 
 

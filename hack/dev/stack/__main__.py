@@ -16,6 +16,8 @@ from hack.dev.stack.state import AlreadyUpError, RunningStack, owner_of, state_d
 
 __all__ = ["main"]
 
+_FUNCTIONS = Path(__file__).resolve().parents[3] / "examples" / "functions"
+
 
 def main(argv: list[str]) -> int:
     """Run `up`, `down` or `env`; a user error is one line on standard error and exit code 1."""
@@ -52,15 +54,17 @@ def _up(argv: list[str]) -> None:
     elif arguments.real_node:
         cluster = partial(local_with_real_node, directory, nodes, audit=arguments.audit)
     else:
-        cluster = partial(local, directory, nodes, audit=arguments.audit)
+        cluster = partial(local, directory, nodes, arguments.functions, audit=arguments.audit)
     # A node that runs containers is no larger than this machine.
     sample = "gpuunit-small.yaml" if arguments.real_node else "gpuunit.yaml"
-    run_stack(StackOptions(directory, cluster, arguments.port, sample))
+    run_stack(StackOptions(directory, cluster, arguments.port, arguments.functions, sample))
 
 
 def _detach(argv: list[str], arguments: argparse.Namespace, directory: Path) -> None:
     if arguments.kubeconfig is None:
-        assets.ensure()  # in the foreground, so that the progress of a long build is visible
+        # In the foreground, so that the progress of a long build is visible.
+        assets.ensure()
+        assets.ensure(of=assets.NATS)
     if arguments.real_node:
         require_real_node()
         assets.ensure(of=assets.NODE)
@@ -124,9 +128,22 @@ def _up_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--node-memory", default="1Ti", metavar="QUANTITY", help="memory of each node (default: %(default)s)"
     )
+    parser.add_argument(
+        "--functions",
+        type=_directory,
+        default=_FUNCTIONS,
+        metavar="DIRECTORY",
+        help="the only directory whose Python functions workers run (default: examples/functions)",
+    )
     parser.add_argument("--audit", action="store_true", help="log every request to the local API server")
     parser.add_argument("--detach", action="store_true", help="return when everything is ready; hack/down stops it")
     return parser
+
+
+def _directory(text: str) -> Path:
+    if not Path(text).is_dir():
+        raise argparse.ArgumentTypeError(f"expected a directory, got {text}")
+    return Path(text).resolve()
 
 
 if __name__ == "__main__":

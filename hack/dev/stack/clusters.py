@@ -14,15 +14,19 @@ from attrs import evolve, frozen
 from gpuruntime.testing import FakeNodes, LocalCluster, NodeShape, RealNode, assets, require_real_node
 from gpuruntime.testing.cluster.nodes import PRODUCTS
 from gpuruntime.testing.images import ImageStore
+from gpuruntime.testing.local_workers import LOCAL_SIDECAR
 from gpuruntime.testing.processes.supervised import ChildProcesses
 from gpuruntime.testing.volumes.host_path import HOST_PATH_CLASS
+from hack.dev.checkout_image import CHECKOUT_IMAGE
 
 __all__ = [
     "DEFAULT_CLASS",
     "REAL_NODE",
     "VOLUMES",
+    "WORKERS",
     "Cluster",
     "StackError",
+    "WorkerPlace",
     "delete_leftover_kind",
     "given",
     "kind",
@@ -32,6 +36,8 @@ __all__ = [
 
 REAL_NODE = "real-node"
 VOLUMES = "volumes"
+WORKERS = "workers"
+_LOOPBACK = "127.0.0.1"
 _FAKE_NODE = "gpuruntime.local/fake-node"
 _REAL_GPUS = 4
 _REAL_LABELS = {"nvidia.com/gpu.product": PRODUCTS[0]}
@@ -48,13 +54,25 @@ class StackError(Exception):
 
 
 @frozen
+class WorkerPlace:
+    """Where the workers of functions run: the image of their sidecars, and the address of this machine for them."""
+
+    sidecar_image: str
+    host: str
+
+
+@frozen
 class Cluster:
-    """Administrative access to a cluster. `images` is the directory of its images, if we make them."""
+    """Administrative access to a cluster. `images` is the directory of its images, if we make them.
+
+    `workers` is None where workers of functions could not reach this machine.
+    """
 
     kubeconfig: Path
     binaries: Path
     kubectl_cache: Path
     images: Path | None = None
+    workers: WorkerPlace | None = None
 
     def kubectl(self, *arguments: str) -> str:
         command = [str(self.binaries / "kubectl"), "--kubeconfig", str(self.kubeconfig), *arguments]
@@ -66,17 +84,26 @@ class Cluster:
 
 
 @contextmanager
-def local(directory: Path, nodes: tuple[NodeShape, ...], *, audit: bool) -> Iterator[Cluster]:
-    """Start a local control plane for the length of the block, with a default storage class for its fake nodes."""
+def local(directory: Path, nodes: tuple[NodeShape, ...], functions: Path, *, audit: bool) -> Iterator[Cluster]:
+    """Start a local control plane for the length of the block.
+
+    Its fake nodes have a default storage class, and workers that run functions of the directory `functions`.
+    """
     with (
         LocalCluster(directory / "cluster", nodes=nodes, audit=audit, lock_timeout=_PATIENCE_SECONDS) as started,
-        ChildProcesses(directory / VOLUMES, _PATIENCE_SECONDS) as children,
+        ChildProcesses(directory / VOLUMES, _PATIENCE_SECONDS) as volumes,
+        ChildProcesses(directory / WORKERS, _PATIENCE_SECONDS) as workers,
     ):
         access = started.access
-        paths = (str(access.kubeconfig.parent), str(directory / VOLUMES))
-        command = [sys.executable, "-m", "gpuruntime.testing.volumes.agent", *paths]
-        children.start("volumes", command, directory / VOLUMES / "volumes.log")
-        cluster = Cluster(access.kubeconfig, access.binaries, access.kubectl_cache)
+        where = str(access.kubeconfig.parent)
+        for children, name, module, arguments in (
+            (volumes, VOLUMES, "gpuruntime.testing.volumes.agent", ()),
+            (workers, WORKERS, "gpuruntime.testing.local_workers.agent", (str(functions),)),
+        ):
+            command = [sys.executable, "-m", module, where, str(directory / name), *arguments]
+            children.start(name, command, directory / name / f"{name}.log")
+        place = WorkerPlace(LOCAL_SIDECAR, _LOOPBACK)
+        cluster = Cluster(access.kubeconfig, access.binaries, access.kubectl_cache, workers=place)
         cluster.kubectl("wait", "--for=create", "storageclass/fake", f"--timeout={_PATIENCE_SECONDS:.0f}s")
         yield cluster
 
@@ -93,11 +120,15 @@ def local_with_real_node(directory: Path, nodes: tuple[NodeShape, ...], *, audit
         access = cluster.access
         # The images stay, because making the one of Python takes seconds.
         images = directory / "images"
-        with RealNode(access, directory / REAL_NODE, taints={}, gpus=_REAL_GPUS, labels=_REAL_LABELS, images=images):
+        with RealNode(
+            access, directory / REAL_NODE, taints={}, gpus=_REAL_GPUS, labels=_REAL_LABELS, images=images
+        ) as node:
             for base, names in _IMAGES.items():
                 for name in names:
                     ImageStore(images).add(name, base=base)
-            started = Cluster(access.kubeconfig, access.binaries, access.kubectl_cache, images)
+            # Pods reach the manager of this machine at the address of its link to the node.
+            place = WorkerPlace(CHECKOUT_IMAGE, node.layout.addresses.machine)
+            started = Cluster(access.kubeconfig, access.binaries, access.kubectl_cache, images, place)
             started.kubectl("annotate", "storageclass", HOST_PATH_CLASS, DEFAULT_CLASS)
             yield started
 

@@ -12,7 +12,7 @@ from attrs import frozen
 
 from gpuruntime.testing.images import ImageStore
 from gpuruntime.testing.processes.supervised import ChildProcesses
-from hack.dev.checkout_image import add_checkout_image
+from hack.dev.checkout_image import CHECKOUT_IMAGE, add_checkout_image
 from hack.dev.stack.clusters import Cluster, StackError
 from hack.dev.stack.install import SYSTEM_NAMESPACE
 
@@ -20,7 +20,6 @@ __all__ = ["Gateway", "install_gateway"]
 
 _MANIFESTS: Final = Path(__file__).resolve().parents[3] / "manifests"
 _NAME: Final = "gpuruntime-access-gateway"
-_IMAGE: Final = "gpuruntime:dev"
 _CALLER: Final = f"user:system:serviceaccount:{SYSTEM_NAMESPACE}:gpuruntime-developer=access"
 _START_SECONDS: Final = 120
 
@@ -35,7 +34,7 @@ class Gateway:
     @property
     def accessor_config(self) -> dict[str, Any]:
         """The section `accessor` of the manager's config."""
-        return {"image": _IMAGE, "publicKeys": [self.public_key]}
+        return {"image": CHECKOUT_IMAGE, "publicKeys": [self.public_key]}
 
     def forward(self, children: ChildProcesses, directory: Path) -> str:
         """Wait until it is ready, and pass connections of this machine on to it; returns its URL."""
@@ -58,7 +57,7 @@ def install_gateway(cluster: Cluster, images: Path, directory: Path) -> Gateway:
     Raises:
         StackError: a command failed.
     """
-    add_checkout_image(ImageStore(images), _IMAGE)
+    add_checkout_image(ImageStore(images))
     key = directory / "access-key.pem"
     key.unlink(missing_ok=True)
     command = [sys.executable, "-m", "gpuruntime.processes.command", "access-key", "--file", str(key)]

@@ -17,7 +17,8 @@ from types import FrameType
 from attrs import frozen
 
 from gpuruntime.testing.processes.supervised import ChildProcesses, DirectoryInUseError
-from hack.dev.stack.clusters import REAL_NODE, VOLUMES, Cluster, StackError, delete_leftover_kind
+from hack.dev.stack.clusters import REAL_NODE, VOLUMES, WORKERS, Cluster, StackError, delete_leftover_kind
+from hack.dev.stack.functions import NATS, deploy_sample, functions
 from hack.dev.stack.gateway import install_gateway
 from hack.dev.stack.install import account_kubeconfig, account_token, install
 from hack.dev.stack.state import RunningStack, owner_of, ownership
@@ -42,8 +43,12 @@ Try, in another terminal:
   kubectl apply -f manifests/samples/{sample}
   kubectl get gpuunits -A
   curl $GPURUNTIME_URL/api/v1/health
-
+{invocation}
 {ending} stops everything. Logs: {directory}"""
+_INVOCATION = """\
+  curl -X POST $GPURUNTIME_URL/api/v1/serverless/invocations -H 'Content-Type: application/json' \\
+    -d '{"serverlessRequestID": "hello", "mode": "sync", "payload": {"name": "you"}}'
+"""
 
 
 class Interrupted(Exception):  # noqa: N818 - not a fault: the user wants it to end
@@ -57,6 +62,7 @@ class StackOptions:
     directory: Path
     cluster: Callable[[], AbstractContextManager[Cluster]]
     port: int | None
+    functions: Path
     sample: str = "gpuunit.yaml"
 
 
@@ -76,7 +82,10 @@ def run_stack(options: StackOptions) -> None:
 def _keep(options: StackOptions, children: ChildProcesses) -> None:
     port = choose_port(options.port)
     _say("starting the cluster ...")
-    with options.cluster() as cluster:
+    with (
+        options.cluster() as cluster,
+        functions(cluster, options.directory, options.functions) as serverless,
+    ):
         _say("installing the manifests ...")
         install(cluster)
         identity = options.directory / "manager.kubeconfig"
@@ -91,11 +100,15 @@ def _keep(options: StackOptions, children: ChildProcesses) -> None:
         log = options.directory / "manager.log"
         log.unlink(missing_ok=True)
         config = options.directory / "manager.yaml"
-        config.write_text(json.dumps({} if gateway is None else {"accessor": gateway.accessor_config}))
+        accessor = {} if gateway is None else {"accessor": gateway.accessor_config}
+        config.write_text(json.dumps({**accessor, **serverless}))
         flags = ["--config", str(config), "--http-addr", f"{_HOST}:{port}", "--kube-mode", "required"]
         command = [sys.executable, "-m", "gpuruntime.processes.command", "manager", *flags]
         children.start("manager", command, log, {"KUBECONFIG": str(identity)})
         _await_ready(children, url, log)
+        if cluster.workers is not None:
+            _say("starting the function hello ...")
+            deploy_sample(cluster)
         token = account_token(cluster, "gpuruntime-developer", "gpuruntime")
         access_url = None if gateway is None else gateway.forward(children, options.directory)
         paths = (str(cluster.binaries), str(cluster.kubectl_cache))
@@ -107,6 +120,7 @@ def _keep(options: StackOptions, children: ChildProcesses) -> None:
             "files": files,
             "kubeconfig": cluster.kubeconfig,
             "sample": options.sample,
+            "invocation": "" if cluster.workers is None else _INVOCATION,
             "ending": ending,
         }
         _say(_BANNER.format(**words, directory=options.directory))
@@ -146,11 +160,11 @@ def stop_stack(directory: Path) -> str:
     # The lock is free when the last process has exited, also after the owner was killed.
     try:
         with ExitStack() as ended:
-            for name in ("processes", VOLUMES, REAL_NODE, "cluster", "kwok"):
+            for name in ("processes", NATS, WORKERS, VOLUMES, REAL_NODE, "cluster", "kwok"):
                 ended.enter_context(ChildProcesses(directory / name, _STOP_SECONDS))
             RunningStack.withdraw(directory)
             delete_leftover_kind(directory)
-            for name in (VOLUMES, REAL_NODE, "cluster", "kwok"):
+            for name in (NATS, WORKERS, VOLUMES, REAL_NODE, "cluster", "kwok"):
                 shutil.rmtree(directory / name, ignore_errors=True)
     except DirectoryInUseError as error:
         raise StackError(f"{error}, and did not end within {_STOP_SECONDS:.0f} s") from None
