@@ -61,12 +61,12 @@ class ApiProcesses:
         """The header of a caller with all scopes."""
         return {"Authorization": f"Bearer {self.token}"}
 
-    def add(self, name: str) -> Replica:
-        """Start a new process; returns when it is ready."""
+    def add(self, name: str, *more: str) -> Replica:
+        """Start a new process, with more flags; returns when it is ready."""
         address = free_address()
         flags = ("--http-addr", address, "--kubeconfig", str(self.kubeconfig))
         tokens = ("--token-file", str(self.directory / "tokens"))
-        command = (*_COMMAND, "manager", *flags, *tokens)
+        command = (*_COMMAND, "manager", *flags, *tokens, *more)
         replica = Replica(name, f"http://{address}", command, self.directory / f"{name}.log")
         self.start(replica)
         while not replica.is_ready():

@@ -21,10 +21,10 @@ PRELUDE = """
 curl() { command curl --dump-header headers.txt "$@"; }
 open() { curl -sf "$1"; }
 """
-# Pools first: they replace units that are deleted. A unit is gone when its children are, except for a Deployment that a
-# run created in the same moment; the garbage collector deletes that one later.
+# Functions and pools first: they replace units that are deleted. A unit is gone when its children are, except for a
+# Deployment that a run created in the same moment; the garbage collector deletes that one later.
 EMPTY = """
-for kind in stockpools gpuunits operations; do
+for kind in gpufunctions stockpools gpuunits operations; do
   kubectl delete $kind.runtime.lokiwager.io --all --all-namespaces --cascade=foreground --timeout=120s
 done
 # Refused while the pod of a deleted unit has it.
@@ -34,6 +34,11 @@ for namespace in runtime-stock runtime-instance; do
     kubectl wait deployments --all -n $namespace --for=delete --timeout=120s
   fi
 done
+"""
+# What ./hack/up does last.
+HELLO = f"""
+kubectl apply -f {ROOT}/examples/functions/hello.yaml
+kubectl wait -f {ROOT}/examples/functions/hello.yaml --for=condition=Ready --timeout=120s
 """
 STATUS = re.compile(r"HTTP/1\.1 (\d+)")
 
@@ -85,7 +90,11 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, dict[
             ["bash", "-c", f'eval "$({ROOT}/hack/env)" && env -0'], env=environment, capture_output=True, check=True
         )
         lines = shell.stdout.decode().rstrip("\0").split("\0")
-        yield f"http://127.0.0.1:{port}", dict(line.split("=", 1) for line in lines)
+        variables = dict(line.split("=", 1) for line in lines)
+        # Walk-throughs begin without units; those that need the function have `hello`.
+        delete = ["kubectl", "delete", "gpufunctions", "--all", "--all-namespaces"]
+        subprocess.run(delete, env=variables, capture_output=True, check=True)
+        yield f"http://127.0.0.1:{port}", variables
     finally:
         hack("down", env=environment)
 
@@ -97,3 +106,9 @@ def terminal(stack: tuple[str, dict[str, str]], tmp_path: Path) -> Iterator[Term
     opened = Terminal(tmp_path, environment, url)
     yield opened
     opened.type(EMPTY)
+
+
+@pytest.fixture
+def hello(terminal: Terminal) -> None:
+    """The function that a fresh stack has."""
+    terminal.type(HELLO)

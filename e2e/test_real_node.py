@@ -1,4 +1,4 @@
-"""README.md and docs/storage.md, their parts about a node that runs containers: the commands on one stack."""
+"""README.md, docs/storage.md and docs/functions.md, their parts about a node that runs containers, on one stack."""
 
 import os
 import socket
@@ -18,12 +18,12 @@ START, STOP = "./hack/up --real-node --detach", "./hack/down"
 def test_a_unit_answers_logs_and_ends_and_the_files_of_a_storage_are_served(tmp_path: Path) -> None:
     skip_without_real_node()
     lines = "".join(read_page(ROOT / "README.md").of("bash")).splitlines()
-    storage = PAGES["storage"].of("bash")
+    storage, functions = PAGES["storage"].of("bash"), PAGES["functions"].of("bash")
     environment = {**os.environ, "GPURUNTIME_STATE": str(tmp_path / "state")}
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
 
-    typed = "\n".join([*lines[:-1], *storage, lines[-1]]).replace("8081", str(port))
+    typed = "\n".join([*lines[:-1], *storage, *functions, lines[-1]]).replace("8081", str(port))
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", typed],
         cwd=ROOT,
@@ -40,6 +40,8 @@ def test_a_unit_answers_logs_and_ends_and_the_files_of_a_storage_are_served(tmp_
     assert '"GET / HTTP/1.1" 200' in done.stdout
     assert "\nloss 0.1\n" in done.stdout
     assert done.stdout.count("unauthorized") == 1
+    assert '{"hello":"container"}' in done.stdout
+    assert "saying hello" in done.stdout
 
 
 def test_what_is_missing_is_one_line(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""docs/api.md and docs/storage.md, word for word: their commands get the responses that they show."""
+"""docs/api.md, docs/storage.md and docs/functions.md, word for word: commands get the responses that they show."""
 
 import re
 import time
@@ -34,14 +34,25 @@ def typed(terminal: Terminal, command: str, expected: str) -> str:
             return said
 
 
-@pytest.mark.parametrize("page", ["api", "storage"])
-def test_every_command_of_the_page_gets_the_response_that_it_shows(terminal: Terminal, page: str) -> None:
+def assert_answers(terminal: Terminal, page: str) -> None:
     # What needs containers is typed in test_real_node.
-    fences = [(kind, body) for kind, body in PAGES[page].fences if kind != "bash"]
+    fences = [(kind, body) for kind, body in PAGES[page].fences if kind in {"sh", "text"}]
     commands = [body for kind, body in fences if kind == "sh"]
+    # A picture at the beginning is no answer.
+    fences = fences[[kind for kind, _ in fences].index("sh") :]
     shown = [body for kind, body in fences if kind == "text"]
 
     answers = [typed(terminal, command, expected) for command, expected in zip(commands, shown, strict=True)]
 
     assert [kind for kind, _ in fences] == ["sh", "text"] * len(commands)
     assert list(map(masked, answers)) == list(map(masked, shown))
+
+
+@pytest.mark.parametrize("page", ["api", "storage"])
+def test_every_command_of_the_page_gets_the_response_that_it_shows(terminal: Terminal, page: str) -> None:
+    assert_answers(terminal, page)
+
+
+@pytest.mark.usefixtures("hello")
+def test_every_command_about_functions_gets_the_response_that_it_shows(terminal: Terminal) -> None:
+    assert_answers(terminal, "functions")

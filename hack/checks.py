@@ -60,11 +60,12 @@ def commands(step: str, rest: list[str]) -> list[list[str]]:
 
 def assets() -> list[list[str]]:
     """The command lines that build the binaries: of a real node only where one can run."""
+    everywhere = [ASSETS, [*ASSETS, "--nats"]]
     try:
         require_real_node()
     except RealNodeUnavailableError:
-        return [ASSETS]
-    return [ASSETS, [*ASSETS, "--node"]]
+        return everywhere
+    return [*everywhere, [*ASSETS, "--node"]]
 
 
 if __name__ == "__main__":

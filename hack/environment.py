@@ -3,6 +3,7 @@
 Safe to run at any time and concurrently: it works under a lock, and records success only when it is complete.
 """
 
+import configparser
 import fcntl
 import hashlib
 import subprocess
@@ -13,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 STATE = ROOT / ".gpuruntime"
 VENV = STATE / "venv"
-INPUTS = ("setup.cfg", "pyproject.toml", "hack/constraints.txt", "gpuruntime/__init__.py")
+INPUTS = ("pyproject.toml", "hack/constraints.txt", "gpuruntime/__init__.py")
 
 
 class SetUpError(Exception):
@@ -42,6 +43,12 @@ def _fingerprint() -> str:
     digest = hashlib.sha256(f"{ROOT} {sys.version} {sys.base_prefix}".encode())
     for name in INPUTS:
         digest.update((ROOT / name).read_bytes())
+    # The other sections configure tools, which read them at each run.
+    setup = configparser.ConfigParser(interpolation=None)
+    setup.read(ROOT / "setup.cfg", encoding="utf-8")
+    for name in setup.sections():
+        if name == "metadata" or name.startswith("options"):
+            digest.update(f"{name} {setup.items(name)}".encode())
     return digest.hexdigest()
 
 

@@ -14,6 +14,7 @@ import pytest
 import yaml
 from attrs import frozen
 
+from gpuruntime.api.gpufunction import GPUFunction
 from gpuruntime.api.gpustorage import GPUStorage
 from gpuruntime.api.gpuunit import GPUUnit
 from gpuruntime.api.operation import Operation
@@ -48,7 +49,7 @@ __all__ = [
 ]
 
 UNITS = "/apis/runtime.lokiwager.io/v1alpha1/namespaces/{}/gpuunits"
-_KINDS = (GPUUnit, GPUStorage, StockPool, Operation)
+_KINDS = (GPUUnit, GPUFunction, GPUStorage, StockPool, Operation)
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _PRIORITIES = Path(__file__).resolve().parents[1] / "manifests" / "platform" / "priority-classes.yaml"
 _PATIENCE_SECONDS = 60.0

@@ -7,19 +7,21 @@ import sys
 
 from gpuruntime.testing import ClusterError
 from gpuruntime.testing.assets import BuildError, ToolchainError
+from gpuruntime.testing.nats import NatsError
 from gpuruntime.testing.processes.supervised import SupervisorError
 from gpuruntime.testing.progress import Progress
 from hack.benchmarks.api_bench import add_api
 from hack.benchmarks.cache import SetUpError
 from hack.benchmarks.charts import update
 from hack.benchmarks.creating import ObjectsError
+from hack.benchmarks.functions_bench import add_functions
 from hack.benchmarks.library_bench import add_library
 from hack.benchmarks.operator_bench import add_operator
 from hack.benchmarks.report import as_json, as_table
 
 __all__ = ["main"]
 
-_FAULTS = (SetUpError, ObjectsError, ClusterError, SupervisorError, BuildError, ToolchainError, OSError)
+_FAULTS = (SetUpError, ObjectsError, ClusterError, SupervisorError, BuildError, ToolchainError, NatsError, OSError)
 
 
 def main(argv: list[str]) -> int:
@@ -30,7 +32,7 @@ def main(argv: list[str]) -> int:
     parser = _parser()
     arguments = parser.parse_args(argv)
     if arguments.plot == (arguments.kind is not None):
-        parser.error("expected one of: library, operator, api, --plot")
+        parser.error("expected one of: library, operator, api, functions, --plot")
     if arguments.plot:
         return update(check=False)
     # SIGTERM cleans up like Ctrl-C, which a shell disables for background jobs.
@@ -70,6 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     add_library(kinds)
     add_operator(kinds)
     add_api(kinds)
+    add_functions(kinds)
     return parser
 
 

@@ -27,6 +27,9 @@ OUTPUTS: Final = (
     _roles("controller-manager", "gpuruntime.processes.controller_manager:build_controller_manager"),
     _roles("runtime-api", "gpuruntime.processes.runtime_api:build_runtime_api"),
     _roles("access-gateway", "gpuruntime.processes.access_gateway:build_access_gateway"),
+    _roles("activator", "gpuruntime.processes.activator:build_activator"),
+    _roles("result-store", "gpuruntime.processes.result_store:build_result_store"),
+    ("nats-users", "--out", "manifests/nats/users.conf"),
 )
 
 

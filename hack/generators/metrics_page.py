@@ -19,19 +19,27 @@ from aiohttp import web
 from attrs import frozen
 from prometheus_client import CollectorRegistry
 
+from gpuruntime.archive.figures import ArchiveCollector, ArchiveFigures
+from gpuruntime.archive.lag import ArchiveLag
+from gpuruntime.archive.store import StoreSize
+from gpuruntime.bus import AccountInfo, Bus, BusOptions
 from gpuruntime.control.manager import Manager
 from gpuruntime.control.permissions.offline_credentials import OFFLINE_CREDENTIALS
 from gpuruntime.control.watchdog.loop_watchdog import LoopWatchdog
+from gpuruntime.dispatch.activator.figures import DispatchCollector, DispatchFigures
 from gpuruntime.endpoints.auth.access_control import Access, AccessControl
 from gpuruntime.endpoints.server.metrics import RequestMetrics, RequestMetricsCollector
 from gpuruntime.gateway.proxy.metrics import StreamCollector
 from gpuruntime.gateway.proxy.streams import StreamLimits, Streams
 from gpuruntime.processes.access_gateway import build_access_gateway
+from gpuruntime.processes.activator import build_activator
 from gpuruntime.processes.controller_manager import build_controller_manager
 from gpuruntime.processes.generate.files import Generated
 from gpuruntime.processes.manager import build_manager
+from gpuruntime.processes.result_store import build_result_store
 from gpuruntime.processes.runtime_api import build_runtime_api
 from gpuruntime.processes.wiring.api_server import ApiServer
+from gpuruntime.processes.wiring.nats import BusCollector
 from gpuruntime.web.app import install
 
 __all__ = ["PAGE", "MetricsPageError", "Shown", "filled", "served", "shown_in", "update"]
@@ -129,9 +137,28 @@ def _with_api(server: ApiServer) -> Manager:
 
 
 def _with_streams(manager: Manager) -> Manager:
-    registry = manager.observability.registry
-    StreamCollector(registry, Streams(StreamLimits()))
-    RequestMetricsCollector(registry, RequestMetrics())
+    StreamCollector(manager.observability.registry, Streams(StreamLimits()))
+    return manager
+
+
+def _with_requests(manager: Manager) -> Manager:
+    RequestMetricsCollector(manager.observability.registry, RequestMetrics())
+    return manager
+
+
+def _with_nats(manager: Manager) -> Manager:
+    BusCollector(manager.observability.registry, Bus(BusOptions((), manager.options.name)))
+    return manager
+
+
+def _with_archive(manager: Manager) -> Manager:
+    figures = ArchiveFigures(ArchiveLag(0.0), pending=0, size=StoreSize(0, 0), account=AccountInfo(0, 1, 0, 0, 0))
+    ArchiveCollector(manager.observability.registry, figures, lambda: 0.0)
+    return manager
+
+
+def _with_dispatch(manager: Manager) -> Manager:
+    DispatchCollector(manager.observability.registry, DispatchFigures(), dict)
     return manager
 
 
@@ -142,10 +169,14 @@ def _complete(manager: Manager) -> CollectorRegistry:
 
 
 _PROCESSES: Final[Mapping[str, Callable[[], Manager]]] = {
-    "manager": lambda: _with_api(build_manager(OFFLINE_CREDENTIALS)),
+    "manager": lambda: _with_dispatch(
+        _with_archive(_with_nats(_with_streams(_with_api(build_manager(OFFLINE_CREDENTIALS)))))
+    ),
     "controller-manager": lambda: build_controller_manager(OFFLINE_CREDENTIALS),
-    "runtime-api": lambda: _with_api(build_runtime_api(OFFLINE_CREDENTIALS)),
-    "access-gateway": lambda: _with_streams(build_access_gateway(OFFLINE_CREDENTIALS).manager),
+    "runtime-api": lambda: _with_nats(_with_api(build_runtime_api(OFFLINE_CREDENTIALS))),
+    "access-gateway": lambda: _with_requests(_with_streams(build_access_gateway(OFFLINE_CREDENTIALS).manager)),
+    "activator": lambda: _with_nats(build_activator(OFFLINE_CREDENTIALS).manager),
+    "result-store": lambda: _with_requests(_with_archive(_with_nats(build_result_store(OFFLINE_CREDENTIALS).manager))),
 }
 
 

@@ -13,7 +13,13 @@ from tests.docs.wheel_environment import WheelEnvironment
 READ = {"text", "{toctree}", "{literalinclude}"}
 # Pages whose shell blocks are run: see test_quickstart_page.py, test_operating_page.py, e2e/test_walkthrough_docs.py
 # and, for those of kind bash, e2e/test_real_node.py.
-STORIES = {"quickstart": {"sh"}, "api": {"sh"}, "operating": {"sh"}, "storage": {"sh", "bash"}}
+STORIES = {
+    "quickstart": {"sh"},
+    "api": {"sh"},
+    "operating": {"sh"},
+    "storage": {"sh", "bash"},
+    "functions": {"sh", "bash"},
+}
 PROGRAMS = [page for page in PAGES.values() if page.program]
 
 

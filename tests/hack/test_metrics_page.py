@@ -31,7 +31,7 @@ def test_a_metric_is_known_with_its_labels_before_it_has_samples() -> None:
 
 
 def test_a_table_is_written_between_its_comments_and_nothing_else_is_touched() -> None:
-    everywhere = frozenset({"manager", "controller-manager", "runtime-api", "access-gateway"})
+    everywhere = frozenset(metrics_page._PROCESSES)
 
     page = filled(PAGE, {CLAIMS: everywhere})
     one = filled(PAGE, {CLAIMS: frozenset({"runtime-api"})})

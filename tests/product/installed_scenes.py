@@ -18,6 +18,7 @@ from gpuruntime.control.serving.http_site import HttpAddress
 from gpuruntime.kube.auth.kubeconfig.contexts import from_kubeconfig
 from gpuruntime.meta import ObjectKey, find_condition
 from gpuruntime.processes.config.accessor_section import Accessor
+from gpuruntime.processes.config.sidecar_keys import SidecarKeys
 from gpuruntime.processes.controller_manager import ControllerManagerConfig, build_controller_manager
 from gpuruntime.processes.runtime_api import RuntimeApiConfig, build_runtime_api
 from gpuruntime.processes.wiring.api_server import ApiServer
@@ -121,9 +122,10 @@ async def shop(world: Installed) -> AsyncIterator[Shop]:
     """The two processes, running in one loop for the length of the block."""
     anywhere = HttpAddress()
     accessor = Accessor("gpuruntime:test", ("ed25519:test",))
+    workers = SidecarKeys("gpuruntime:test", "wss://gpuruntime-activator.gpuruntime-system.svc:8443")
     controller = build_controller_manager(
         from_kubeconfig(world.controller.kubeconfig),
-        ControllerManagerConfig(metrics_bind_address=anywhere, accessor=accessor),
+        ControllerManagerConfig(metrics_bind_address=anywhere, accessor=accessor, serverless=workers),
     )
     server = build_runtime_api(from_kubeconfig(world.api.kubeconfig), RuntimeApiConfig(metrics_bind_address=anywhere))
     async with (

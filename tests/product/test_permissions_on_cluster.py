@@ -9,6 +9,7 @@ from attrs import evolve
 
 from gpuruntime.api import reasons
 from gpuruntime.api.envelope import Reservation
+from gpuruntime.api.gpufunction import GPUFunctionSpec
 from gpuruntime.api.gpustorage import GPUStorageSpec
 from gpuruntime.api.gpuunit import GPUUnit, GPUUnitSpec
 from gpuruntime.api.names import CLAIM_ID, SOURCE_POOL
@@ -21,6 +22,7 @@ from gpuruntime.desired.provenance import CLAIMED_BY, CLAIMED_FOR, claim_of
 from gpuruntime.desired.units.names import child_name
 from gpuruntime.meta import ObjectKey, freeze
 from gpuruntime.service.errors import InsufficientCapacityError, NameTakenError
+from gpuruntime.service.functions import FUNCTIONS, CreateFunction
 from gpuruntime.service.objects.delete import DeleteObject
 from gpuruntime.service.objects.update import UpdateObject
 from gpuruntime.service.pools import POOLS, CreatePool
@@ -35,6 +37,7 @@ from gpuruntime.testing import AuditLog, LocalCluster
 from gpuruntime.testing.permissions import usage
 from tests.product.installed_scenes import Installed, Shop, installed, shop
 from tests.product.storage_scenes import keep_a_storage
+from tests.product.worker_scenes import keep_workers
 from tests.product_scenes import UNITS, create_unit, eventually
 
 NGINX = GPUUnitSpec("g1.1", image="nginx")
@@ -64,6 +67,8 @@ async def test_each_process_uses_every_permission_of_its_manifests_and_needs_no_
             await refuse(open_shop)
             await keep_a_pool(open_shop)
             await keep_data(open_shop)
+            await request_a_function(open_shop)
+            await keep_workers(open_shop)
             await end_void_claims(open_shop)
             await keep_a_storage(open_shop)
             permissions = {world.controller: open_shop.controller.permissions, world.api: open_shop.server.permissions}
@@ -144,6 +149,15 @@ async def keep_data(shop: Shop) -> None:
     grown = freeze({"spec": {"size": "2Gi"}})
     await storages.update("more-data", UpdateObject("requested", INSTANCE_NAMESPACE, grown))
     await storages.delete("no-data", DeleteObject("requested", INSTANCE_NAMESPACE))
+
+
+async def request_a_function(shop: Shop) -> None:
+    """Create a function without workers by a request, pause and delete it."""
+    functions = shop.server.service.of(FUNCTIONS)
+    await functions.create("define", CreateFunction("requested", GPUFunctionSpec("g1.1", image="hello")))
+    paused = freeze({"spec": {"paused": True}})
+    await functions.update("pause", UpdateObject("requested", INSTANCE_NAMESPACE, paused))
+    await functions.delete("undefine", DeleteObject("requested", INSTANCE_NAMESPACE))
 
 
 async def keep_a_pool(shop: Shop) -> None:

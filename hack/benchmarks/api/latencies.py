@@ -32,6 +32,11 @@ class Latencies:
         return self._slowest_but(90)
 
     @property
+    def p95(self) -> float:
+        """In milliseconds: 5 % of the requests are slower."""
+        return self._slowest_but(95)
+
+    @property
     def p99(self) -> float:
         """In milliseconds: 1 % of the requests are slower."""
         return self._slowest_but(99)

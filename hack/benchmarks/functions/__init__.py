@@ -1,0 +1,1 @@
+"""Scenarios of invocations: what single steps cost on this machine, and what the product adds."""
