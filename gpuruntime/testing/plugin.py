@@ -133,12 +133,16 @@ def kube_namespace(kube_cluster: ClusterAccess) -> Iterator[str]:
 
 @pytest.fixture
 def kube_nodes(kube_cluster: ClusterAccess) -> Iterator[Callable[[NodeShape], None]]:
-    """Call it with a shape to add a fake node for the length of the test. Other tests see the node as well."""
+    """Call it with a shape to add a fake node for the length of the test.
+
+    Other tests see the node as well, and it goes while their pods run. So it has the taint `nvidia.com/gpu:NoSchedule`
+    that GPU nodes commonly have: pods that request no GPU stay away unless they tolerate it.
+    """
     admin = kube_cluster.admin()
     added: list[str] = []
 
     def add(shape: NodeShape) -> None:
-        admin.create("/api/v1/nodes", shape.manifest())
+        admin.create("/api/v1/nodes", shape.for_gpu_pods().manifest())
         added.append(shape.name)
         kube_cluster.kubectl(
             "wait", f"node/{shape.name}", "--for=condition=Ready", f"--timeout={_TIMEOUT_SECONDS:.0f}s"

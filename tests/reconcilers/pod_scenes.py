@@ -19,9 +19,7 @@ RUNNING = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
 def silent_node(product: ClusterAccess) -> Iterator[str]:
     """The GPU product of a node without a simulated kubelet."""
     name = f"silent-{uuid.uuid4().hex[:8]}"
-    # Pods of other tests, which ask for no product, would never run here.
-    shape = NodeShape(name, product=name, taints={"tests.example.org/silent": "PreferNoSchedule"})
-    with play_node(product, shape):
+    with play_node(product, NodeShape(name, product=name)):
         yield name
 
 

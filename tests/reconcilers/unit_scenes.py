@@ -122,8 +122,11 @@ async def rolled_out(observer: Observer, unit: ObjectKey, generation: int) -> No
 
 @contextmanager
 def play_node(access: ClusterAccess, shape: NodeShape) -> Iterator[None]:
-    """A node without a simulated kubelet: it takes pods, and a test writes their status."""
-    admin, manifest = access.admin(), shape.manifest()
+    """A node without a simulated kubelet: it takes pods, and a test writes their status.
+
+    Pods of other tests, which ask for no GPU of its product, would never run there: it repels those without GPUs.
+    """
+    admin, manifest = access.admin(), shape.for_gpu_pods().manifest()
     manifest["metadata"]["annotations"] = {}
     manifest["status"]["conditions"] = [{"type": "Ready", "status": "True", "reason": "KubeletReady", "message": ""}]
     admin.create("/api/v1/nodes", manifest)

@@ -58,6 +58,23 @@ def test_a_node_exists_for_the_test_that_added_it(
     assert node["metadata"]["labels"]["pool"] == "extra"
 
 
+def test_a_pod_without_gpus_is_kept_off_a_node_that_another_test_added(
+    kube_cluster: ClusterAccess, kube_nodes: Callable[[NodeShape], None], kube_namespace: str
+) -> None:
+    kube_nodes(NodeShape("passing-node", product="B300"))
+    spec = {
+        "nodeSelector": {"kubernetes.io/hostname": "passing-node"},
+        "containers": [{"name": "x", "image": "x"}],
+    }
+
+    kube_cluster.admin().create(
+        f"/api/v1/namespaces/{kube_namespace}/pods", {"metadata": {"name": "other"}, "spec": spec}
+    )
+
+    unschedulable = "jsonpath={.status.conditions[?(@.type=='PodScheduled')].reason}=Unschedulable"
+    kube_cluster.kubectl("wait", "pod/other", "-n", kube_namespace, f"--for={unschedulable}", "--timeout=60s")
+
+
 def test_a_recording_holds_every_write_inside_it_and_none_outside(
     kube_cluster: ClusterAccess, kube_audit: AuditLog, kube_namespace: str
 ) -> None:

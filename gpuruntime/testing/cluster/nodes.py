@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 __all__ = ["NodeShape", "default_nodes"]
 
 FAKE_NODE_ANNOTATION = "kwok.x-k8s.io/node"
+_GPU_RESOURCE = "nvidia.com/gpu"
 PRODUCTS = ("RTX4090", "NVIDIA-L40S", "NVIDIA-A100-SXM4-80GB", "NVIDIA-H100-80GB-HBM3")
 
 
@@ -27,6 +28,10 @@ class NodeShape:
     labels: Mapping[str, str] = {}
     taints: Mapping[str, str] = {}
 
+    def for_gpu_pods(self) -> "NodeShape":
+        """The shape with the taint that GPU nodes commonly have: it repels pods that request no GPU."""
+        return evolve(self, taints={_GPU_RESOURCE: "NoSchedule", **self.taints})
+
     def manifest(self) -> dict[str, Any]:
         """The Node object to create; kwok makes it Ready and renews its lease."""
         resources = {"cpu": self.cpu, "memory": self.memory, "pods": str(self.pods)}
@@ -37,7 +42,7 @@ class NodeShape:
             "node.kubernetes.io/instance-type": "fake",
         }
         if self.gpus:
-            resources["nvidia.com/gpu"] = str(self.gpus)
+            resources[_GPU_RESOURCE] = str(self.gpus)
             labels["nvidia.com/gpu.product"] = self.product
         return {
             "apiVersion": "v1",

@@ -163,7 +163,7 @@ async def test_a_deployment_that_was_deleted_comes_back_when_its_pod_has_ended(
     admin = world.access.admin()
     storages.make("data")
     async with world.operator():
-        key = create_unit(admin, kube_namespace, "demo", **mounts("data"), gpuType=silent_node)
+        key = create_unit(admin, kube_namespace, "demo", **mounts("data"), gpu=1, gpuType=silent_node)
         await observer.pods.until(lambda _: bool(scheduled(observer)))
         [old] = scheduled(observer)
         say(admin, kube_namespace, old, "Running", ready=True, state=RUNNING)
@@ -187,7 +187,7 @@ async def test_a_pod_that_replaces_a_deleted_one_waits_until_that_has_ended(
     admin = world.access.admin()
     storages.make("data")
     async with world.operator():
-        key = create_unit(admin, kube_namespace, "demo", **mounts("data"), gpuType=silent_node)
+        key = create_unit(admin, kube_namespace, "demo", **mounts("data"), gpu=1, gpuType=silent_node)
         await observer.pods.until(lambda _: bool(scheduled(observer)))
         [old] = scheduled(observer)
         say(admin, kube_namespace, old, "Running", ready=True, state=RUNNING)

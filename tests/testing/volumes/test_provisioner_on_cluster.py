@@ -56,6 +56,7 @@ class World:
         """Run a pod with the claim, which the scheduler can only put on the node."""
         spec = {
             "nodeSelector": {"kubernetes.io/hostname": self.node},
+            "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
             "containers": [{"name": "x", "image": "x", "volumeMounts": [{"name": "data", "mountPath": "/data"}]}],
             "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
         }
