@@ -24,7 +24,7 @@ def is_free(store: Store[GPUStorage], key: ObjectKey) -> bool:
 
 
 async def make(world: ServiceWorld, name: str, gpu_type: str, *mounts: str) -> GPUUnit:
-    spec = mounting(*mounts, gpu_type=gpu_type)
+    spec = mounting(*mounts, gpu=1, gpu_type=gpu_type)
     return await world.admin.create(GPUUnit(ObjectMeta(name=name, namespace=world.active), spec))
 
 
